@@ -25,7 +25,8 @@ from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.fitting import code_networks, code_query
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.query import PowerPlan, rank
-from reticent.systems.power.score_fitting import FittedScores, best_score_code, public_models
+from reticent.systems.power.score_choice import FittedScores
+from reticent.systems.power.score_fitting import best_score_code, public_models
 from reticent.systems.power.scoring import prediction_scores
 from reticent.systems.power.servers import train_server
 from reticent.systems.power.tasks import Tasks

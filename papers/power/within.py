@@ -1,10 +1,11 @@
 """Releases within an l2 radius beside their rungs: ``python -m papers.power.within``.
 
 Neighbours are rows at most the radius apart in the encoded space, so they share every category, and
-sending those along costs nothing: with our releases, with K-norm noise on the rest (a rung), with
-one bit by randomised response (another), or alone. Of each release a booster, its shape chosen on
-a fifth of the released private rows, learns from all of them and is scored on released held-out
-ones; one draw of the noise. A second table has by how much "auto" is above each rung, paired by
+sending those along costs nothing: with our releases, with K-norm noise on the rest (a rung, which
+draws the noise that "clear-noise" draws from the same seed), with one bit by randomised response
+(another), or alone. Of each release a booster, its shape chosen on a fifth of the released private
+rows, learns from all of them and is scored on released held-out ones; one draw of the noise. A
+second table has by how much "auto" is above each rung, paired by
 cut. With ``--tuning`` the test rows are not read. Every cut and budget is kept in the folder, so an
 interrupted run continues.
 """
@@ -28,11 +29,11 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from papers.power.code_splits import DATA, Split, split
 from papers.result_files import write_result
 from papers.seeds import combined
-from reticent.demos.power.baselines import clear_columns, raw_columns, raw_vector
-from reticent.mechanisms import StabilityResponse
+from reticent.demos.power.baselines import raw_columns, raw_vector
+from reticent.mechanisms import KNormMechanism, StabilityResponse
 from reticent.noise import SeededSampler
 from reticent.systems.power.encoder import PowerEncoder
-from reticent.systems.power.protection import Protection
+from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.query import PROTECTED, neighbours_within
 from reticent.systems.power.scoring import prediction_scores
 
@@ -131,9 +132,7 @@ def sided(part: Split, epsilon: float) -> Released:
 def rung(part: Split, epsilon: float, *, name: str) -> Released:
     """A baseline that needs no fit."""
     ways: dict[str, Callable[[Array, int], Array]] = {
-        "clear + noise": lambda rows, seed: clear_columns(
-            part.schema, rows, epsilon=epsilon, radius=RADIUS, seed=seed
-        ),
+        "clear + noise": lambda rows, seed: noisy_columns(part, rows, epsilon=epsilon, seed=seed),
         "raw columns": lambda rows, seed: raw_columns(
             part.schema, rows, epsilon=epsilon, seed=seed
         ),
@@ -148,6 +147,27 @@ def rung(part: Split, epsilon: float, *, name: str) -> Released:
         for side, (rows, _) in enumerate((part.private, part.test))
     ]
     return Released(values[0], values[1])
+
+
+def noisy_columns(part: Split, rows: Array, *, epsilon: float, seed: int) -> Array:
+    """What is free in clear, and K-norm noise on the rest, in radii, shape (n, 1 + dimension).
+
+    Args:
+        part: whose schema it is.
+        rows: shape (n, dimension), encoded.
+        epsilon: budget of a record.
+        seed: of the noise, the same noise as ``PowerEncoder.simulate`` adds to all numbers.
+    """
+    protection = Protection(part.schema, RADIUS)
+    mechanism = KNormMechanism(
+        sensitivity=protection.largest_step / UNIT,
+        epsilon=epsilon,
+        dimension=len(protection.protected),
+        adjacency=neighbours_within(RADIUS, part.schema),
+        output_norm=protection.norm,
+    )
+    noisy = mechanism.release(protection.steps(rows) / UNIT, sampler=SeededSampler(seed))
+    return np.column_stack([protection.given(rows), noisy])
 
 
 RUNGS = ("clear alone", "clear + noise", "raw columns", "raw columns, one noise vector")

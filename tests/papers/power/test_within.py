@@ -21,6 +21,7 @@ from papers.power.within import (
     free_columns,
     learnt,
     main,
+    ours,
     rung,
     sided,
 )
@@ -129,3 +130,15 @@ def test_cells_that_stand_in_the_folder_are_not_computed_again(
     assert kept["accuracy"] > 0.8
     with pytest.raises(SystemExit):
         main([*arguments, "--folder", str(tmp_path), "--seeds", "0"])
+
+
+def test_the_rung_draws_the_noise_that_ours_draws() -> None:
+    """What is left of the difference between the two is the public model's log odds."""
+    part = mixed()
+    found = ours(part, 2.0, mechanism="clear-noise")
+    other = rung(part, 2.0, name="clear + noise")
+    np.testing.assert_array_equal(found.private[:, :3], other.private[:, :3])
+    np.testing.assert_array_equal(found.private[:, -1], other.private[:, -1])
+    np.testing.assert_array_equal(found.tested[:, -1], other.tested[:, -1])
+    number = part.private[0][:, 1].astype(float) / 0.1  # in radii
+    assert np.std(other.private[:, -1] - number) == pytest.approx(np.sqrt(2) / 2.0, rel=0.5)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,15 @@ ALL_SUBSETS = 8
 """Up to so many bins every staircase column is a variable, and the optimum is one over all private
 channels. Beyond, the columns are those raised on an interval of consecutive bins or outside one."""
 
+KEPT = "information, the others kept"
+"""A criterion of staircases: the most information among those that keep accuracy and balanced
+accuracy, see ``kept_floors``."""
+
+MOST_LOST: Mapping[str, float] = MappingProxyType({"accuracy": 0.005, "balanced_accuracy": 0.0075})
+"""How far a code chosen by information may be below the best one by another criterion."""
+
+_AIMED = 2.0 / 3.0  # of that, so that on other rows than a channel is made for it is seldom more
+_SLACK = 1e-9
 _LARGEST_EPSILON = 22.0  # shares are multiples of 2^-32, which is e^-22.18
 _ACCURACIES = (0.0, 0.5, 1.0)
 _FIRST_MIX = 2.0**-28
@@ -61,9 +71,15 @@ def channels(joints: Joints, *, epsilon: float, scoring: str) -> Iterator[Channe
         joints: probabilities of bin and label together, for each task.
         epsilon: above 0.
         scoring: what the staircase channel is best at; for "auc", which is no sum over outputs,
-            information plus several multiples of the accuracy.
+            information plus several multiples of the accuracy. ``KEPT`` for that staircase alone.
     """
     bins = joints.bins
+    if scoring == KEPT:
+        if bins > 2:
+            floors = kept_floors(joints, epsilon=epsilon)
+            table = best_staircase(joints, epsilon=epsilon, scoring="information", floors=floors)
+            yield _checked("staircase", table, joints, epsilon=epsilon)
+        return
     tables = [("randomised response", randomised_response(bins, epsilon=epsilon))]
     tables += [
         ("subset selection", subset_selection(bins, size, epsilon=epsilon))
@@ -76,8 +92,35 @@ def channels(joints: Joints, *, epsilon: float, scoring: str) -> Iterator[Channe
             for weight in (_ACCURACIES if scoring == "auc" else (0.0,))
         ]
     for response, table in tables:
-        shares = whole_shares(ordered(table, joints), epsilon=epsilon)
-        yield Channel(response, shares, joints.scores(shares / WHOLE))
+        yield _checked(response, table, joints, epsilon=epsilon)
+
+
+def _checked(response: str, table: Array, joints: Joints, *, epsilon: float) -> Channel:
+    shares = whole_shares(ordered(table, joints), epsilon=epsilon)
+    return Channel(response, shares, joints.scores(shares / WHOLE))
+
+
+def kept_floors(joints: Joints, *, epsilon: float) -> dict[str, float]:
+    """The least accuracy and balanced accuracy of a channel chosen by information.
+
+    Accuracy is below the best there is for these bins by two thirds of ``MOST_LOST``; and so is
+    balanced accuracy, or, where codes that keep the accuracy do not reach that, below the best of
+    these.
+
+    Args:
+        joints: probabilities of bin and label together, for each task.
+        epsilon: above 0.
+    """
+
+    def most(scoring: str, floors: Mapping[str, float]) -> float:
+        table = best_staircase(joints, epsilon=epsilon, scoring=scoring, floors=floors)
+        return joints.scores(table).of(scoring)
+
+    lost = _AIMED * MOST_LOST["balanced_accuracy"]
+    kept = {"accuracy": most("accuracy", {}) - _AIMED * MOST_LOST["accuracy"]}
+    best, reached = most("balanced_accuracy", {}), most("balanced_accuracy", kept)
+    floor = best - lost if best - lost <= reached else reached - lost
+    return {**kept, "balanced_accuracy": floor}
 
 
 def ordered(table: Array, joints: Joints) -> Array:
@@ -107,11 +150,15 @@ def subset_selection(bins: int, size: int, *, epsilon: float) -> Array:
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def staircase_patterns(bins: int) -> Booleans:
+def staircase_patterns(bins: int, *, every: bool = False) -> Booleans:
     """Which bins are raised, shape (patterns, bins): all proper subsets up to ``ALL_SUBSETS`` bins,
     intervals and their complements beyond.
+
+    Args:
+        bins: how many there are, at least 2.
+        every: whether all proper subsets are wanted whatever their number.
     """
-    if bins <= ALL_SUBSETS:
+    if every or bins <= ALL_SUBSETS:
         numbers = np.arange(1, 2**bins - 1)
         return np.asarray((numbers[:, None] >> np.arange(bins)) & 1, dtype=np.bool_)
     ends = [
@@ -125,19 +172,34 @@ def staircase_patterns(bins: int) -> Booleans:
     return np.unique(np.concatenate([inside, ~inside]), axis=0)
 
 
-def best_staircase(joints: Joints, *, epsilon: float, scoring: str, accuracy: float = 0.0) -> Array:
+def best_staircase(
+    joints: Joints,
+    *,
+    epsilon: float,
+    scoring: str,
+    accuracy: float = 0.0,
+    floors: Mapping[str, float] = MappingProxyType({}),
+    every: bool = False,
+) -> Array:
     """The channel of highest information (or accuracy, or balanced accuracy) among those whose
     columns are staircases, shape (bins, outputs). For several tasks of highest weighted mean: that
     is a sum over columns too, so the best staircase is the best of all private channels.
+
+    Every private channel can be had from a staircase channel by merging outputs, which raises none
+    of the criteria, so that holds beside floors as well: what the program finds is the most that
+    any private channel of these bins has of one criterion, given that much of the others.
 
     Args:
         joints: probabilities of bin and label together, for each task.
         epsilon: above 0.
         scoring: as for ``channels``.
         accuracy: how many nats one unit of accuracy adds to the criterion, at least 0.
+        floors: the least that the channel has of other criteria, by name, each a sum over outputs:
+            information, accuracy or balanced accuracy.
+        every: as for ``staircase_patterns``.
 
     Raises:
-        CalibrationFailed: the linear program did not finish.
+        CalibrationFailed: no channel reaches the floors, or the linear program did not finish.
 
     References:
         - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
@@ -146,23 +208,29 @@ def best_staircase(joints: Joints, *, epsilon: float, scoring: str, accuracy: fl
     from scipy.optimize import linprog
 
     low = math.exp(-min(epsilon, _LARGEST_EPSILON))
-    columns = np.where(staircase_patterns(joints.bins), 1.0, low)
-    worth = np.zeros(len(columns))
-    for joint, weight in zip(joints.tables, joints.weights, strict=True):
-        together, prior = columns @ joint, joint.sum(axis=0) / joint.sum()
-        worth += weight * _worth(together, prior, scoring)
-        worth += weight * accuracy * _worth(together, prior, "accuracy")
+    columns = np.where(staircase_patterns(joints.bins, every=every), 1.0, low)
+
+    def worth(of: str) -> Array:
+        """What each column adds, shape (columns,)."""
+        found = np.zeros(len(columns))
+        for joint, weight in zip(joints.tables, joints.weights, strict=True):
+            found += weight * _worth(columns @ joint, joint.sum(axis=0) / joint.sum(), of)
+        return found
+
     solution = linprog(
-        -worth,
+        -(worth(scoring) + accuracy * worth("accuracy")),
         A_eq=columns.T,
         b_eq=np.ones(joints.bins),
+        A_ub=np.array([-worth(of) for of in floors]) if floors else None,
+        b_ub=np.array([_SLACK - least for least in floors.values()]) if floors else None,
         bounds=(0, None),
         method="highs-ds",
     )
     if solution.x is None or not solution.success:
         raise CalibrationFailed(
-            f"scoring={scoring!r}: the linear program over staircase channels did not finish "
-            f"(status={solution.status}); report the epsilon ({epsilon:g}) and number of bins"
+            f"scoring={scoring!r}: the linear program over staircase channels has no solution "
+            f"(status={solution.status}); lower the floors ({dict(floors)!r}), or report the "
+            f"epsilon ({epsilon:g}) and number of bins"
         )
     used = np.flatnonzero(solution.x > _TINY)
     used = used[np.argsort(-solution.x[used], kind="stable")][:MOST_OUTPUTS]

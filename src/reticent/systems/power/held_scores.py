@@ -31,6 +31,9 @@ SERVER: dict[str, Any] = {
 GROUPS = 20
 """Of held-out rows, each of which is left out once."""
 
+ERRORS = 2.0
+"""Standard errors of the difference up to which two releases count as worth the same."""
+
 
 @dataclass(frozen=True, eq=False)
 class HeldScores:
@@ -85,8 +88,11 @@ class HeldScores:
 
 
 def simplest(found: Sequence[tuple[Release, HeldScores]], *, scoring: str) -> Release:
-    """The first release that is worth, on held-out rows, at most one standard error less than the
-    best.
+    """The first release that is worth, on held-out rows, at most ``ERRORS`` standard errors of the
+    difference less than the best.
+
+    With one error, chance alone would put one of three releases ahead of a simpler one that is
+    worth as much two times in five.
 
     Args:
         found: releases and what they are worth, the simplest first.
@@ -94,12 +100,14 @@ def simplest(found: Sequence[tuple[Release, HeldScores]], *, scoring: str) -> Re
 
     References:
         - Breiman, Friedman, Olshen and Stone (1984), "Classification and regression trees",
-          Wadsworth, section 3.4.3, the rule of one standard error.
+          Wadsworth, section 3.4.3, such a rule, with one standard error.
     """
     best = max((held for _, held in found), key=lambda held: held.scores.of(scoring))
     worth = best.scores.of(scoring)
     return next(
-        release for release, held in found if worth - held.scores.of(scoring) <= best.error(held)
+        release
+        for release, held in found
+        if worth - held.scores.of(scoring) <= ERRORS * best.error(held)
     )
 
 

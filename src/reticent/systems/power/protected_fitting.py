@@ -65,8 +65,8 @@ def fit_protected(
     settings: FitSettings,
     report: Report,
 ) -> tuple[ProtectedQuery | LikeliestQuery, tuple[PowerPlan, ...]]:
-    """The simplest query among ``mechanisms`` that serves as well as the best, up to one standard
-    error; and the best plan of each kind, best first.
+    """The simplest query among ``mechanisms`` that serves as well as the best, up to two standard
+    errors; and the best plan of each kind, best first.
 
     The simplest is noise on the protected coordinates themselves, on all of them, then on some,
     then one of the likeliest labels, then scores with levels and with noise. Of each kind the one
@@ -78,8 +78,8 @@ def fit_protected(
         required: budget, radius and scoring; mechanism and utility are replaced.
         rows: public rows.
         mechanisms: some of ``PROTECTED``.
-        settings: of training; passes over the rows are twice as many as ``epochs``, because
-            constants are learnt beside slopes.
+        settings: of training. Of ``outputs`` for scores no more are tried than there are log odds,
+            one less than labels.
         report: told after every epoch.
 
     Raises:
@@ -105,7 +105,8 @@ def fit_protected(
             ways = {(), told} if protection.answers_all else {told}
             tried = [(replace(plan, columns=columns), 1) for columns in sorted(ways)]
         else:
-            sizes = settings.outputs if mechanism == "score-noise" else (1,)
+            most = int(rows.train_labels.max()) if mechanism == "score-noise" else 1
+            sizes = sorted({min(size, most) for size in settings.outputs})
             tried = [(plan, size) for size in sizes]
         several: list[Fitted] = []
         for asked, size in tried:
@@ -192,7 +193,7 @@ def _queries(
             answer="levels" if plan.mechanism == "score-levels" else "noise",
             outputs=outputs,
             hidden=settings.hidden[0],
-            epochs=2 * settings.epochs,
+            epochs=settings.epochs,
             batch_size=int(np.clip(len(free) // 40, 20, 500)),
             dropout=dropout,
             answer_unit=ANSWER_UNIT,

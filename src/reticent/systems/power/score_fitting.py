@@ -7,10 +7,9 @@ Scores that bins and channels are chosen by are those of models that did not lea
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,14 +21,22 @@ from sklearn.linear_model import LogisticRegression
 
 from reticent.core.coded_rows import CodedRows
 from reticent.grids.shares import WHOLE
-from reticent.systems.power.channels import ALL_SUBSETS, Channel, channels
+from reticent.systems.power.channels import ALL_SUBSETS, KEPT, Channel, channels
 from reticent.systems.power.public_models import (
     BoostedTrees,
     LinearModel,
     PublicModel,
     label_shares,
 )
-from reticent.systems.power.query import TIE, PowerPlan
+from reticent.systems.power.query import PowerPlan
+from reticent.systems.power.score_choice import (
+    FittedScores,
+    RowScores,
+    ScoreCode,
+    is_above,
+    ordered_codes,
+    row_scores,
+)
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
 from reticent.systems.power.scoring import Scores
 from reticent.systems.power.tasks import Tasks, mean_scores
@@ -41,14 +48,9 @@ Labels = npt.NDArray[np.int64]
 
 FOLDS = 4
 MOST_BINS = 24
-MOST_LOST = 0.005
-"""Accuracy that a code chosen by information may lose against the best one by it, where so little
-is more than chance: see ``nearly_as_accurate``."""
+_ASKED = ("information", "accuracy", "auc", KEPT)
+"""What codes of two labels are made for, of which information chooses."""
 
-_EXCUSED = 0.5
-"""Standard errors of a difference in accuracy that count as none."""
-
-_ASKED = ("information", "accuracy", "auc")  # what codes are made for, of which information chooses
 LEAST_ROWS = 50
 """Public rows in a bin, at least, where bins are equal parts of them."""
 
@@ -63,36 +65,6 @@ _SIDES = (2, 3, 4, 6, 8, 12)  # bins on either side of the label shares
 _SIDE_ROWS = 200  # public rows in each of them: of fewer, the best of many is best by chance
 _SMOOTHING = 0.5
 _PASSES = 20
-
-
-@dataclass(frozen=True, eq=False)
-class FittedScores:
-    """A public model and the scores that it, or its like, gives rows it did not learn from.
-
-    Attributes:
-        model: learnt from all public rows.
-        scores: shape (n, scores), of models that learnt from the other folds.
-    """
-
-    model: PublicModel
-    scores: Array
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreCode:
-    """One complete choice.
-
-    Attributes:
-        fitted: the model.
-        bins: of its scores.
-        channel: from bins to outputs, with its exact scores.
-        right: shape (n,), how likely the likeliest label given the answer is each row's own.
-    """
-
-    fitted: FittedScores
-    bins: ScoreBins
-    channel: Channel
-    right: Array
 
 
 def fit_score_code(
@@ -133,22 +105,13 @@ def best_score_code(
     """As ``fit_score_code``, of models that are fitted already: budgets and scorings may share
     them.
     """
-    informative = required.scoring == "information"
     codes = [
         code
         for fitted in models
-        for asked in (_ASKED if informative else (required.scoring,))
+        for asked in _asked(required.scoring, fitted)
         for code in score_codes(fitted, labels, tasks, epsilon=required.epsilon, scoring=asked)
     ]
-    best: dict[tuple[str, str], ScoreCode] = {}
-    for code in nearly_as_accurate(codes) if informative else codes:
-        key = (code.fitted.model.kind, code.channel.response)
-        if key not in best or better(code, best[key], scoring=required.scoring):
-            best[key] = code
-    chosen: list[ScoreCode] = []
-    for code in best.values():
-        place = sum(not better(code, other, scoring=required.scoring) for other in chosen)
-        chosen.insert(place, code)
+    chosen = ordered_codes(codes, scoring=required.scoring)
     plans = [
         PowerPlan(
             mechanism="score-code",
@@ -168,34 +131,11 @@ def best_score_code(
     return query, tuple(plans)
 
 
-def nearly_as_accurate(codes: Sequence[ScoreCode]) -> list[ScoreCode]:
-    """Codes that information may choose among: those whose accuracy is next to that of the most
-    accurate one, at most ``MOST_LOST`` or half a standard error of the difference below it.
-
-    Information alone gives up any accuracy for a little more of it, and on few rows the code that
-    looks most accurate is that by chance.
-
-    Args:
-        codes: of the same rows.
-    """
-    best = max(codes, key=lambda code: code.channel.scores.accuracy)
-    rows = math.sqrt(len(best.right))
-    return [
-        code
-        for code in codes
-        if best.channel.scores.accuracy - code.channel.scores.accuracy
-        <= max(MOST_LOST, _EXCUSED * float((best.right - code.right).std()) / rows)
-    ]
-
-
-def better(code: ScoreCode, other: ScoreCode, *, scoring: str) -> bool:
-    """Whether ``code`` is worth more; ties are broken by information."""
-    return _above(code.channel.scores, other.channel.scores, scoring=scoring)
-
-
-def _above(scores: Scores, others: Scores, *, scoring: str) -> bool:
-    gain = scores.of(scoring) - others.of(scoring)
-    return gain > TIE or (gain > -TIE and scores.information > others.information + TIE)
+def _asked(scoring: str, fitted: FittedScores) -> tuple[str, ...]:
+    """What codes are made for, if they are to be chosen by ``scoring``."""
+    if scoring != "information":
+        return (scoring,)
+    return _ASKED if fitted.scores.shape[1] == 1 else (scoring,)
 
 
 def public_models(
@@ -297,15 +237,17 @@ def score_codes(
         best = best_of(family, scores, labels)
         halves = [(best_of(family, scores[~side], labels[~side]), side) for side in (sides, ~sides)]
         for response, (bins, channel) in best.items():
-            found, right = [], np.zeros(len(labels))
+            found, rows = [], RowScores.nothing(len(labels))
             for half, side in halves:
                 # A response that the other half has no bins for is judged by the one that has.
                 chosen, kept = half.get(response, (bins, channel)), response in half
-                worth, right[side] = _on_rows(*chosen, scores[side], labels[side], tasks)
-                found += [worth] if kept else []
+                on_side, parts = _on_rows(*chosen, scores[side], labels[side], tasks)
+                rows.fill(side, parts)
+                found += [on_side] if kept else []
             if not found:  # nor the other one: nothing says what it is worth on other rows
                 continue
-            yield ScoreCode(fitted, bins, replace(channel, scores=mean_scores(found)), right)
+            worth = replace(channel, scores=mean_scores(found))
+            yield ScoreCode(fitted, bins, worth, rows, plain=family is _cut_at_prevalence)
 
 
 Family = Callable[[Array, Labels], Iterator[ScoreBins]]
@@ -318,8 +260,8 @@ def _families(scores: Array, labels: Labels, tasks: Tasks, scoring: str) -> Iter
         yield _two_bins
         for size in _SIDES:
             if size == _SIDES[0] or 2 * size * _SIDE_ROWS <= len(scores):
-                yield partial(_both_sides, size=size)
-        if scoring == "information":
+                yield partial(both_sides, size=size)
+        if scoring in ("information", KEPT):
             return
         for size in range(3, MOST_BINS + 1):
             if size > 8 and size % 4:
@@ -349,29 +291,26 @@ def _best_of(
 ) -> dict[str, tuple[ScoreBins, Channel]]:
     """The best candidate of each response on these rows, by the response's name."""
     best: dict[str, tuple[ScoreBins, Channel]] = {}
+    compared = "information" if scoring == KEPT else scoring
     for bins in family(scores, labels):
         joints = tasks.joints(bins.of(scores), labels, bins=bins.count)
         for channel in channels(joints, epsilon=epsilon, scoring=scoring):
             kept = best.get(channel.response)
-            if kept is None or _above(channel.scores, kept[1].scores, scoring=scoring):
+            if kept is None or is_above(channel.scores, kept[1].scores, scoring=compared):
                 best[channel.response] = (bins, channel)
     return best
 
 
 def _on_rows(
     bins: ScoreBins, channel: Channel, scores: Array, labels: Labels, tasks: Tasks
-) -> tuple[Scores, Array]:
+) -> tuple[Scores, RowScores]:
     """Scores of servers on other rows than the channel was chosen on, exactly over its noise, and
-    how likely each row's label is predicted.
+    what each row adds to them.
     """
     members, table = bins.of(scores), channel.shares / WHOLE
     joints = tasks.joints(members, labels, bins=bins.count, seen=True)
-    right = np.zeros(len(labels))
-    for place, joint, weight in zip(tasks.places, joints.tables, joints.weights, strict=True):
-        columns = np.unique(place[labels], return_inverse=True)[1]
-        predicted = np.eye(joint.shape[1])[(table.T @ joint).argmax(axis=1)]
-        right += weight * (table @ predicted)[members, columns]
-    return joints.scores(table), right
+    columns = [np.unique(place[labels], return_inverse=True)[1] for place in tasks.places]
+    return joints.scores(table), row_scores(table, joints, members, columns)
 
 
 def _halves(labels: Labels) -> npt.NDArray[np.bool_]:
@@ -387,15 +326,27 @@ def _cut_at_prevalence(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
     yield ScoreBins(np.array([[_log_odds(labels)]]), 1)
 
 
-def _both_sides(scores: Array, labels: Labels, *, size: int) -> Iterator[ScoreBins]:
+def both_sides(scores: Array, labels: Labels, *, size: int) -> Iterator[ScoreBins]:
     """Equal parts of the rows above the second label's log odds, and of those below: no bin is on
-    both sides.
+    both sides. The end that is nearest to even odds is moved there, where guesses change.
+
+    Args:
+        scores: shape (n, 1), log odds of the second label.
+        labels: shape (n,), 0 or 1.
+        size: bins on either side.
     """
     place = _log_odds(labels)
-    parts = (scores[scores[:, 0] < place, 0], scores[scores[:, 0] >= place, 0])
-    levels = np.arange(1, size) / size
-    ends = [np.quantile(part, levels) for part in parts if len(part)]
-    yield ScoreBins(np.unique(np.concatenate([[place], *ends]))[None, :], 1)
+    levels, ends = np.arange(1, size) / size, [np.array([place])]
+    for part, has_even in (
+        (scores[scores[:, 0] < place, 0], place > 0.0),
+        (scores[scores[:, 0] >= place, 0], place < 0.0),
+    ):
+        if len(part):
+            found = np.quantile(part, levels)
+            if has_even and len(found):
+                found[np.abs(found).argmin()] = 0.0
+            ends.append(found)
+    yield ScoreBins(np.unique(np.concatenate(ends))[None, :], 1)
 
 
 def _log_odds(labels: Labels) -> float:

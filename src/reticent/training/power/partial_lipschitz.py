@@ -220,6 +220,7 @@ def train_partial_scores(
         decay=True,
         stage=f"scores with {config.answer}, {config.outputs} outputs",
         report=report,
+        fused=True,
     )
     weights = [matrix.detach().double().numpy() for matrix in scores.slopes()]
     # Each entry is cut towards 0, and of a one-hot code the spread may grow by one.
@@ -262,6 +263,7 @@ def train_reader(
         decay=True,
         stage="reader of noisy columns",
         report=report,
+        fused=True,
     )
     return _log_odds(model, classes)
 
