@@ -28,6 +28,7 @@ sys.meta_path.insert(0, Nowhere())
 """
 
 NEED_TORCH = (
+    "reticent.attacks.critic",
     "reticent.attacks.decoder",
     "reticent.attacks.hijacking",
     "reticent.attacks.inversion",

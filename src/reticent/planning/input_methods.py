@@ -185,7 +185,9 @@ class LabelResponse(InputMethod):
         return {}
 
     def estimator(self, task: InputTask) -> Any:
-        """None: ``PowerEncoder`` has bins of a score, of which two labels are a special case."""
+        """None: ``PowerEncoder`` has bins of a score instead, of which a label at prevalence is a
+        special case that ``scoring="balanced_accuracy"`` comes nearest to.
+        """
         return None
 
 

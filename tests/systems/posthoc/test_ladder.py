@@ -19,7 +19,13 @@ from reticent.core.errors import InvalidInput, InvalidParameter, UnsupportedNorm
 from reticent.datasets import load_digits, load_imdb
 from reticent.datasets.imdb import FILE
 from reticent.systems import Calibration, NoiseAware, PosthocEncoder
-from reticent.training.parts import Identity, Ladder, LiveCoordinates, PublicPCA
+from reticent.training.parts import (
+    Identity,
+    Ladder,
+    LiveCoordinates,
+    PublicDiscriminants,
+    PublicPCA,
+)
 
 FAST = NoiseAware(outputs=2, hidden=(16,), epochs=3)
 SETTINGS: dict[str, Any] = {
@@ -99,7 +105,8 @@ def test_a_mechanism_that_was_asked_for_is_refused_by_name_where_it_does_not_fit
 def test_the_ladder_lists_every_rung_with_its_score_and_takes_the_best() -> None:
     X, y = sentences(40)
     X = np.concatenate([X, 1e-4 * np.random.default_rng(2).normal(size=(len(X), 2))], axis=1)
-    rungs = (Identity(), LiveCoordinates(), PublicPCA(outputs=(2, 4, 99)), FAST)
+    directions = (PublicDiscriminants(), PublicDiscriminants(shrinkage=0.9))
+    rungs = (Identity(), LiveCoordinates(), PublicPCA(outputs=(2, 4, 99)), *directions, FAST)
     encoder = PosthocEncoder(radius=0.05, input_norm="l2", obfuscator=Ladder(rungs), **SETTINGS)
     encoder.fit(X, y)
     tried = {plan.rung for plan in encoder.considered_}
@@ -109,6 +116,8 @@ def test_the_ladder_lists_every_rung_with_its_score_and_takes_the_best() -> None
         "PublicPCA(outputs=2)",
         "PublicPCA(outputs=4)",
         "PublicPCA(outputs=42)",
+        "PublicDiscriminants(outputs=1, shrinkage=0.05)",
+        "PublicDiscriminants(outputs=1, shrinkage=0.9)",
         "NoiseAware(outputs=2)",
     }
     scores = [plan.utility for plan in encoder.considered_]

@@ -51,6 +51,7 @@ from reticent.training.parts.contract import (
     variants,
 )
 from reticent.training.parts.embedders import Identity
+from reticent.training.parts.linear_maps import PublicDiscriminants
 from reticent.training.progress import Report, progress
 
 Array = npt.NDArray[np.float64]
@@ -318,8 +319,10 @@ def _candidates(
         output=output_of(mechanism),
     )
     begun = getattr(part, "start", None)
-    start = "" if begun is None else f", start={type(begun).__name__}"
-    rung = f"{type(part).__name__}(outputs={network.output_dimension}{start})"
+    further = "" if begun is None else f", start={type(begun).__name__}"
+    if isinstance(part, PublicDiscriminants):  # the ladder has two of one size
+        further = f", shrinkage={part.shrinkage:g}"
+    rung = f"{type(part).__name__}(outputs={network.output_dimension}{further})"
     candidate = Candidate(network, mechanism, bound, rung=rung)
     if mechanism not in LABEL_RULES:
         return [candidate]
