@@ -83,9 +83,7 @@ def test_any_prices_give_a_cap_that_holds(monkeypatch, prices) -> None:
     apart = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
     best = best_success(apart, 0 * apart, 3)
     found = None if prices is None else np.array(prices)
-    monkeypatch.setattr(
-        "reticent.accounting.telling_apart.linprog", lambda *_, **__: SimpleNamespace(x=found)
-    )
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: SimpleNamespace(x=found))
     assert best - 1e-9 <= which_of_many_cap(apart, 0 * apart) <= 1.0
 
 

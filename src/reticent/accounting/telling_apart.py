@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
 
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -137,6 +136,9 @@ def which_of_many_cap(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> float:
             f"epsilons, deltas: expected two square arrays of one shape, got {apart.shape} and "
             f"{slack.shape}"
         )
+    # here, because cards need the other caps alone, and start without a solver
+    from scipy.optimize import linprog
+
     weight = np.exp(-apart)
     room = 1.0 + (weight * slack).sum(axis=0)
     found = linprog(room, A_ub=-weight, b_ub=-np.ones(size), bounds=(0.0, None), method="highs")

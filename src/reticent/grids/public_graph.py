@@ -16,7 +16,6 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
-from sklearn.neighbors import NearestNeighbors
 
 from reticent.core.checks import as_array, count, finite_array
 from reticent.core.errors import InvalidInput
@@ -222,6 +221,9 @@ def _nodes(points: npt.ArrayLike, neighbours: Any) -> tuple[Array, int]:
 
 def _closest(own: Array, others: Array, number: int, *, skip: bool = False) -> Integers:
     """Numbers of the nearest ``others`` of each row; without the first, itself, if ``skip``."""
+    # here, because whoever answers from a graph that was made starts without scikit-learn
+    from sklearn.neighbors import NearestNeighbors
+
     found = NearestNeighbors(n_neighbors=number).fit(others).kneighbors(own, return_distance=False)
     return np.asarray(found[:, int(skip) :], dtype=np.int64)
 
