@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -171,7 +171,7 @@ def _like(graph: PublicGraph, rows: Rows) -> Results:
     labels = rows.public_labels[
         [int(np.flatnonzero((rows.public == point).all(axis=1))[0]) for point in graph.points]
     ]
-    matrix = csr_array((np.ones(len(first)), (first, second)), shape=(graph.size, graph.size))
+    matrix = csr_matrix((np.ones(len(first)), (first, second)), shape=(graph.size, graph.size))
     parts = np.bincount(connected_components(matrix, directed=False)[1])
     some = rows.test[:500]
     hops = graph.hop_counts(some)[:, graph.cells(some)]

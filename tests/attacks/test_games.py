@@ -120,6 +120,8 @@ def test_an_attribute_has_a_cap_of_its_own() -> None:
     codes = np.array([0, 0, 1, 1, 2, 2])
     found = which_value(responder(6), codes, setting(), name="kind")
     assert 1 / 3 < found.success < found.cap < 1.0
+    # numbers that no candidate has change nothing
+    assert which_value(responder(6), 3 * codes + 1, setting(), name="kind") == found
     faulty = which_value(responder(2, epsilon=2.0), np.array([0, 1]), setting(), name="kind")
     assert faulty.exceeded
 

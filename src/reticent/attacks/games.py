@@ -196,6 +196,7 @@ def which_value(candidates: Candidates, codes: Integers, setting: Setting, *, na
         setting: see there.
         name: of the attribute.
     """
+    codes = np.unique(codes, return_inverse=True)[1]  # values that no candidate has are no answer
     truth = setting.random.integers(len(candidates), size=setting.trials)
     weights = _weights(candidates, truth, 1, setting)
     values = [logsumexp(weights[:, codes == code], axis=1) for code in range(int(codes.max()) + 1)]

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
@@ -194,7 +194,7 @@ class PublicGraph:
         """
         nodes, which = np.unique(self.cells(points), return_inverse=True)
         first, second = self.edges.T
-        matrix = csr_array((np.ones(len(first)), (first, second)), shape=(self.size, self.size))
+        matrix = csr_matrix((np.ones(len(first)), (first, second)), shape=(self.size, self.size))
         hops = dijkstra(matrix, directed=False, unweighted=True, indices=nodes)
         hops[~np.isfinite(hops)] = UNCONNECTED
         return np.asarray(hops[which], dtype=np.float64)

@@ -67,7 +67,8 @@ def test_plans_are_ranked_and_scoring_is_the_users() -> None:
     for scoring in ("information", "accuracy"):
         encoder = fitted(scoring=scoring)
         utilities = np.array([plan.utility for plan in encoder.considered_])
-        assert len(utilities) >= 2
+        # information has left out what loses too much of the other two scores
+        assert len(utilities) >= (2 if scoring == "accuracy" else 1)
         assert (np.diff(utilities) <= 1e-8).all()
         assert encoder.query_.plan == encoder.considered_[0]
         found[scoring] = encoder.query_.plan
