@@ -127,6 +127,7 @@ ALL = (
     _benchmark("jobs", "one worker", "", "--records 60 --rows 600 --runs 1", "processes"),
     _benchmark("power", "", "50000", "2000", "data"),
     _benchmark("runtimes", "", "", "samplers"),
+    _benchmark("walks", "", "", ""),
 )
 
 

@@ -30,7 +30,7 @@ from reticent.core.errors import BudgetExceeded
 from reticent.ledger import Budget, Leases, Ledger
 from reticent.ledger.anchors import Anchor, AnchorFile
 from reticent.ledger.chain import Entry
-from reticent.ledger.statements import statement_of
+from reticent.ledger.charges import statement_of
 
 EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()))
 BUDGET = Guarantee(1e5, 0.0, AddRemove())

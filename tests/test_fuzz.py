@@ -194,11 +194,11 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     CertifiedClassifier: (
         {"epsilon": 1.0, "classes": [0, 1], "k_max": 1},
-        {"X": X, "y": Y, "keys": None},
+        {"X": X, "y": Y, "identities": None},
     ),
     CertifiedEnsemble: (
         {"epsilon": 1.0, "classes": [0, 1], "k_max": 1, "members": 2},
-        {"X": X, "y": Y, "keys": None},
+        {"X": X, "y": Y, "identities": None},
     ),
     PrivateKNNClassifier: (
         {
@@ -210,7 +210,7 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
             "classes": [0, 1],
             "feature_range": (0.0, 1.0),
         },
-        {"X": X, "y": Y, "keys": None},
+        {"X": X, "y": Y, "persons": None},
     ),
     PrivateKNNStudent: (
         {
@@ -224,7 +224,7 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
             "reduce_to": None,
             "student": StudentConfig(image_shape=(1, 4, 4), channels=(2, 2), width=4, epochs=1),
         },
-        {"X": RANDOM.random((24, 16)), "y": Y, "keys": None, "public": RANDOM.random((8, 16))},
+        {"X": RANDOM.random((24, 16)), "y": Y, "persons": None, "public": RANDOM.random((8, 16))},
     ),
     PowerEncoder: (
         {
@@ -404,7 +404,7 @@ def targets() -> list[Target]:
         Target(
             "Records.of",
             Records.of,
-            {"points": np.zeros((3, 2)), "votes": np.zeros(3, dtype=int), "keys": None},
+            {"points": np.zeros((3, 2)), "votes": np.zeros(3, dtype=int), "persons": None},
         ),
     ]
     return found

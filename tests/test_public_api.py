@@ -15,8 +15,9 @@ PUBLIC = {
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier InputPlan LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor Plan "
-        "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
-        "PublicRanges Published RadiusVotesClassifier __version__ load plan plan_inputs"
+        "PosthocClassifier PosthocEncoder PowerEncoder PrivacyWarning PrivateKNNClassifier "
+        "PrivateKNNStudent PublicRanges Published RadiusVotesClassifier __version__ load plan "
+        "plan_inputs"
     ),
     "reticent.accounting": (
         "AboveThreshold Accountant ApproximateRdp BasicFilter BasicOdometer Composed "
@@ -38,14 +39,17 @@ PUBLIC = {
         "majority_guess picture_quality relative_errors train_hijacker train_reconstructor"
     ),
     "reticent.audit": (
-        "AuditCase AuditResult AuditedPair FittedAudit additive_case argmax_response_case "
-        "audit_fitted binary_response_case binomial_limits distance_to_instability_case "
+        "AuditCase AuditResult AuditedPair FittedAudit RecordsAudit Refutation SequentialTest "
+        "additive_case argmax_response_case audit_fitted audit_records binary_response_case "
+        "binomial_limits distance_to_instability_case "
         "epsilon_lower_bound hop_release_case label_table_case laplace_test_case logits_case "
-        "noisy_argmax_case noisy_screening_case noisy_sums_case propose_test_release_case "
+        "noisy_argmax_case noisy_screening_case noisy_sums_case propose_test_release_case refute "
         "signed_distance_case stability_release_case stability_response_case worst_levels "
         "worst_shift"
     ),
-    "reticent.bundles": "Bundle",
+    "reticent.release": (
+        "Books Bundle Drawn Payment Prepaid Price Releasing Scopes System paid release"
+    ),
     "reticent.client": "Answers AsyncClient BudgetLine Client Cost Device Offer Pin",
     "reticent.core": (
         "AddRemove Adjacency Box Guarantee GuaranteeCard GuaranteeKind Neighborhood Norm "
@@ -99,7 +103,8 @@ PUBLIC = {
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
-        "PublicRanges Published RadiusVotesClassifier Server train_server"
+        "PublicRanges Published RadiusVotesClassifier ReleasedClassifier ReleasedRegressor "
+        "Server train_server unit_sum"
     ),
     "reticent.tables": (
         "Categorical Hashed Instant NamedRows Numeric OneHot Ordered Shards TabularSchema Truth "

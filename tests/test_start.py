@@ -52,7 +52,7 @@ STARTS = {
     ),
     "everything below the systems": (
         (
-            "from reticent.audit import *; from reticent.bundles import *; "
+            "from reticent.audit import *; from reticent.release import *; "
             "from reticent.datasets import *; from reticent.grids import *; "
             "from reticent.lipschitz import *; from reticent.mechanisms import *; "
             "from reticent.neighbours import *; from reticent.noise import *; "

@@ -102,7 +102,7 @@ for feature_map in ("identity", "hog", "upright hog"):
         classes=range(10), feature_map=feature_map,
         feature_range=(0, 16) if feature_map == "identity" else None,
     ).fit(X[:1700], y[:1700])
-    right = classifier.predict(X[1700:1720]) == y[1700:1720]
+    right = classifier.exact_predict(X[1700:1720]) == y[1700:1720]
     release = classifier.release(X[1700:1720])
     print(int(right.sum()) > 9, release.values.shape, classifier.remaining_)
 """
@@ -118,8 +118,8 @@ X = PublicRanges((-4.0, 7.0)).fit(X).transform(X)
 for kind, more in ((CertifiedClassifier, {}), (CertifiedEnsemble, {"members": 3})):
     fitted = kind(epsilon=4.0, classes=[0, 1], k_max=5, random_state=0, **more).fit(X, y)
     loaded = kind.load(fitted.save(kind.__name__))
-    agree = np.array_equal(loaded.predict(X), fitted.predict(X))
-    print(loaded.release(X[:20]).values.shape, agree, (loaded.predict(X) == y).mean() > 0.9)
+    agree = np.array_equal(loaded.exact_predict(X), fitted.exact_predict(X))
+    print(loaded.release(X[:20]).values.shape, agree, (loaded.exact_predict(X) == y).mean() > 0.9)
     print(loaded.bundle_identity_ == fitted.bundle_identity_)
 try:
     CertifiedClassifier(epsilon=1.0, classes=[0, 1], extractor="a name").fit(X, y)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reticent.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from reticent.core.errors import PrivacyWarning as PrivacyWarning
     from reticent.planning import InputPlan, Plan, plan, plan_inputs
     from reticent.systems import (
         BetaVAE,
@@ -63,6 +64,7 @@ __all__ = [
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
+    "PrivacyWarning",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
@@ -77,6 +79,7 @@ __all__ = [
 _ELSEWHERE = {
     "InputPlan": "reticent.planning",
     "Plan": "reticent.planning",
+    "PrivacyWarning": "reticent.core.errors",
     "load": "reticent.systems.loading",
     "plan": "reticent.planning",
     "plan_inputs": "reticent.planning",

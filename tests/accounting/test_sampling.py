@@ -165,3 +165,23 @@ def test_the_excess_of_the_exponential_keeps_its_digits() -> None:
         with mp.workdps(60):
             exact = mp.exp(mp.mpf(x)) - 1 - mp.mpf(x)
         assert float(exp_excess(np.array([x]))[0]) == pytest.approx(float(exact), rel=2e-13)
+
+
+@pytest.mark.parametrize("order", [2, 3, 7, 40])
+@pytest.mark.parametrize("rate", [0.01, 0.3])
+def test_the_general_bound_is_the_published_sum(order: int, rate: float) -> None:
+    """Zhu and Wang (2019), theorem 6, in 40 digits: terms from the third on count three times."""
+
+    def own(orders: np.ndarray) -> np.ndarray:
+        return np.log1p(0.3 * orders)  # rises slowly enough for any mechanism's divergence
+
+    found = general_sampled_rdp(np.array([float(order)]), own, sampling_probability=rate)[0]
+    with mp.workdps(40):
+        g, a = mp.mpf(rate), order
+        moments = [mp.exp((j - 1) * mp.log(1 + mp.mpf(0.3) * j)) for j in range(2, a + 1)]
+        total = (1 - g) ** (a - 1) * (a * g - g + 1)
+        for j, moment in enumerate(moments, 2):
+            weight = mp.binomial(a, j) * g**j * (1 - g) ** (a - j)
+            total += weight * moment * (1 if j == 2 else 3)
+        exact = mp.log(total) / (a - 1)
+        assert found == pytest.approx(float(exact), rel=1e-9)

@@ -56,7 +56,7 @@ def test_weights_are_the_laws_of_the_answers(name: str) -> None:
     """
     system = SYSTEMS[name]()
     query = attackable_query(system)
-    points = points_of(query, system.checked_inputs(X[[0, 60, 140, 61]]))
+    points = points_of(query, system.checked(X[[0, 60, 140, 61]]))
     found = candidates_of(query, points)
     runs = 20_000
     answers = found.answer(np.ones(runs, dtype=np.int64), AuditSampler(3))
@@ -74,13 +74,13 @@ def test_weights_are_the_laws_of_the_answers(name: str) -> None:
 
 def test_steps_are_those_of_the_guarantee() -> None:
     system = encoder()
-    points = points_of(system.query_, system.checked_inputs(X[:5]))
+    points = points_of(system.query_, system.checked(X[:5]))
     apart = np.abs(points[:, None] - points).max(axis=2)
     steps = candidates_of(system.query_, points).steps
     np.testing.assert_array_equal(steps, np.ceil(apart / 0.2).astype(int))
     for any_two in (classifier("response"), table(mechanism="code")):
         query = attackable_query(any_two)
-        found = candidates_of(query, points_of(query, any_two.checked_inputs(X[[0, 60, 140]])))
+        found = candidates_of(query, points_of(query, any_two.checked(X[[0, 60, 140]])))
         np.testing.assert_array_equal(found.steps, 1 - np.eye(3, dtype=int))
 
 

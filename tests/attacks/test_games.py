@@ -150,6 +150,16 @@ def test_the_weighed_mean_errs_least_and_no_less_than_the_floor() -> None:
     assert 0 < with_delta < found.floor
 
 
+def test_targets_far_from_zero_are_told_apart_as_near_it() -> None:
+    """Of one column alone, where every processor rounds the squares alike: to multiples of 4."""
+    near = np.arange(6.0)[:, None]
+    floor = error_floor(responder(6), near, setting())
+    assert error_floor(responder(6), 2.0**27 + near, setting()) == floor > 0
+    for place in range(6):
+        found = np.array([[2.0**27 + place + 0.25]])
+        assert named(found, responder(6), 2.0**27 + near).tolist() == [place]
+
+
 def test_nearest_candidates_and_pairs() -> None:
     candidates = responder(5)
     targets = np.arange(5.0)[:, None] ** 2

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 from reticent.audit.fitted_pairs import certified_pairs, posthoc_pairs, power_pairs
 from reticent.core import Norm
+from reticent.core.coded_rows import CodedRows
 from reticent.noise import AuditSampler
 from reticent.systems import CertifiedClassifier, NoiseAware, PosthocEncoder, PowerEncoder
 
@@ -54,7 +58,7 @@ def test_rows_within_the_radius_alone_are_neighbours() -> None:
         random_state=0,
     ).fit(X, Y)
     query = encoder.query_
-    coded = encoder.checked_inputs(X)
+    coded = encoder.checked(X)
     [pair] = power_pairs(query, coded, random=np.random.default_rng(0))
     values, dense = query.exact(coded.dense()), coded.dense()
     apart = np.linalg.norm(dense[:, None] - dense[None], axis=-1)
@@ -62,8 +66,31 @@ def test_rows_within_the_radius_alone_are_neighbours() -> None:
     assert pair.values is not None
     found = float(np.linalg.norm(pair.values[0] - pair.values[1]))
     assert found == pytest.approx(change[apart <= 0.1].max())
-    far = encoder.checked_inputs(X[[0, 149]])
+    far = encoder.checked(X[[0, 149]])
     assert power_pairs(query, far, random=np.random.default_rng(0)) == []
+
+
+def found_pairs(rows: list[float], values: list[float], radius: float | None) -> Any:
+    """Of a release that answers a row of one column with the value of its place."""
+    plan = SimpleNamespace(radius=radius, mechanism="k-norm-l2")
+    query: Any = SimpleNamespace(plan=plan, exact=lambda dense: np.array(values)[:, None])
+    coded = CodedRows.of(np.array(rows)[:, None])
+    return power_pairs(query, coded, random=np.random.default_rng(0))
+
+
+def test_a_row_is_no_neighbour_of_itself_or_of_an_equal_row() -> None:
+    assert found_pairs([0.25, 0.25], [0.0, 1.0], None) == []
+    [pair] = found_pairs([0.25, 0.25, 0.75], [0.0, 9.0, 1.0], None)
+    assert pair.values.ravel().tolist() == [9.0, 1.0]
+
+
+def test_small_differences_of_large_numbers_are_not_lost() -> None:
+    """Of one column alone, so that no processor's order of summation changes what is asked: squares
+    of these numbers round, and squares and products together give 0 for every distance here.
+    """
+    assert found_pairs([0.5, 0.5 + 2.0**-30], [0.0, 1.0], 2.0**-31) == []
+    [pair] = found_pairs([0.0, 1.0, 1.0], [2.0**27, 2.0**27 + 2.0**-20, 2.0**27], None)
+    assert np.ptp(pair.values) == 2.0**-20
 
 
 def test_certified_distances_change_by_one_and_labels_at_zero_only() -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.bundles.bundle import Bundle
 from reticent.cli.main import run
 from reticent.core import Guarantee, Scope
 from reticent.core.errors import (
@@ -27,6 +26,7 @@ from reticent.core.errors import (
     WriteFailed,
 )
 from reticent.ledger import Ledger
+from reticent.release.bundle import Bundle
 from tests.bad_input.conftest import Bench, X, good, out, saved, spoiled
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from reticent.mechanisms import SumSession
 from reticent.systems import PosthocEncoder
 from reticent.systems.loading import load
 
@@ -68,3 +72,75 @@ def test_bad_numbers_and_damaged_bundles_are_refused(command, encoder_bundle, in
         assert said in answer.err
     (tmp_path / "bundle").mkdir()
     assert command("audit", "bundle", tmp_path / "bundle", "--data", inputs).status == 11
+
+
+@pytest.fixture
+def cancer(tmp_path):
+    """The breast cancer table of scikit-learn as a CSV file, and a configuration of a fit."""
+    from sklearn.datasets import load_breast_cancer
+
+    table = load_breast_cancer(as_frame=True).frame.sample(frac=1.0, random_state=0)
+    table = table[["mean radius", "mean texture", "mean smoothness", "target"]]
+    table.iloc[:200].to_csv(tmp_path / "rows.csv", index=False)
+    np.save(tmp_path / "public.npy", table.iloc[400:, :3].to_numpy())
+    path = tmp_path / "fit.toml"
+    path.write_text(
+        """
+estimator = "MomentClassifier"
+bundle = "bundle"
+
+[parameters]
+epsilon = 2.0
+delta = 1e-5
+classes = [0, 1]
+
+[data]
+inputs = "rows.csv"
+label_column = "target"
+further = {public_X = "public.npy"}
+"""
+    )
+    return path
+
+
+def test_records_of_a_table_are_audited(command, cancer):
+    """Refuted with a chance of at most 1e-6."""
+    answer = command("audit", "records", cancer, "--runs", "400", "--alpha", "1e-6")
+    assert answer.status == 0
+    assert "MomentClassifier claims epsilon=2, delta=1e-05" in answer.out
+    assert "never prove" in answer.out
+    assert not (cancer.parent / "bundle").exists()
+
+
+def test_half_the_noise_on_a_table_fails(command, cancer, monkeypatch):
+    """At level .001 after 136 to 1,006 of 3,000 runs in 12 repetitions, all with a wealth of at
+    least 1e16 at the end: less than one run in a thousand should miss it.
+    """
+    whole = SumSession.release
+
+    def release(self, totals):
+        exact = [np.asarray(total) for total in totals]
+        return tuple(
+            np.asarray(total + np.rint(0.5 * (one - total)), dtype=np.int64)
+            for one, total in zip(whole(self, totals), exact, strict=True)
+        )
+
+    monkeypatch.setattr(SumSession, "release", release)
+    answer = command("audit", "records", cancer, "--record", "0", "--runs", "3000")
+    assert answer.status == 19
+    assert "Refuted" in answer.out
+
+
+def test_an_answerer_that_leaves_no_bundle_is_audited_too(command, cancer):
+    text = cancer.read_text().replace("MomentClassifier", "LinearVoteClassifier")
+    cancer.write_text(text.replace("classes =", "answers = 3\nclasses ="))
+    answer = command("audit", "records", cancer, "--runs", "300", "--alpha", "1e-6")
+    assert answer.status == 0
+
+
+def test_records_without_labels_or_of_other_places_are_refused(command, cancer):
+    assert command("audit", "records", cancer, "--record", "200", "--runs", "300").status == 2
+    cancer.write_text(cancer.read_text().replace('label_column = "target"', ""))
+    answer = command("audit", "records", cancer, "--runs", "300")
+    assert answer.status == 2
+    assert "label" in answer.err

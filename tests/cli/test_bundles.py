@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.bundles import Bundle
 from reticent.cli import bundles
 from reticent.core import Guarantee, Scope
 from reticent.core.files import output_file
 from reticent.ledger import Ledger
+from reticent.release import Bundle
 from reticent.systems import (
     LabelAware,
     PosthocClassifier,

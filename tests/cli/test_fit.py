@@ -16,7 +16,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 import reticent
-from reticent.bundles.bundle import Bundle
+from reticent.release.bundle import Bundle
 from reticent.systems import (
     BetaVAE,
     LabelAware,

@@ -11,8 +11,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent import CertifiedClassifier, PowerEncoder
-from reticent.bundles.bundle import sign_bundle
 from reticent.core import Guarantee
+from reticent.release.bundle import sign_bundle
 from reticent.systems.loading import load_answering
 from reticent.systems.value_models import train_value_model
 from reticent.tables.frames import NamedRows

@@ -14,7 +14,6 @@ from sklearn.datasets import load_iris
 
 import reticent
 from reticent import CertifiedClassifier
-from reticent.bundles.bundle import Bundle, sign_bundle
 from reticent.client import Device, Pin
 from reticent.core import Neighborhood, Scope
 from reticent.core.errors import (
@@ -24,6 +23,7 @@ from reticent.core.errors import (
     InvalidParameter,
     UntrustedSignature,
 )
+from reticent.release.bundle import Bundle, sign_bundle
 from reticent.systems.loading import load_answering
 from tests.test_without_torch import run_without_torch
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.bundles.bundle import Bundle, sign_bundle
 from reticent.client import Device, Pin
 from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
+from reticent.release.bundle import Bundle, sign_bundle
 from tests.client.relays import Change, relayed
 from tests.client.services import Running, key_files
 

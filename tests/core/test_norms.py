@@ -41,6 +41,16 @@ def test_norm_of_ones_and_of_other_axes():
     assert Norm.LINF.of(np.zeros((2, 0))).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("norm", list(Norm))
+def test_distances_of_near_rows_far_from_zero_are_exact(norm):
+    """A matrix product of rows this long is off by more than 1 on any processor."""
+    rows = 1e9 + np.random.default_rng(0).integers(0, 2**20, (30, 7)) * 2.0**-20
+    moved = rows + 2.0**-20 * np.eye(7)[0]
+    apart = norm.between(rows, np.concatenate([rows, moved]))
+    assert (apart.diagonal() == 0.0).all()
+    assert (apart[:, 30:].diagonal() == 2.0**-20).all()
+
+
 @pytest.mark.parametrize("name", ["l3", "", "inf", "L1", None, 2])
 def test_unknown_norms_are_named(name):
     with pytest.raises(UnknownName, match="expected one of l1, l2, linf"):

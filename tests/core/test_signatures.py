@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from reticent.bundles.bundle import Bundle, sign_bundle
 from reticent.core import AddRemove, Guarantee, Receipt
 from reticent.core.errors import CorruptBundle, InvalidInput, MissingExtra, UntrustedSignature
 from reticent.core.signatures import sign, sign_receipt, verify, verify_receipt
 from reticent.core.strict_json import strict_dumps, strict_loads
+from reticent.release.bundle import Bundle, sign_bundle
 
 RECEIPT = Receipt("m", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "s", seeded=False)
 
@@ -149,3 +149,32 @@ def test_without_the_package_one_line_says_what_to_install(
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtra, match=r"reticent\[signing\]"):
         sign(b"", purpose="bundle", key=keys[0])
+
+
+@pytest.mark.parametrize(
+    ("field", "other"),
+    [
+        ("mechanism", "n"),
+        ("guarantee", Guarantee(1.0, 1e-9, AddRemove())),
+        ("guarantee", Guarantee(1.0, 0.0, AddRemove(data_set="ward 7"))),
+        ("answers", 4),
+        ("bundle", "b"),
+        ("certificate", "interval"),
+        ("sampler", "t"),
+        ("seeded", True),
+        ("booked", "ledger/2"),
+        ("position", 2),
+        ("digest", "00" * 32),
+        ("identifier", "f" * 16),
+    ],
+)
+def test_a_signed_receipt_binds_each_of_its_fields(
+    keys: tuple[Path, Path], field: str, other: object
+) -> None:
+    private, public = keys
+    booked = replace(RECEIPT, booked="ledger/1", position=1, digest="ff" * 32)
+    signature = sign_receipt(booked, key=private)
+    verify_receipt(booked, signature, trusted_key=public)
+    changed = replace(booked, **{field: other})  # type: ignore[arg-type]
+    with pytest.raises(UntrustedSignature, match="changed since it was signed"):
+        verify_receipt(changed, signature, trusted_key=public)

@@ -56,6 +56,44 @@ def test_a_point_counts_for_the_nearest_node_whatever_stands_beside_it() -> None
     assert tied.cells([[1.0]]).tolist() == [0]
 
 
+def test_a_node_is_the_nearest_to_the_last_unit() -> None:
+    """Whole coordinates around 2^26: differences and their squares are exact in double precision
+    in any order, while products of coordinates are not; among the nodes are ties, and distances
+    that differ by one.
+    """
+    random = np.random.default_rng(4)
+    far = 2**26 + random.integers(0, 2**20, 8)
+    nodes = np.unique(far + random.integers(0, 6, (256, 8)), axis=0)
+    graph = PublicGraph(points=nodes, edges=[])
+    asked = far + random.integers(0, 6, (400, 8))
+    squares = ((asked[:, None] - nodes[None]) ** 2).sum(axis=2)
+    nearest = np.sort(squares, axis=1)
+    assert (nearest[:, 0] == nearest[:, 1]).sum() > 40
+    assert (nearest[:, 0] + 1 == nearest[:, 1]).sum() > 40
+    assert graph.cells(asked).tolist() == squares.argmin(axis=1).tolist()
+
+
+@pytest.mark.parametrize("dimension", [3, 17, 64])
+def test_no_other_row_has_a_say_in_the_last_bit_of_a_distance(dimension: int) -> None:
+    """Rows halfway between two nodes, up to rounding: whatever stands beside them, in batches of
+    many sizes, at every place of a batch, the node is that of the row alone.
+    """
+    random = np.random.default_rng(5)
+    nodes = random.normal(size=(40, dimension))
+    graph = PublicGraph(points=nodes, edges=[])
+    pairs = random.integers(0, 40, (600, 2))
+    middle = 0.5 * (nodes[pairs[:, 0]] + nodes[pairs[:, 1]])
+    asked = middle * (1 + 2.0**-52 * random.integers(-2, 3, middle.shape))
+    alone = np.array([int(graph.cells(row[None])[0]) for row in asked])
+    for size in (2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 64, 100, 255, 600):
+        for start in range(0, len(asked), size):
+            part = slice(start, start + size)
+            assert graph.cells(asked[part]).tolist() == alone[part].tolist()
+    order = random.permutation(len(asked))
+    assert graph.cells(asked[order]).tolist() == alone[order].tolist()
+    assert graph.cells(np.asfortranarray(asked)).tolist() == alone.tolist()
+
+
 def walked(edges: np.ndarray, start: int) -> list[float]:
     """Edges from one node to every other, one ring after the other."""
     around: dict[int, set[int]] = {node: set() for node in range(60)}

@@ -21,11 +21,10 @@ import numpy as np
 import pytest
 
 from reticent.accounting import PrivacyEvent
-from reticent.bundles.booking import answer_and_book
 from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
 from reticent.ledger import Lease, Leases, Ledger
-from reticent.noise import SecureSampler
+from tests.release.asking import asked
 
 EventMaker = Callable[..., PrivacyEvent]
 FORK = multiprocessing.get_context("fork")  # a spawned process would spend seconds on imports
@@ -179,17 +178,7 @@ def test_a_release_is_booked_in_a_lease(ledger: Ledger, event: PrivacyEvent) -> 
 
     grant(ledger, 1000)
     with Leases(ledger, block=10) as leases:
-        releases = [
-            answer_and_book(
-                Query(),  # type: ignore[arg-type]
-                [1.0, 2.0],
-                sampler=SecureSampler(),
-                bundle="",
-                ledger=leases,
-                scope=HERE,
-            )
-            for _ in range(3)
-        ]
+        releases = [asked(Query(), [1.0, 2.0], ledger=leases, scope=HERE) for _ in range(3)]
     assert [one.receipt.booked.split("#")[1] for one in releases] == ["1-2", "3-4", "5-6"]
     assert ledger.verify(receipts=[one.receipt for one in releases]).problems == ()
     with pytest.raises(BudgetExceeded):

@@ -67,6 +67,22 @@ def test_uncommitted_reservations_stay_spent(
     assert ledger.verify().ok
 
 
+def test_a_charge_that_was_committed_elsewhere_takes_no_second_receipt(
+    ledger: Ledger, scope: Scope, make_event: EventMaker
+) -> None:
+    """The ledger itself says so, where an object that stands for the charge knows nothing of it."""
+    ledger.grant(scope, ONE)
+    reservation = ledger.reserve(scope, make_event(), answers=1)
+    assert ledger.post_together([reservation.committing("first")]) == [None]
+    assert not reservation.committed
+    assert ledger.post_together([reservation.committing("first")]) == [None]  # a repeated try
+    with pytest.raises(InvalidInput, match="another receipt"):
+        reservation.commit("second")
+    (account,) = ledger.report().accounts
+    assert account.commits == 1
+    assert ledger.verify().ok
+
+
 def test_a_reservation_is_committed_once(
     ledger: Ledger, scope: Scope, make_event: EventMaker
 ) -> None:

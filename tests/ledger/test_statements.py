@@ -24,8 +24,8 @@ from reticent.core import (
 )
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.ledger import Ledger
+from reticent.ledger.charges import describe_statement, statement_of
 from reticent.ledger.schema import statements
-from reticent.ledger.statements import describe_statement, statement_of
 
 PAIRS: list[tuple[Adjacency, Adjacency]] = [
     (

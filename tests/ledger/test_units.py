@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.core.errors import InvalidParameter
-from reticent.ledger.units import (
+from reticent.ledger.charges import (
     LARGEST,
     delta_cost,
     delta_grant,

@@ -7,9 +7,9 @@ from __future__ import annotations
 import brute_force
 import numpy as np
 import pytest
+from few_cells import FewCells
 from test_exact import OUTPUTS, chain
 
-from conftest import FewCells
 from reticent.core import Box, Norm
 from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
 from reticent.lipschitz import CellBound, LayeredBound, LevelTest

@@ -145,6 +145,10 @@ def test_an_inner_mechanism_that_covers_less_is_refused() -> None:
         ptr(proposal=2.1)
     with pytest.raises(InvalidParameter, match="radius"):
         ptr(radius=0.25, inner=INNER)
+    far = {"radius": 2.0, "proposal": 0.6}  # 0.6 a unit of distance are 1.2 over the radius
+    with pytest.raises(InvalidParameter, match="sensitivity"):
+        ptr(**far)
+    assert ptr(**{**far, "proposal": 0.5}).inner is INNER
     exact = KNormMechanism(
         sensitivity=0.3 * 0.1,
         epsilon=1.0,

@@ -83,3 +83,17 @@ def test_values_that_are_not_finite_are_refused(value: float) -> None:
 def test_points_that_were_not_made_by_a_grid_are_refused(points: list[list[float]]) -> None:
     with pytest.raises(InvalidInput, match=r"make them with PointGrid\.points"):
         check_points(points, name="points")
+
+
+@pytest.mark.parametrize("d", [9, 100, 300, 1000])
+def test_points_that_rounding_to_the_nearest_moves_out_of_the_ball_are_rounded_inwards(
+    d: int,
+) -> None:
+    """Equal coordinates, at every length at which their rounded values would leave the ball."""
+    grid = PointGrid.in_ball(np.zeros(d), 1.0)
+    rows = np.linspace(0.9, 1.1, 400)[:, None] * np.full(d, 1 / np.sqrt(d))
+    points = grid.points(rows).astype(np.int64)
+    assert ((points**2).sum(axis=1) <= POINT_RADIUS**2).all()
+    scaled = rows / np.maximum(1.0, np.linalg.norm(rows, axis=1))[:, None] * (POINT_RADIUS - 1)
+    beyond = (np.rint(scaled) ** 2).sum(axis=1) > POINT_RADIUS**2
+    assert beyond.any() == (d in (100, 1000))

@@ -70,8 +70,8 @@ def test_a_text_and_a_number_are_different_keys() -> None:
         ([0, 1], None, r"votes: expected integers of shape \(3,\)"),
         ([0.5, 1.0, 1.0], None, "votes: expected integers"),
         ([0, -1, 0], None, "votes: expected integers of at least 0"),
-        ([0, 1, 1], ["a"], "keys: expected one per record, got 1 for 3 records"),
-        ([0, 1, 1], [1.5, "a", "b"], "keys: expected texts, bytes or integers, got float"),
+        ([0, 1, 1], ["a"], "persons: expected one per record, got 1 for 3 records"),
+        ([0, 1, 1], [1.5, "a", "b"], "persons: expected texts, bytes or integers, got float"),
     ],
 )
 def test_what_does_not_fit_is_refused(votes: list, keys: list | None, message: str) -> None:

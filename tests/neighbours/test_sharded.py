@@ -42,16 +42,16 @@ def split(seed: int, shards: int, points: np.ndarray, votes: np.ndarray, keys: n
     parts = np.split(order, cuts)
     return ShardedRecords.of(
         ((points[part], votes[part]) for part in parts),
-        keys=None if keys is None else [keys[part].tolist() for part in parts],
+        persons=None if keys is None else [keys[part].tolist() for part in parts],
     )
 
 
-@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("by_person", [False, True])
 @given(seed=st.integers(0, 2**32 - 1), depth=st.integers(1, 40))
 @settings(max_examples=6)
-def test_any_sharding_gives_the_votes_of_one_table(keyed: bool, seed: int, depth: int) -> None:
+def test_any_sharding_gives_the_votes_of_one_table(by_person: bool, seed: int, depth: int) -> None:
     points, votes, keys = table(seed)
-    names = keys if keyed else None
+    names = keys if by_person else None
     queries = np.random.default_rng(seed + 1).integers(-5, 6, size=(9, 2)).astype(float)
 
     def tables(records: Records | ShardedRecords) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -107,6 +107,6 @@ def test_what_does_not_fit_is_refused() -> None:
         ([good], [["a"], ["b"]]),
     ):
         with pytest.raises(InvalidInput):
-            ShardedRecords.of(shards, keys=keys)
+            ShardedRecords.of(shards, persons=keys)
     with pytest.raises(InvalidInput, match="engine='faiss': expected 'numpy'"):
         NeighbourSearch(ShardedRecords.of([good]), engine="faiss")

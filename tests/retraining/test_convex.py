@@ -219,6 +219,58 @@ def test_the_proved_error_is_public_and_small() -> None:
         ConvexSettings(features=4000, regularization=1.0)
 
 
+def reserved(settings: ConvexSettings, reserves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distances that models state whose computed reserve for one query is each of ``reserves``, and
+    the reserves as the models have them.
+    """
+    distances, found = [], []
+    point = settings.points(np.ones((1, 1)))[0]
+    for reserve in reserves.tolist():
+        # no curvature: the reserve is the regularization times the angle, |w.z| / |z|
+        angle = reserve / settings.regularization
+        model = ConvexModel(settings, angle * point / np.linalg.norm(point), 0.0)
+        distances.append(int(model.stable_distances([[1.0]])[1][0]))
+        found.append(float(model.reserves([[1.0]])[1][0]))
+    return np.array(distances), np.array(found)
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+@pytest.mark.parametrize("regularization", [0.0625, 1.0, 10.0])
+def test_distances_hold_wherever_in_its_proved_error_a_reserve_was_computed(
+    counting: Any, regularization: float
+) -> None:
+    """Two neighbours' exact reserves are up to one change apart, and each computed one is up to t
+    off its own: so computed ones are up to 1 + 2 t apart, and both are that at most where labels
+    differ.
+    """
+    settings = ConvexSettings(features=1, regularization=regularization, counting=counting)
+    error = settings.proved_error
+    # the gradient may be 2^-10 long, which is regularization times as much in the weights: the
+    # reserve is off by that and, through the eigenvalue and its grid, by 1.5 times that again
+    assert error >= 2.5 * 2.0**-10
+    worst = settings.changed + 2 * error
+    inside = (1 - 1e-9) * worst
+    small = np.linspace(0.0, inside, 400)
+    assert (reserved(settings, small)[0] == 0).all()
+    starts = np.concatenate([np.linspace(0, 40, 1500), np.arange(1, 40), worst * np.arange(1, 40)])
+    here, found = reserved(settings, starts)
+    there, more = reserved(settings, starts + inside)
+    assert (more - found <= worst).all()
+    assert (np.abs(there - here) <= 1).all()
+    assert there.max() > 15
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_gradient_at_the_weights_is_as_short_as_is_proved(seed: int) -> None:
+    X, y, settings = data(seed)
+    model = convex_model(X, y, settings)
+    points, signs = settings.points(X), np.where(y == 1, 1.0, -1.0)
+    shares = np.array(settings.class_weights)[y] if len(y) else np.zeros(0)
+    wrong = shares * signs * expit(-signs * (points @ model.weights))
+    slope = settings.regularization * model.weights - wrong @ points
+    assert np.linalg.norm(slope) <= 2.0**-10
+
+
 def test_points_are_no_longer_than_one_and_alone() -> None:
     random = np.random.default_rng(0)
     X = random.normal(size=(200, 300)) * 10.0 ** random.integers(-300, 300, (200, 1))

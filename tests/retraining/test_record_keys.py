@@ -46,5 +46,5 @@ def test_no_records() -> None:
 
 @pytest.mark.parametrize("keys", [["a"], "ab", [1.5, 2.5], [True, False], [None, None]])
 def test_keys_of_another_kind_are_refused(keys: Any) -> None:
-    with pytest.raises(InvalidInput, match="keys: expected"):
+    with pytest.raises(InvalidInput, match="identities: expected"):
         record_keys([[1.0], [2.0]], [0, 1], keys)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import InvalidInput
-from reticent.core.releases import Receipt, Release
 from reticent.ledger import Ledger
+from reticent.release.paying import Drawn, Price
+from reticent.release.prepaid import Prepaid
 from reticent.service.catalogue import ServedBundle
-from reticent.service.drawing import Charged, Question, cost_of, drawn, drawn_with
+from reticent.service.drawing import Charged, Question, drawn, priced
+from reticent.tables.feature_names import rows_as_fitted
 from reticent.tables.frames import NamedRows
 
 ONE = Guarantee(0.25, 0.0, AddRemove())
@@ -24,33 +27,47 @@ EVENT = PrivacyEvent("echo", ONE)
 
 
 class Echo:
-    """Releases its input's first column, and withholds rows below 0; counts its draws."""
+    """Releases its input's first column, and withholds rows below 0; counts what it is asked."""
+
+    bundle_identity_ = "echo"
+    feature_names_in_ = np.array(["a", "b"], dtype=object)
+
+    def __init__(self) -> None:
+        self.checks, self.prices, self.draws = 0, 0, list[int]()
+
+    def checked(self, X: Any) -> Any:
+        self.checks += 1
+        rows = np.asarray(rows_as_fitted(self, X), dtype=np.float64)
+        if not np.isfinite(rows).all():
+            raise InvalidInput("rows: expected finite numbers")
+        return rows
+
+    def price(self, inputs: Any) -> Price:
+        self.prices += 1
+        return Price(EVENT, len(inputs), "echo", bundle="echo")
+
+    def draw(self, inputs: Any, sampler: Any) -> Drawn:
+        self.draws.append(len(inputs))
+        return Drawn(inputs[:, 0], inputs[:, 0] < 0)
+
+
+class Served:
+    """A bundle of an ``Echo``."""
 
     identity = "echo"
 
     def __init__(self) -> None:
-        self.draws: list[int] = []
-        self.event = EVENT
-        self.more = 0
-
-    def answer(self, inputs: Any, ledger: Ledger, scope: Scope | list[Scope]) -> Release:
-        rows = np.asarray(inputs, dtype=np.float64)
-        if not np.isfinite(rows).all():
-            raise InvalidInput("rows: expected finite numbers")
-        if isinstance(scope, list):
-            assert len(scope) == len(rows)
-            paid = ledger.reserve_each(scope, self.event)
-        else:
-            paid = ledger.reserve(scope, self.event, answers=len(rows) + self.more)
-        self.draws.append(len(rows))
-        receipt = Receipt("echo", ONE, len(rows), "echo", "none", "none", False, paid.id)
-        paid.commit(receipt.identifier)
-        return Release(rows[:, 0], rows[:, 0] < 0, receipt, ("label",))
+        self.system = Echo()
 
 
-def question(bundle: Any, rows: Sequence[Sequence[float]], scope: Any, *names: str) -> Question:
+def question(
+    bundle: Any,
+    rows: npt.ArrayLike,
+    scope: Any,
+    names: tuple[str, ...] | None = ("a", "b"),
+) -> Question:
     table = np.array(rows, dtype=np.float64)
-    return Question(bundle, NamedRows(table, names) if names else table, scope)
+    return Question(bundle, table if names is None else NamedRows(table, names), scope)
 
 
 @pytest.fixture
@@ -62,42 +79,44 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def charge(ledger: Ledger, asked: Question) -> Charged:
-    cost = cost_of(asked, ledger.store)
+    cost = priced(asked)
     (done,) = ledger.post_together([cost.posting.work])
-    return Charged(asked, cost, cost.posting.result(done))
+    return Charged(cost, cost.posting.result(done))
 
 
 def test_what_a_question_costs_is_known_before_anything_is_drawn(ledger: Ledger) -> None:
-    bundle, before = Echo(), ledger.anchor()
-    cost = cost_of(question(bundle, [[1.0], [2.0], [3.0]], Scope(subject="s")), ledger.store)
-    assert cost.event == EVENT
+    bundle, before = Served(), ledger.anchor()
+    cost = priced(question(bundle, [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], Scope(subject="s")))
+    assert (cost.price.event, cost.price.answers) == (EVENT, 3)
     with pytest.raises(InvalidInput, match="finite"):
-        cost_of(question(bundle, [[np.nan]], Scope(subject="s")), ledger.store)
-    assert bundle.draws == []
+        priced(question(bundle, [[np.nan, 0.0]], Scope(subject="s")))
+    with pytest.raises(InvalidInput, match="one for each of the 1 rows"):
+        priced(question(bundle, [[1.0, 0.0]], [Scope(subject="s")] * 2))
+    assert bundle.system.draws == []
     assert ledger.anchor() == before
     (done,) = ledger.post_together([cost.posting.work])
     assert cost.posting.result(done).charge.epsilon == 3 * 250_000
 
 
-@pytest.mark.parametrize("each", [False, True])
-def test_every_request_gets_its_own_rows_and_receipt(ledger: Ledger, each: bool) -> None:
-    bundle = Echo()
-    given = [[[1.0], [-2.0]], [[3.0]], [[4.0], [5.0], [-6.0]]]
-    asked = [
-        question(bundle, rows, [Scope("p", "s")] * len(rows) if each else Scope("p", "s"))
-        for rows in given
+def test_requests_of_every_form_are_drawn_together_and_each_gets_its_own(ledger: Ledger) -> None:
+    """One scope or one for each row, and columns in any order: one draw."""
+    bundle, one = Served(), Scope("p", "s")
+    charged = [
+        charge(ledger, question(bundle, [[1.0, 9.0], [-2.0, 9.0]], one)),
+        charge(ledger, question(bundle, [[9.0, 3.0]], [one], ("b", "a"))),
+        charge(ledger, question(bundle, [[4.0, 9.0], [5.0, 9.0], [-6.0, 9.0]], [one] * 3)),
     ]
-    charged = [charge(ledger, one) for one in asked]
-    found = drawn(charged, ledger.store)
-    assert bundle.draws == [6]
-    for release, rows, paid in zip(found, given, charged, strict=True):
-        assert release.values.tolist() == [row[0] for row in rows]
-        assert release.withheld.tolist() == [row[0] < 0 for row in rows]
+    found = drawn(charged)
+    assert bundle.system.draws == [6]
+    assert [release.values.tolist() for release in found] == [[1, -2], [3], [4, 5, -6]]
+    for release, paid in zip(found, charged, strict=True):
+        assert release.withheld.tolist() == [value < 0 for value in release.values]
         assert release.columns == ("label",)
-        assert release.receipt.answers == len(rows)
+        assert release.receipt.answers == len(release.values)
         assert release.receipt.booked == paid.reservation.id
         assert release.receipt.position == paid.reservation.position
         assert release.receipt.digest == paid.reservation.digest
+        assert not release.receipt.seeded
     assert len({release.receipt.identifier for release in found}) == 3
     assert len({release.receipt.booked for release in found}) == 3
     for release, paid in zip(found, charged, strict=True):
@@ -105,45 +124,29 @@ def test_every_request_gets_its_own_rows_and_receipt(ledger: Ledger, each: bool)
     assert ledger.verify(receipts=[release.receipt for release in found]).ok
 
 
-def test_a_release_that_asks_for_more_than_was_charged_draws_nothing(ledger: Ledger) -> None:
-    bundle = Echo()
-    charged = charge(ledger, question(bundle, [[1.0]], Scope(subject="s")))
-    bundle.more = 1
-    with pytest.raises(AssertionError, match="other rows"):
-        drawn([charged], ledger.store)
-    bundle.more = 0
-    bundle.event = PrivacyEvent("echo", replace(ONE, epsilon=0.5))
-    with pytest.raises(AssertionError, match="another cost"):
-        drawn([charged], ledger.store)
-    assert bundle.draws == []
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_draw_of_other_rows_than_were_charged_goes_to_nobody(ledger: Ledger, more: int) -> None:
+    class Wrong(Echo):
+        def draw(self, inputs: Any, sampler: Any) -> Drawn:
+            rows = np.zeros((len(inputs) + more, 2))
+            return super().draw(rows, sampler)
+
+    bundle = Served()
+    bundle.system = Wrong()
+    charged = [charge(ledger, question(bundle, [[1.0, 0.0]], Scope("p", "s"))) for _ in range(3)]
+    with pytest.raises(AssertionError, match="one answer for each row"):
+        drawn(charged)
 
 
-def test_only_questions_of_one_bundle_and_one_form_are_drawn_together() -> None:
-    bundle, rows, scope = Echo(), [[1.0, 2.0]], Scope(subject="s")
-    forms = [
-        question(bundle, rows, scope),
-        question(bundle, rows, [scope]),
-        question(bundle, rows, scope, "a", "b"),
-        question(bundle, rows, scope, "b", "a"),
-    ]
-    assert len({drawn_with(one) for one in forms}) == 4
-    assert drawn_with(forms[2]) == drawn_with(question(bundle, [[3.0, 4.0]], scope, "a", "b"))
+def test_what_is_paid_for_as_a_whole_is_never_charged_by_answer() -> None:
+    class Plan(Echo):
+        def price(self, inputs: Any) -> Price:
+            return replace(super().price(inputs), prepaid=Prepaid(EVENT, queries=10))
 
-
-def test_columns_keep_their_names(ledger: Ledger, served_bundles: Path) -> None:
-    seen = []
-
-    class Named(Echo):
-        def answer(self, inputs: Any, ledger: Ledger, scope: Scope | list[Scope]) -> Release:
-            seen.append(inputs.columns)
-            return super().answer(inputs, ledger, scope)
-
-    bundle = Named()
-    scope = Scope("p", "s")
-    charged = [charge(ledger, question(bundle, [[float(n), 0.0]], scope, "a", "b")) for n in (7, 8)]
-    found = drawn(charged, ledger.store)
-    assert set(seen) == {("a", "b")}
-    assert [release.values.tolist() for release in found] == [[7.0], [8.0]]
+    bundle = Served()
+    bundle.system = Plan()
+    with pytest.raises(InvalidInput, match="as a whole"):
+        priced(question(bundle, [[1.0, 0.0]], Scope("p", "s")))
 
 
 def test_a_bundle_answers_rows_of_many_requests_as_it_answers_each(
@@ -161,6 +164,6 @@ def test_a_bundle_answers_rows_of_many_requests_as_it_answers_each(
     total = Guarantee(1e5, 0.0, model.guarantee.adjacency)
     ledger.grant(Scope(subject="certain"), total)
     scope = Scope("p", "certain", served.identity)
-    charged = [charge(ledger, question(served, X[[n]], scope)) for n in range(20)]
-    labels = [release.values.tolist() for release in drawn(charged, ledger.store)]
+    charged = [charge(ledger, question(served, X[[n]], scope, None)) for n in range(20)]
+    labels = [release.values.tolist() for release in drawn(charged)]
     assert labels == [["yes" if label else "no"] for label in y[:20]]

@@ -225,20 +225,57 @@ def test_what_was_asked_is_answered_before_it_closes(service: Service) -> None:
     assert asyncio.run(closing()) == [free] * 4
 
 
+class Counted:
+    """Counts the calls of what a served answer is made by."""
+
+    def __init__(self, system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = {"checked": 0, "price": 0, "draw": 0}
+        for name in self.calls:
+            monkeypatch.setattr(system, name, self._counting(name, getattr(system, name)))
+        monkeypatch.setattr(system, "release", None)  # it is not asked
+
+    def _counting(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any, **named: Any) -> Any:
+            self.calls[name] += 1
+            return method(*given, **named)
+
+        return counting
+
+
+@pytest.mark.parametrize("many", [1, 10])
+def test_an_answer_is_made_by_one_price_and_one_draw_for_all(
+    service: Service, key: ApiKey, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    bundle = service.catalogue.find("labels", may_ask=key.may_ask)
+    counted = Counted(bundle.system, monkeypatch)
+    asked = [
+        service.asked(key, bundle, f"request-{n}", body(*[[0.1 * n, 0.2]] * (1 + n % 3)))
+        for n in range(many)
+    ]
+    with service.answering.turn():
+        found = service.answering.answer(asked)  # type: ignore[arg-type]
+    assert [type(one) for one in found] == [Answer] * many
+    assert counted.calls == {"checked": many, "price": many, "draw": 1}
+    with service.answering.turn():
+        again = service.answering.answer(asked)  # type: ignore[arg-type]
+    assert [one.body for one in again] == [one.body for one in found]  # type: ignore[union-attr]
+    assert counted.calls["draw"] == 1
+
+
 def test_a_draw_that_fails_is_spent_by_all_that_were_in_it_and_sent_to_none(
     service: Service, key: ApiKey, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So is an answer that cannot be stored; and requests of another bundle get theirs."""
-    release = type(service.catalogue.find("labels", may_ask=key.may_ask).system).release
     system = service.catalogue.find("labels", may_ask=key.may_ask).system
+    draw = system.draw
 
-    def broken(rows: Any, *, ledger: Any, scope: Any) -> Any:
-        found = release(system, rows, ledger=ledger, scope=scope)
-        if len(rows) > 1:
+    def broken(inputs: Any, sampler: Any) -> Any:
+        found = draw(inputs, sampler)
+        if len(inputs) > 1:
             raise ZeroDivisionError
         return found
 
-    monkeypatch.setattr(system, "release", broken)
+    monkeypatch.setattr(system, "draw", broken)
     rows = service.catalogue.find("curated", may_ask=key.may_ask)
     other = service.answered(
         key, rows, "another-bundle", b'{"rows": [[0.1, 0.2]], "subject": "patient-1"}'

@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reticent.bundles import parallel
 from reticent.cli.main import run
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
+from reticent.release import parallel
 from reticent.systems import CertifiedEnsemble, PosthocEncoder, PowerEncoder
 from reticent.systems.cluster import Task, partitions, release_on_cluster, release_partition
 from reticent.tables import Categorical, Numeric, TabularSchema

@@ -28,6 +28,9 @@ Y = np.arange(60) % 2
 KEYS = [f"person {number % 20}" for number in range(60)]
 PUBLIC = np.random.default_rng(1).uniform(size=(20, 8, 8))
 SCOPE = Scope(subject="hospital")
+
+pytestmark = pytest.mark.filterwarnings("ignore::reticent.core.errors.PrivacyWarning")
+
 PLAN: dict[str, Any] = {
     **{
         "epsilon": 4.0,
@@ -104,9 +107,11 @@ def test_persons_and_records_do_not_add_up(fit: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("fit", [certified, ensemble], ids=["certified", "ensemble"])
-def test_keys_of_certified_records_make_no_persons(fit: Callable[..., Any]) -> None:
-    # A key says which batch a record is in. Two records of one key are two changes.
-    assert fit("ward 7", KEYS).guarantee.adjacency == AddRemove(1, Unit.RECORD, "ward 7")
+def test_identities_of_certified_records_make_no_persons(fit: Callable[..., Any]) -> None:
+    made = fit("ward 7", range(60))
+    assert made.guarantee.adjacency == AddRemove(1, Unit.RECORD, "ward 7")
+    with pytest.raises(InvalidInput, match="certified training protects records, not persons"):
+        fit("ward 7", KEYS)
 
 
 def booked(fit: Callable[..., Any], name: str | None, ledger: Ledger) -> Any:

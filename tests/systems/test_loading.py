@@ -10,8 +10,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import reticent
-from reticent.bundles.bundle import Bundle
 from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
+from reticent.release.bundle import Bundle
 from reticent.systems.loading import load
 from reticent.systems.methods import BUILT_IN
 

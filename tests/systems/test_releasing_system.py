@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import InvalidInput, NotFittedYet, UnknownName
-from reticent.core.releases import Receipt, Release
+from reticent.core.releases import Receipt
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
@@ -22,7 +22,7 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
 )
-from reticent.systems.releasing_system import ReleasingSystem, inputs_as_fitted, with_class_names
+from reticent.systems.releasing_system import ReleasingSystem, class_names, inputs_as_fitted
 
 X, Y = load_iris(return_X_y=True)
 POSTHOC = {
@@ -131,7 +131,11 @@ def test_inputs_have_the_shape_of_fit_or_are_flat(
 
 
 def test_labels_are_named_and_withheld_answers_are_none_or_minus_one() -> None:
-    release = Release(np.array([1, -1, 0]), np.array([False, True, False]), RECEIPT)
-    assert with_class_names(release, np.array(["no", "yes"])).values.tolist() == ["yes", None, "no"]
-    assert with_class_names(release, np.array([0, 1])).values.tolist() == [1, -1, 0]
-    assert with_class_names(release, np.array([1, 2])).values.tolist() == [2, None, 1]
+    places, withheld = np.array([1, -1, 0]), np.array([False, True, False])
+
+    def named(classes: list[object]) -> list[object]:
+        return class_names(places, np.array(classes), withheld=withheld).tolist()
+
+    assert named(["no", "yes"]) == ["yes", None, "no"]
+    assert named([0, 1]) == [1, -1, 0]
+    assert named([1, 2]) == [2, None, 1]

@@ -14,11 +14,11 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.bundles import Bundle
 from reticent.core import Guarantee, Scope
 from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidInput
 from reticent.core.regions import Box
 from reticent.ledger import Ledger
+from reticent.release import Bundle
 from reticent.systems import (
     BetaVAE,
     LabelAware,

@@ -157,7 +157,7 @@ class Exact:
     @classmethod
     def of(cls, system: Any, X: np.ndarray) -> Exact:
         if isinstance(system, PrivateKNNClassifier):
-            points = system._points(X)
+            points = system.checked(X)
             lists = [block.order for block in system.search_.lists(points, depth=20)]
             return cls(np.concatenate([points, np.concatenate(lists)], axis=1))
         if isinstance(system, CertifiedClassifier | CertifiedEnsemble):
@@ -270,6 +270,7 @@ def test_no_finite_row_raises_in_a_hundred_thousand(name: str) -> None:
     _answers_everything(name, 100_000)
 
 
+@pytest.mark.filterwarnings("ignore::reticent.core.errors.PrivacyWarning")
 def test_records_of_any_size_can_be_protected() -> None:
     """A record that were refused would be known to be there."""
     wild = np.concatenate([PICTURES, extreme(30, seed=5).reshape(-1, 8, 8)])

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, UnknownName
+from reticent.release.bundle import Bundle
 from reticent.systems import train_server
 from reticent.systems.loading import load, load_answering
 from reticent.systems.value_models import KINDS, ValueModel, train_value_model

@@ -38,12 +38,21 @@ def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
         (([[1.0]], [[1.0, 2.0]]), ([0], [0])),
         (([["a"]],), ([0],)),
         (([[1.0]],), ([0, 1],)),
-        ((np.zeros((0, 2)),), (np.zeros(0),)),
+        ((np.zeros((2, 0)),), (np.zeros(2),)),
     ],
 )
 def test_what_does_not_fit_is_refused(rows: tuple[object, ...], labels: tuple[object, ...]) -> None:
     with pytest.raises(InvalidInput, match="shards: expected"):
         Shards(rows, labels)  # type: ignore[arg-type]
+
+
+def test_a_table_without_rows_is_one_like_any_other(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.zeros((0, 2)))
+    np.save(tmp_path / "labels.npy", np.zeros(0, dtype=int))
+    found = Shards.of_files([tmp_path / "rows.npy"], [tmp_path / "labels.npy"])
+    assert (len(found), found.features, found.first.shape) == (0, 2, (0, 2))
+    assert [block.shape for block in found.blocks()] == [(0, 2)]
+    assert found.block_sizes == [0]
 
 
 def test_files_and_numbers_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def attack_fitted(
         raise InvalidInput(f"trials={trials}: expected at least {LEAST_TRIALS}")
     probability(confidence, name="confidence", allow_zero=False)
     query = attackable_query(system)
-    rows = system.checked_inputs(X)
+    rows = system.checked(X)
     size = len(rows)
     if size < LEAST_ROWS:
         raise InvalidInput(f"data: expected at least {LEAST_ROWS} public rows, got {size}")

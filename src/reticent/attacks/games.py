@@ -22,6 +22,7 @@ from reticent.accounting.telling_apart import (
 )
 from reticent.attacks.candidates import Answers, Candidates
 from reticent.core.guarantees import Guarantee
+from reticent.core.norms import Norm
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -280,8 +281,7 @@ def reconstruction(
 
 def named(found: Array, candidates: Candidates, targets: Array) -> Integers:
     """The candidate whose target is nearest to each estimate, shape (n,)."""
-    squares = np.square(targets).sum(axis=1) - 2.0 * found @ targets.T
-    return np.asarray(squares.argmin(axis=1), dtype=np.int64)
+    return np.asarray(Norm.L2.between(found, targets).argmin(axis=1), dtype=np.int64)
 
 
 def error_floor(candidates: Candidates, targets: Array, setting: Setting) -> float:
@@ -291,8 +291,7 @@ def error_floor(candidates: Candidates, targets: Array, setting: Setting) -> flo
     Rows are put into pairs, and an input is one of its pair, each equally likely; whoever is told
     the pair as well errs no more. The pairs come from the best assignment between random halves.
     """
-    norms = np.square(targets).sum(axis=1)
-    squared = np.maximum(norms[:, None] + norms - 2.0 * targets @ targets.T, 0.0)
+    squared = np.square(Norm.L2.between(targets, targets))
     epsilons, _ = setting.apart(candidates.steps)
     floors = squared_error_floor(squared, epsilons, 0.0)
     if setting.claim.delta:

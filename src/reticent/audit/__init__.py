@@ -16,6 +16,8 @@ from reticent.audit.label_rule_cases import (
 from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
 from reticent.audit.noisy_sums_cases import noisy_sums_case
 from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
+from reticent.audit.records import RecordsAudit, audit_records
+from reticent.audit.sequential import Refutation, SequentialTest, refute
 from reticent.audit.worst_case import (
     AuditCase,
     additive_case,
@@ -33,9 +35,13 @@ __all__ = [
     "AuditResult",
     "AuditedPair",
     "FittedAudit",
+    "RecordsAudit",
+    "Refutation",
+    "SequentialTest",
     "additive_case",
     "argmax_response_case",
     "audit_fitted",
+    "audit_records",
     "binary_response_case",
     "binomial_limits",
     "distance_to_instability_case",
@@ -48,6 +54,7 @@ __all__ = [
     "noisy_screening_case",
     "noisy_sums_case",
     "propose_test_release_case",
+    "refute",
     "signed_distance_case",
     "stability_release_case",
     "stability_response_case",

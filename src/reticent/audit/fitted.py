@@ -206,7 +206,7 @@ def audit_fitted(
         raise InvalidInput(f"runs={runs}: expected at least {LEAST_RUNS}; fewer establish nothing")
     probability(confidence, name="confidence", allow_zero=False)
     query = auditable_query(system)
-    rows = system.checked_inputs(X)
+    rows = system.checked(X)
     if len(rows) == 0:
         raise InvalidInput("data: expected at least one row to look for neighbours around, got 0")
     sequence = np.random.SeedSequence(count(seed, name="seed", minimum=0))
@@ -253,15 +253,16 @@ def auditable_query(system: Any) -> Query:
         raise InvalidInput(
             f"system: a {type(system).__name__} cannot be audited by itself. Its labels are "
             "released once, by votes of private records, which a bundle does not hold; what a "
-            "student predicts is post-processing without noise. Audit the mechanisms by "
-            "reticent.audit.noisy_argmax_case and noisy_screening_case"
+            "student predicts is post-processing without noise. Audit the method on your records "
+            "by reticent.audit.audit_records, or the mechanisms by noisy_argmax_case and "
+            "noisy_screening_case"
         )
     if isinstance(system, VoteEstimator):
         raise InvalidInput(
             f"system: a {type(system).__name__} cannot be audited by itself. Its noise goes into "
-            "sums over private records, and an audit would need neighbouring sets of these. Audit "
-            "the mechanism, with the same blocks and total, by reticent.audit.noisy_sums_case, or, "
-            "where each answer is a response, by stability_response_case"
+            "sums over private records, and an audit needs neighbouring sets of these. Audit the "
+            "method on your records by reticent.audit.audit_records, or the mechanism, with the "
+            "same blocks and total, by noisy_sums_case or stability_response_case"
         )
     if not isinstance(system, ReleasingSystem | PowerEncoder):
         raise InvalidInput(

@@ -18,7 +18,7 @@ from typing_extensions import TypeIs
 from reticent.audit.pairs import Answers, Draw, Pair
 from reticent.audit.protected_pairs import likeliest_pairs, protected_pairs
 from reticent.core.coded_rows import CodedRows
-from reticent.core.norms import unit_moves
+from reticent.core.norms import Norm, unit_moves
 from reticent.lipschitz import snap
 from reticent.mechanisms import (
     AdditiveMechanism,
@@ -201,12 +201,13 @@ def power_pairs(
     if isinstance(query, LikeliestQuery):
         return likeliest_pairs(query, dense[: 2 * _MOST_ROWS], random=random)
     values = query.exact(dense)
-    change = np.sqrt(_squares(values))
     radius = query.plan.radius
     if isinstance(radius, AttributeRadii):
         radius = None  # its codes hide any two records from each other, near ones too
-    if radius is not None:
-        change[np.sqrt(_squares(dense)) > radius] = 0.0
+    apart = Norm.L2.between(dense, dense)
+    # No answer tells a row from itself or from an equal one: such a pair could refute nothing.
+    neighbours = (apart > 0.0) & (apart <= (np.inf if radius is None else radius))
+    change = np.where(neighbours, Norm.L2.between(values, values), 0.0)
     first, second = np.unravel_index(int(change.argmax()), change.shape)
     if change[first, second] == 0.0:
         return []
@@ -282,9 +283,3 @@ def _change(query: PrivateQuery, first: Array, second: Array) -> Array:
         return np.asarray(inner.norm.of(first - second))
     chances = [np.maximum(inner.probabilities(logits), math.ulp(0.0)) for logits in (first, second)]
     return np.asarray(np.abs(np.log(chances[0]) - np.log(chances[1])).max(axis=1))
-
-
-def _squares(points: Array) -> Array:
-    """Squared l2 distances of all pairs, shape (n, n)."""
-    norms = np.square(points).sum(axis=1)
-    return np.asarray(np.maximum(norms[:, None] + norms - 2.0 * points @ points.T, 0.0))

@@ -98,8 +98,8 @@ def stated_guarantee(
                 "adjacency_of: a bundle says all about its adjacency; expected no other option "
                 "about it"
             )
-        from reticent.bundles.booking import check_bookable
         from reticent.cli.bundles import open_bundle
+        from reticent.release.paying import check_bookable
 
         found = open_bundle(adjacency_of).guarantee
         check_bookable(found.adjacency)

@@ -1,4 +1,4 @@
-"""``reticent audit bundle``: the audit on somebody's own fitted system."""
+"""``reticent audit``: of a fitted system, and of a method on its owner's records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reticent.cli.bundles import BundleFolder, TrustedKey, open_bundle, read_inputs
-from reticent.core.errors import GuaranteeRefuted
+from reticent.core.errors import GuaranteeRefuted, InvalidInput
 from reticent.core.files import output_file
 
 if TYPE_CHECKING:
@@ -90,6 +90,78 @@ def bundle(
         typer.echo(f"written to {output}")
     if found.refuted:
         raise GuaranteeRefuted(f"bundle={str(folder)!r}: {found.verdict}")
+
+
+@audit_app.command()
+def records(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help="TOML file as for fit: estimator, parameters, data. The bundle it names is not "
+            "written."
+        ),
+    ],
+    record: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Place of the record that the neighbour lacks; searched if absent."
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Fits, those of the search included.")] = 4_000,
+    seconds: Annotated[float | None, typer.Option(help="Time limit.")] = 300.0,
+    alpha: Annotated[
+        float, typer.Option(help="Probability of refuting a claim that holds.")
+    ] = 0.001,
+    seed: Annotated[
+        int | None, typer.Option(help="Of coins and search, never of noise; drawn if absent.")
+    ] = None,
+) -> None:
+    """Test the claim of a method that protects training records, by many fits on two neighbours.
+
+    The records of the file and a neighbour, which lacks one of them or has one more, are fitted in
+    random order with real noise. A test that may be stopped at any time guesses which it was, by
+    what is released. No budget is charged. The output is as private as the records.
+
+    The exit status is 19 where the claim is refuted. An audit never proves a claim.
+    """
+    from reticent.audit.records import audit_records
+    from reticent.cli.fit_config import FitConfig
+    from reticent.cli.fit_data import check_arguments, read_data
+    from reticent.cli.fit_estimator import estimator_of
+    from reticent.training.progress import bar
+
+    wanted = FitConfig.read(config)
+    schema = wanted.schema_of_table()
+    system = estimator_of(wanted, schema, bundled=False)
+    check_arguments(system, wanted)
+    data = read_data(wanted, schema)
+    if data.labels is None:
+        raise InvalidInput("data.labels, data.label_column: expected one of them, for an audit")
+    unknown = [key for key in data.further if key not in ("public_X", "public_y", "public")]
+    if unknown:
+        raise InvalidInput(
+            f"data.further.{unknown[0]}: an audit takes public_X, public_y and public alone"
+        )
+    with bar() as report:
+        found = audit_records(
+            system,
+            data.inputs,
+            data.labels,
+            public_X=data.further.get("public_X", data.further.get("public")),
+            public_y=data.further.get("public_y"),
+            remove=record,
+            runs=runs,
+            seconds=seconds,
+            alpha=alpha,
+            seed=seed,
+            report=report,
+        )
+    typer.echo(found.summary)
+    if found.refuted:
+        raise GuaranteeRefuted(
+            f"estimator={found.system!r}: claims epsilon={found.claim.epsilon:g}, and gives away "
+            "more"
+        )
 
 
 def _print(found: FittedAudit) -> None:

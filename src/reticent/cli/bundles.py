@@ -249,8 +249,8 @@ def _whole(
     """All answers at once, in one file; and the subject of each row."""
     import numpy as np
 
-    from reticent.bundles.parts import FORMATS, check_format, encoded
     from reticent.cli.arrays import release_content, release_size
+    from reticent.release.parts import FORMATS, check_format, encoded
 
     kind = output.suffix.removeprefix(".")
     if kind in FORMATS and key is not None:
@@ -428,7 +428,7 @@ def read_inputs(
     An .npy file holds them by position; the columns of any other file are found by name.
     """
     from reticent.cli.arrays import NPY, read_rows_by_position, starts_with
-    from reticent.systems.streaming import columns_of
+    from reticent.release.system import columns_of
     from reticent.tables.batches import file_kind, read_whole
 
     if starts_with(path, NPY) or path.suffix == ".npy":

@@ -25,11 +25,11 @@ def fit(
     Ends with the guarantee card, which the bundle holds too. Privacy parameters have no defaults.
     Paths in the file start from its folder.
     """
-    from reticent.bundles.bundle import MARKER
     from reticent.cli.fit_config import FitConfig
     from reticent.cli.fit_data import check_arguments, read_data
     from reticent.cli.fit_estimator import estimator_of
     from reticent.core.files import check_folder_replaceable
+    from reticent.release.bundle import MARKER
 
     wanted = FitConfig.read(config)
     target = wanted.place(wanted.bundle)

@@ -16,12 +16,13 @@ _PART = "part"
 _NEEDED = ("fit", "save", "card")
 
 
-def estimator_of(config: FitConfig, schema: TabularSchema | None) -> Any:
+def estimator_of(config: FitConfig, schema: TabularSchema | None, *, bundled: bool = True) -> Any:
     """The estimator, not fitted.
 
     Args:
         config: what the file says.
         schema: for the estimator's parameter ``schema``, or None.
+        bundled: whether it has to leave a bundle.
 
     Raises:
         UnknownName: an estimator or part that no installed package offers.
@@ -31,7 +32,7 @@ def estimator_of(config: FitConfig, schema: TabularSchema | None) -> Any:
     found = find_methods()
     method = found.named(config.estimator, role="estimator")
     kind = method.load()
-    for needed in _NEEDED:
+    for needed in _NEEDED if bundled else ():
         if not callable(getattr(kind, needed, None)):
             raise InvalidInput(
                 f"estimator={config.estimator!r}: has no {needed} and leaves no bundle; use it "

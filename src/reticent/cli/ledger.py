@@ -209,7 +209,7 @@ def preview(
     The exit status is 12, as for the request itself, where it would be refused.
     """
     from reticent.accounting import PrivacyEvent
-    from reticent.ledger.units import delta_value, epsilon_value
+    from reticent.ledger.charges import delta_value, epsilon_value
 
     guarantee = stated_guarantee(
         epsilon,
@@ -371,7 +371,7 @@ def _scope(principal: str, subject: str, bundle: str) -> Scope:
 def _print_tables(found: LedgerReport) -> None:
     from rich.console import Console
 
-    from reticent.ledger.statements import describe_statement
+    from reticent.ledger.charges import describe_statement
 
     console = Console()
     # Statements are long sentences and few: a letter in the table, the sentence below it.
@@ -390,7 +390,7 @@ def _budget_table(found: LedgerReport, letters: dict[str, str]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from reticent.ledger.units import delta_value, epsilon_value
+    from reticent.ledger.charges import delta_value, epsilon_value
 
     table = Table(title="Budgets, the tightest first")
     table.add_column("budget", overflow="fold")
@@ -414,7 +414,7 @@ def _account_table(found: LedgerReport) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from reticent.ledger.units import delta_value, epsilon_value
+    from reticent.ledger.charges import delta_value, epsilon_value
 
     shown = (
         f" ({len(found.accounts)} of {found.accounts_total})"

@@ -106,7 +106,7 @@ def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
 
 
 def _charged(units: tuple[int, int]) -> str:
-    from reticent.ledger.units import delta_value, epsilon_value
+    from reticent.ledger.charges import delta_value, epsilon_value
 
     if units == (0, 0):
         return "nothing is charged for them"

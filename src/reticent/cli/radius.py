@@ -173,7 +173,7 @@ def _points(system: Any, rows: Any) -> Array:
     if hasattr(system, "embed"):
         points: Array = system.embed(rows)
         return points
-    coded: Array = system.checked_inputs(rows).dense()
+    coded: Array = system.checked(rows).dense()
     return coded
 
 

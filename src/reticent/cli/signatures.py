@@ -20,7 +20,7 @@ def sign(
     The signature covers every file of the bundle. A checksum finds damage; only a signature
     finds a bundle that was edited.
     """
-    from reticent.bundles.bundle import sign_bundle
+    from reticent.release.bundle import sign_bundle
 
     typer.echo(f"signed: {sign_bundle(bundle, key=key)}")
 
@@ -38,7 +38,7 @@ def verify(
     status is 18 where it was not.
     """
     if path.is_dir():
-        from reticent.bundles.bundle import Bundle
+        from reticent.release.bundle import Bundle
 
         found = Bundle.read(path, trusted_key=trusted_key)
         typer.echo(f"signed by the trusted key: a {found.system}, bundle {found.identity}")

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import Bundle
 from reticent.client.client import Client
 from reticent.client.downloads import download
 from reticent.client.pins import Pin, fingerprint_of, protects_input
@@ -20,6 +19,7 @@ from reticent.core.releases import Release
 from reticent.core.scopes import Scope
 from reticent.ledger.charges import Budget
 from reticent.ledger.ledger import Ledger
+from reticent.release.bundle import Bundle
 
 _LEDGER = "ledger.sqlite"
 _BUNDLES = "bundles"

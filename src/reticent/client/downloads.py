@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reticent.bundles.bundle import MARKER, MOST_BYTES, Bundle
 from reticent.client.client import Client
 from reticent.client.sessions import Offer
 from reticent.core.errors import CorruptBundle, InvalidInput, ReticentError
 from reticent.core.files import output_folder
+from reticent.release.bundle import MARKER, MOST_BYTES, Bundle
 
 _OPTIONAL = frozenset({"signature.json"})
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.errors import InvalidInput, ServiceUnreachable
-from reticent.core.guarantees import Guarantee
 from reticent.core.names import checked_name
 from reticent.core.releases import Receipt
 from reticent.core.strict_json import strict_dumps
@@ -115,8 +114,7 @@ def receipt_of(values: Any) -> Receipt:
     for name, kind in _RECEIPT.items():
         if type(values[name]) is not kind:
             raise InvalidInput(f"receipt: expected {kind.__name__} for {name}")
-    fields = {name: values[name] for name in _RECEIPT}
-    receipt = Receipt(guarantee=Guarantee.from_dict(values["guarantee"]), **fields)
+    receipt = Receipt.from_dict(values)
     if strict_dumps(receipt.to_dict()) != strict_dumps(values):
         raise InvalidInput("receipt: expected a guarantee as reticent writes it")
     return receipt

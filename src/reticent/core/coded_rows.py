@@ -4,6 +4,7 @@ the coordinate of its one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,18 @@ class CodedRows:
         """Some of the rows."""
         return CodedRows(
             self.numbers[rows], self.places, self.codes[rows], self.one, self.dimension
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence[CodedRows]) -> CodedRows:
+        """Return the rows of ``parts``, which one schema encoded, one after the other."""
+        first = parts[0]
+        return cls(
+            np.concatenate([part.numbers for part in parts]),
+            first.places,
+            np.concatenate([part.codes for part in parts]),
+            first.one,
+            first.dimension,
         )
 
     def dense(self) -> Array:

@@ -190,3 +190,7 @@ class ServiceUnreachable(ReticentError):
     """No reply of a service, or one that is none: whether a request was charged is not known."""
 
     code = 25
+
+
+class PrivacyWarning(UserWarning):
+    """What was asked for costs more privacy than the guarantee of one release states."""

@@ -65,6 +65,9 @@ class Norm(StrEnum):
     def between(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
         """Distances between the rows of two arrays, shape (n, k), of shapes (n, d) and (k, d).
 
+        Each comes from the differences of its own two rows, so equal rows are at 0 exactly, and
+        near rows keep their distance. Expanding the square into a matrix product would not.
+
         Example:
             >>> Norm.LINF.between([[0.0, 0.0]], [[1.0, -2.0], [3.0, 0.0]]).tolist()
             [[2.0, 3.0]]

@@ -19,6 +19,12 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=_renew)
 
 
+def this_process() -> tuple[object, int]:
+    """Return what stands for this process: different from its parent's and from each child's."""
+    # The number tells forks behind Python's back, which call no hook.
+    return _here, os.getpid()
+
+
 class HomeProcess:
     """Remembers the process that made it.
 
@@ -32,15 +38,14 @@ class HomeProcess:
     """
 
     def __init__(self) -> None:
-        self._token = _here
-        self._number = os.getpid()  # for forks behind Python's back, which call no hook
+        self._token, self._number = this_process()
 
     @property
     def is_here(self) -> bool:
         """Whether this is the process, and the object, that was made; False in a forked child
         and in every copy.
         """
-        return self._token is _here and self._number == os.getpid()
+        return (self._token, self._number) == this_process()
 
     def __reduce__(self) -> tuple[type[HomeProcess], tuple[()], dict[str, object]]:
         """A copy, pickled or not, is at home nowhere."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
@@ -70,6 +71,21 @@ class Receipt:
             "digest": self.digest,
             "identifier": self.identifier,
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the receipt that ``to_dict`` described: a record of what was paid, which pays
+        for nothing.
+
+        Raises:
+            InvalidInput: a guarantee or a flag that is none.
+            KeyError, TypeError: a field is missing or unknown.
+        """
+        fields = dict(values)
+        guarantee = Guarantee.from_dict(fields.pop("guarantee"))
+        if type(fields["seeded"]) is not bool:
+            raise InvalidInput(f"seeded: expected true or false, got {fields['seeded']!r:.20}")
+        return cls(guarantee=guarantee, **fields)
 
 
 @dataclass(frozen=True)

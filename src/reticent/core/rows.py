@@ -23,7 +23,7 @@ def each_row(compute: Callable[[Array], Array], rows: Array) -> Array:
     Args:
         compute: from (1, d) to (1, m), the same m for every row; it may not keep or change its
             argument.
-        rows: shape (n, d), at least one row.
+        rows: shape (n, d). For no rows m is found from a row of zeros.
 
     Returns:
         Shape (n, m), float64.
@@ -33,12 +33,40 @@ def each_row(compute: Callable[[Array], Array], rows: Array) -> Array:
         [[3.0], [7.0]]
     """
     buffer = _aligned(rows.shape[1])
-    first = _of(compute, buffer, rows[0])
+    first = _of(compute, buffer, rows[0] if len(rows) else np.zeros(rows.shape[1]))
     result = np.empty((len(rows), len(first)))
-    result[0] = first
+    result[:1] = first
     for place in range(1, len(rows)):
         result[place] = _of(compute, buffer, rows[place])
     return result
+
+
+def in_blocks(compute: Callable[[Array], Array], rows: Array, *, block: int = 64) -> Array:
+    """Return what ``compute`` gives for every row, in blocks of one fixed shape.
+
+    The last block is filled up with zeros. So the size of what is computed at once follows from
+    nothing but ``block``: never from how many private records there are.
+
+    Args:
+        compute: from (block, d) to (block, m).
+        rows: shape (n, d).
+        block: rows at once, at least 1.
+
+    Returns:
+        Shape (n, m), float64. For no rows m is found from zeros.
+
+    Example:
+        >>> in_blocks(lambda rows: rows @ np.ones((2, 1)), np.ones((3, 2)), block=2).tolist()
+        [[2.0], [2.0], [2.0]]
+    """
+    found = []
+    for start in range(0, max(1, len(rows)), block):
+        # bit-exact: every call gets the same shape, whatever the number of rows.
+        part = np.zeros((block, rows.shape[1]))
+        given = rows[start : start + block]
+        part[: len(given)] = given
+        found.append(compute(part)[: len(given)])
+    return np.concatenate(found)
 
 
 def finite_or_zero(rows: Array) -> Array:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from reticent.core.errors import InvalidInput, UnknownName
@@ -108,6 +109,7 @@ class Policy:
         object.__setattr__(self, "required", tuple(part for part in PARTS if part in given))
 
     @classmethod
+    @lru_cache(maxsize=16)  # each transaction of a ledger reads it
     def stored(cls, text: str) -> Self:
         """The policy that a ledger holds as text, as ``text`` gives it."""
         return cls(text.split(",") if text else ())

@@ -1,22 +1,158 @@
-"""Charges and budgets in whole units: what a request costs, and whether it still fits."""
+"""What a request costs: whole units of epsilon and delta, the statement that they are of, and
+whether they still fit.
+
+Budgets are integers, micro-epsilon and pico-delta, with costs rounded up and grants rounded down. A
+statement is the kind and adjacency of a cost, which never mix within one scope.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
-
-from sqlalchemy.engine import Row
+from typing import TYPE_CHECKING, Any, Self
 
 from reticent.accounting.composition import smallest_epsilon
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count, probability
-from reticent.core.errors import InvalidInput
-from reticent.core.guarantees import GuaranteeKind
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import IncompatibleGuarantees, InvalidInput, InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
 from reticent.core.scopes import Scope
-from reticent.ledger.statements import statement_of
-from reticent.ledger.units import delta_cost, delta_value, epsilon_cost, epsilon_value
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Row
+
+EPSILON_UNIT = 1_000_000
+"""Units in an epsilon of 1: micro-epsilon."""
+
+DELTA_UNIT = 1_000_000_000_000
+"""Units in a delta of 1: pico-delta, 1e-12 each."""
+
+LARGEST = 2**62
+"""No cost or grant is larger than this many units, so that sums of two stay within 64 bits."""
+
+
+def epsilon_cost(epsilon: float, *, answers: int) -> int:
+    """Micro-epsilon that ``answers`` answers of ``epsilon`` cost, rounded up once for the whole
+    call.
+
+    A float stands for its shortest decimal, so ten answers of 0.1 cost exactly 1.
+
+    Example:
+        >>> epsilon_cost(0.1, answers=10), epsilon_cost(1e-9, answers=1)
+        (1000000, 1)
+    """
+    return _units(
+        count(answers, name="answers") * Fraction(repr(positive(epsilon, name="epsilon"))),
+        EPSILON_UNIT,
+        "epsilon",
+    )
+
+
+def delta_cost(delta: float, *, answers: int) -> int:
+    """Pico-delta that ``answers`` answers of ``delta`` cost, rounded up once for the whole call.
+
+    Example:
+        >>> delta_cost(1e-5, answers=3), delta_cost(0.0, answers=3), delta_cost(1e-15, answers=1)
+        (30000000, 0, 1)
+    """
+    return _units(
+        count(answers, name="answers") * Fraction(repr(probability(delta, name="delta"))),
+        DELTA_UNIT,
+        "delta",
+    )
+
+
+def epsilon_grant(epsilon: float) -> int:
+    """Micro-epsilon in a grant of ``epsilon``, rounded down.
+
+    Raises:
+        InvalidParameter: less than one unit.
+
+    Example:
+        >>> epsilon_grant(2.5)
+        2500000
+    """
+    units = -_units(-Fraction(repr(positive(epsilon, name="epsilon"))), EPSILON_UNIT, "epsilon")
+    if units == 0:
+        raise InvalidParameter(
+            f"epsilon={epsilon!r}: expected at least 1e-6, the smallest amount that a ledger holds"
+        )
+    return units
+
+
+def delta_grant(delta: float) -> int:
+    """Pico-delta in a grant of ``delta``, rounded down; less than 1e-12 is nothing.
+
+    Example:
+        >>> delta_grant(1e-5)
+        10000000
+    """
+    return -_units(-Fraction(repr(probability(delta, name="delta"))), DELTA_UNIT, "delta")
+
+
+def epsilon_value(units: int) -> float:
+    """Epsilon of ``units`` micro-epsilon, for people to read."""
+    return units / EPSILON_UNIT
+
+
+def delta_value(units: int) -> float:
+    """Delta of ``units`` pico-delta, for people to read."""
+    return units / DELTA_UNIT
+
+
+def _units(value: Fraction, unit: int, name: str) -> int:
+    units = math.ceil(value * unit)
+    if abs(units) > LARGEST:
+        raise InvalidParameter(
+            f"{name}: {float(abs(value)):g} in total is more than a ledger can hold "
+            f"({LARGEST / unit:g})"
+        )
+    return units
+
+
+def statement_of(guarantee: Guarantee) -> str:
+    """Kind and adjacency as canonical JSON.
+
+    Raises:
+        IncompatibleGuarantees: it promises no privacy.
+    """
+    if guarantee.kind is GuaranteeKind.NO_PRIVACY:
+        raise IncompatibleGuarantees(
+            "expected a cost with a privacy guarantee, got kind='no differential privacy': "
+            "a ledger cannot book what promises nothing"
+        )
+    return _canonical(guarantee.kind, guarantee.adjacency)
+
+
+@lru_cache(maxsize=1024)
+def _canonical(kind: GuaranteeKind, adjacency: Adjacency) -> str:
+    described = Guarantee(1.0, 0.0, adjacency, kind).to_dict()
+    return json.dumps(
+        {"adjacency": described["adjacency"], "kind": described["kind"]},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+
+
+def describe_statement(statement: str) -> str:
+    """A stored statement as one phrase.
+
+    A statement is compared as text. One that was stored before adjacencies had identities lacks
+    their fields, so that it equals no newer one, whatever its words; the phrase says so.
+    """
+    guarantee = Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(statement)})
+    phrase = f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"
+    if _canonical(guarantee.kind, guarantee.adjacency) == statement:
+        return phrase
+    return (
+        f"{phrase} (stated before adjacencies had identities, so it is not the same as "
+        "any later statement)"
+    )
+
 
 _MOST_ANSWERS = 2**40
 _MOST_TOGETHER = 2**16

@@ -16,9 +16,9 @@ from sqlalchemy.engine import Connection, Row
 
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.core.scopes import PARTS, Scope
+from reticent.ledger.charges import describe_statement
 from reticent.ledger.prepared import Prepared
 from reticent.ledger.schema import accounts, budgets, covers, statements
-from reticent.ledger.statements import describe_statement
 
 Key = tuple[str, str, str]
 """Principal, subject and bundle."""

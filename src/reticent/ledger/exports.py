@@ -17,9 +17,8 @@ from reticent.core.errors import (
     WriteFailed,
 )
 from reticent.core.files import check_replaceable, new_file_beside
-from reticent.ledger.chain import Entry
+from reticent.ledger.chain import Entry, read_tip
 from reticent.ledger.store import Store
-from reticent.ledger.tips import read_tip
 from reticent.ledger.verification import MalformedEntry, stored_entries
 
 Format = Literal["jsonl", "csv"]

@@ -16,9 +16,18 @@ from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
-from reticent.ledger import coverage, postings, refusals, tips
+from reticent.ledger import chain, charging, coverage, postings
 from reticent.ledger.anchors import Anchor, AnchorFile
-from reticent.ledger.charges import Budget, Charge, charge_of, largest_fitting
+from reticent.ledger.chain import Tip
+from reticent.ledger.charges import (
+    Budget,
+    Charge,
+    charge_of,
+    delta_grant,
+    epsilon_grant,
+    largest_fitting,
+    statement_of,
+)
 from reticent.ledger.charging import charge_block, charge_many, charge_one
 from reticent.ledger.exports import Format, export_to
 from reticent.ledger.leases import Lease
@@ -27,10 +36,7 @@ from reticent.ledger.previews import Preview, PreviewEach
 from reticent.ledger.receipt_claims import ReceiptClaim
 from reticent.ledger.reports import LedgerReport, Spending, report, spending
 from reticent.ledger.reservations import Reservation, checked_text
-from reticent.ledger.statements import statement_of
 from reticent.ledger.store import Store, Synchronous
-from reticent.ledger.tips import Tip
-from reticent.ledger.units import delta_grant, epsilon_grant
 from reticent.ledger.verification import Verification, verify
 
 T = TypeVar("T")
@@ -181,7 +187,7 @@ class Ledger:
             IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was
                 granted to any.
         """
-        wanted = tuple(dict.fromkeys(refusals.checked_scopes(scopes)))
+        wanted = tuple(dict.fromkeys(charging.checked_scopes(scopes)))
         statement = statement_of(total)
         epsilon, delta = epsilon_grant(total.epsilon), delta_grant(total.delta)
         return tuple(
@@ -215,7 +221,7 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        refusals.checked_scopes([scope])
+        charging.checked_scopes([scope])
         posting = charge_one(self._commit, scope, event, answers=answers, slack_delta=slack_delta)
         return posting.result(self._post(posting.work))
 
@@ -243,7 +249,7 @@ class Ledger:
         answers, least = count(answers, name="answers"), count(least, name="least")
         if least > answers:
             raise InvalidInput(f"least={least}: expected at most answers={answers}")
-        refusals.checked_scopes([scope])
+        charging.checked_scopes([scope])
         posting = charge_block(self._commit, scope, event, most=answers, least=least)
         reservation, paid = posting.result(self._post(posting.work))
         return Lease(reservation, event, answers=paid)
@@ -273,7 +279,7 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        posting = charge_many(self._commit, refusals.checked_scopes(scopes), event)
+        posting = charge_many(self._commit, charging.checked_scopes(scopes), event)
         return posting.result(self._post(posting.work))
 
     def post_together(
@@ -322,14 +328,14 @@ class Ledger:
             BudgetExceeded: no budget answers for the scope.
             LedgerUnavailable: cannot be read.
         """
-        refusals.checked_scopes([scope])
+        charging.checked_scopes([scope])
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
             policy = self._tip(connection, lock=False).policy
             cover = coverage.covering(connection, scope)
-        refusals.check_names(policy, scope)
-        refusals.check_covered(policy, cover)
+        charging.check_names(policy, scope)
+        charging.check_covered(policy, cover)
         coverage.check_statements(cover, statement)
         standing = [Budget.of_row(row, statement) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
@@ -342,7 +348,7 @@ class Ledger:
 
         Args, Raises: as ``reserve_each``, but that a lack of budget is the result.
         """
-        answers = Counter(refusals.checked_scopes(scopes))
+        answers = Counter(charging.checked_scopes(scopes))
         charges = {
             many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
         }
@@ -350,18 +356,18 @@ class Ledger:
         with self.store.read() as connection:
             policy = self._tip(connection, lock=False).policy
             for scope in answers:
-                refusals.check_names(policy, scope)
+                charging.check_names(policy, scope)
             claims = [
                 Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
                 for cover in coverage.covering_each(connection, tuple(answers))
             ]
         for claim in claims:
             coverage.check_statements(claim.cover, statement)
-        short = refusals.shortfalls(claims, statement, policy)
+        short = charging.shortfalls(claims, statement, policy)
         if not short:
             return PreviewEach(True, (), "")
         lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
-        reason = refusals.refusal_of_many(short, len(answers), answers.total(), event)
+        reason = charging.refusal_of_many(short, len(answers), answers.total(), event)
         return PreviewEach(False, tuple(scope for scope in answers if scope in lacking), reason)
 
     def report(self, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
@@ -486,15 +492,15 @@ class Ledger:
             LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
                 released.
         """
-        refusals.checked_scopes([scope])
+        charging.checked_scopes([scope])
         answers = count(answers, name="answers")
         statement = statement_of(event.guarantee)
         mechanism = checked_text(event.mechanism, "mechanism")
 
         def use(page: Page) -> T:
-            refusals.check_names(page.tip.policy, scope)
+            charging.check_names(page.tip.policy, scope)
             cover = coverage.covering(page.connection, scope)
-            refusals.check_covered(page.tip.policy, cover)
+            charging.check_covered(page.tip.policy, cover)
             coverage.check_statements(cover, statement)
             result = work(page.connection)
             claims = [Claim(cover, answers, Charge(0, 0, "prepaid"))]
@@ -535,11 +541,11 @@ class Ledger:
             page = Page(connection, tip, self._clock())
             result = work(page)
             if page.tip is not tip:
-                tips.write_tip(page.connection, page.tip)
+                chain.write_tip(page.connection, page.tip)
             return result, page.tip
 
     def _tip(self, connection: Connection, *, lock: bool) -> Tip:
-        tip = tips.read_tip(connection, lock=lock)
+        tip = chain.read_tip(connection, lock=lock)
         if tip is None:
             raise LedgerUnavailable(
                 f"{self.store.name}: no ledger here; create one with `reticent ledger init`"
@@ -569,4 +575,4 @@ def _holds(connection: Connection, tip: Tip, anchor: Anchor) -> bool:
         return anchor.digest == tip.digest.hex()
     if anchor.seq == 0:
         return anchor.digest == tip.genesis.hex()
-    return anchor.digest == tips.digest_at(connection, anchor.seq)
+    return anchor.digest == chain.digest_at(connection, anchor.seq)

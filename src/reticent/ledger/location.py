@@ -15,6 +15,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote, quote_plus
@@ -101,12 +102,12 @@ class Location:
         kept = {name: value for name, value in parsed.query.items() if name in options}
         return cls(parsed.set(query=kept), secrets, anchor)
 
-    @property
+    @cached_property
     def is_sqlite(self) -> bool:
         """Whether the ledger is an SQLite file."""
         return self.url.get_backend_name() == "sqlite"
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The real path of an SQLite ledger's file."""
         return Path(str(self.url.database))

@@ -15,14 +15,19 @@ from sqlalchemy.engine import Connection
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput
 from reticent.core.scopes import PARTS, Policy, Scope
 from reticent.ledger.anchors import Anchor
-from reticent.ledger.chain import Entry
-from reticent.ledger.charges import Budget, Charge
+from reticent.ledger.chain import Entry, Tip
+from reticent.ledger.charges import (
+    DELTA_UNIT,
+    LARGEST,
+    Budget,
+    Charge,
+    delta_value,
+    describe_statement,
+    epsilon_value,
+)
 from reticent.ledger.coverage import AT_ONCE, Cover, Key, accounts_within, budgets_at, key_of
 from reticent.ledger.prepared import Prepared
 from reticent.ledger.schema import accounts, budgets, covers, entries, statements
-from reticent.ledger.statements import describe_statement
-from reticent.ledger.tips import Tip
-from reticent.ledger.units import DELTA_UNIT, LARGEST, delta_value, epsilon_value
 
 
 @dataclass

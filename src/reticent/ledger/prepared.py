@@ -77,24 +77,27 @@ class Prepared:
         if len(parameters) == 1:
             self.run(connection, parameters[0])
             return
-        text, fixed, order = self._text(connection)
+        text, values = self._bound(connection, parameters)
         cursor = connection.connection.cursor()
         try:
-            cursor.executemany(text, [_given(one, fixed, order) for one in parameters])
+            cursor.executemany(text, values)
         finally:
             cursor.close()
 
     def _execute(self, connection: Connection, parameters: Parameters) -> Any:
-        text, fixed, order = self._text(connection)
+        text, values = self._bound(connection, (parameters,))
         cursor = connection.connection.cursor()
         try:
-            cursor.execute(text, _given(parameters, fixed, order))
+            cursor.execute(text, values[0])
         except BaseException:
             cursor.close()
             raise
         return cursor
 
-    def _text(self, connection: Connection) -> tuple[str, Parameters, Sequence[str] | None]:
+    def _bound(
+        self, connection: Connection, parameters: Sequence[Parameters]
+    ) -> tuple[str, list[Any]]:
+        """The statement as the driver takes it, and the values of each of ``parameters``."""
         dialect = connection.dialect
         found = self._compiled.get(dialect.name)
         if found is None:
@@ -104,15 +107,12 @@ class Prepared:
                 compile_kwargs={"render_postcompile": True},
             )
             order = compiled.positiontup if compiled.positional else None
-            fixed = {
+            values = {
                 name: bound.value for name, bound in compiled.binds.items() if not bound.required
             }
-            found = (compiled.string, fixed, order)
-            self._compiled[dialect.name] = found
-        return found
-
-
-def _given(parameters: Parameters, fixed: Parameters, order: Sequence[str] | None) -> Any:
-    if order is None:
-        return {**fixed, **parameters}
-    return [parameters[name] if name in parameters else fixed[name] for name in order]
+            found = self._compiled[dialect.name] = (compiled.string, values, order)
+        text, fixed, order = found
+        whole = [{**fixed, **one} for one in parameters]
+        if order is None:
+            return text, list(whole)
+        return text, [[one[name] for name in order] for one in whole]

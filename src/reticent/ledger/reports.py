@@ -12,11 +12,10 @@ import sqlalchemy as sa
 from reticent.core.checks import count
 from reticent.core.errors import LedgerUnavailable
 from reticent.core.scopes import Policy, Scope
-from reticent.ledger.charges import Budget
+from reticent.ledger.chain import read_tip
+from reticent.ledger.charges import Budget, epsilon_value
 from reticent.ledger.schema import accounts, budgets, covers, entries, statements
 from reticent.ledger.store import Store
-from reticent.ledger.tips import read_tip
-from reticent.ledger.units import epsilon_value
 
 
 @dataclass(frozen=True)

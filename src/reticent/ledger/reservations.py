@@ -134,7 +134,7 @@ class Reservation:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None and not self.committed:
+        if kind is None and self._receipt is None:
             raise InvalidInput(
                 f"reservation {self.id} ended without commit(receipt_id); its charge stays, "
                 "release nothing"

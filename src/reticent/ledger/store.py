@@ -60,6 +60,9 @@ logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
 class Store:
     """Connections to one ledger's database.
 
+    Attributes:
+        is_sqlite: whether the ledger is an SQLite file.
+
     Args:
         url: a path, or an SQLAlchemy URL of SQLite (``sqlite:///budgets.db``) or PostgreSQL
             (``postgresql://user@host/name``); the option ``anchor=FOLDER`` of a URL stands for the
@@ -87,6 +90,7 @@ class Store:
         anchor: str | Path | None = None,
     ) -> None:
         self.location = Location.of(url)
+        self.is_sqlite = self.location.is_sqlite
         if synchronous not in ("FULL", "NORMAL"):
             raise UnknownName(f"synchronous={synchronous!r}: expected 'FULL' or 'NORMAL'")
         self.synchronous = synchronous
@@ -110,11 +114,6 @@ class Store:
     def name(self) -> str:
         """The URL without its secrets, for messages."""
         return self.location.name
-
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether the ledger is an SQLite file."""
-        return self.location.is_sqlite
 
     def anchor_of(self, ledger: str) -> AnchorFile:
         """The file that keeps the anchor of the ledger that this database holds.

@@ -14,13 +14,12 @@ from sqlalchemy.engine import Connection, Row
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.scopes import PARTS, Scope
 from reticent.ledger.anchors import Anchor
-from reticent.ledger.chain import Entry
+from reticent.ledger.chain import Entry, raw, read_tip
+from reticent.ledger.charges import LARGEST, delta_value, epsilon_value
 from reticent.ledger.receipt_claims import ReceiptClaim
 from reticent.ledger.schema import accounts, budgets, covers, entries, statements
 from reticent.ledger.schema_check import schema_problems
 from reticent.ledger.store import Store
-from reticent.ledger.tips import raw, read_tip
-from reticent.ledger.units import LARGEST, delta_value, epsilon_value
 
 _MOST_PROBLEMS = 50
 _ROWS_AT_ONCE = 10_000

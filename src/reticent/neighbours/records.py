@@ -51,15 +51,15 @@ class Records:
         cls,
         points: npt.ArrayLike,
         votes: npt.ArrayLike,
-        keys: Sequence[Any] | npt.NDArray[Any] | None,
+        persons: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> Records:
         """Sorted records.
 
         Args:
             points: shape (n, d), from ``PointGrid.points``.
             votes: shape (n,) labels 0, 1, ..., or shape (n, c) non-negative steps, integers.
-            keys: one per record, the same for all records of one unit; None where every record is
-                its own unit.
+            persons: one per record, the same for all records of one unit; None where every record
+                is its own unit.
 
         Raises:
             InvalidInput: shapes or types that do not fit. Values are never shown.
@@ -73,12 +73,12 @@ class Records:
         places = check_points(points, name="points")
         cast = checked_votes(votes, len(places))
         names = [b""] * len(places)
-        if keys is not None:
-            names = [key_bytes(key) for key in one_each(keys, len(places), name="keys")]
+        if persons is not None:
+            names = [key_bytes(key) for key in one_each(persons, len(places), name="persons")]
         digests = [*record_digests(names, np.ascontiguousarray(places.astype(np.int16)), cast)]
         order = np.array(sorted(range(len(places)), key=digests.__getitem__), dtype=np.int64)
         units = None
-        if keys is not None:
+        if persons is not None:
             numbers: dict[bytes, int] = {}
             units = np.array(
                 [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
@@ -110,7 +110,7 @@ def record_digests(
     """SHA-256 of every record: (unit key, point, vote). It settles the order of equal distances.
 
     Args:
-        names: n keys as bytes.
+        names: n persons as bytes.
         points: shape (n, d), int16, contiguous.
         votes: shape (n,) or (n, c), int64.
     """
@@ -121,7 +121,7 @@ def record_digests(
 
 
 def key_bytes(key: Any) -> bytes:
-    """A key as bytes, different for different keys; numbers and texts never coincide.
+    """A key as bytes, different for different persons; numbers and texts never coincide.
 
     Raises:
         InvalidInput: neither text, bytes nor integer. Keys are never shown.
@@ -138,4 +138,4 @@ def key_bytes(key: Any) -> bytes:
         return (
             b"i" + f"{int(key):x}".encode()
         )  # Python writes integers of any size in this base alone
-    raise InvalidInput(f"keys: expected texts, bytes or integers, got {type(key).__name__}")
+    raise InvalidInput(f"persons: expected texts, bytes or integers, got {type(key).__name__}")

@@ -60,14 +60,14 @@ class ShardedRecords:
     def of(
         cls,
         shards: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
-        keys: Sequence[Sequence[Any]] | None = None,
+        persons: Sequence[Sequence[Any]] | None = None,
     ) -> ShardedRecords:
         """Records of all shards, ranked together.
 
         Args:
             shards: points, shape (n_s, d), from ``PointGrid.points``, and votes as for
                 ``Records.of``; each is looked at once, in turn.
-            keys: one for each record of each shard, the same for all records of one unit, in
+            persons: one for each record of each shard, the same for all records of one unit, in
                 whatever shards; None where every record is its own unit.
 
         Raises:
@@ -90,9 +90,9 @@ class ShardedRecords:
             if votes and own.shape[1:] != votes[0].shape[1:]:
                 raise InvalidInput("votes: expected the same labels in every shard")
             names: Iterable[bytes] = repeat(b"", len(table))
-            if keys is not None:
-                mine = keys[number] if number < len(keys) else ()
-                names = [key_bytes(key) for key in one_each(mine, len(table), name="keys")]
+            if persons is not None:
+                mine = persons[number] if number < len(persons) else ()
+                names = [key_bytes(key) for key in one_each(mine, len(table), name="persons")]
                 units.append(
                     np.array(
                         [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
@@ -101,10 +101,11 @@ class ShardedRecords:
             digests.append(_digest_table(names, table, own))
             tables.append(table)
             votes.append(own)
-        if not tables or (keys is not None and len(keys) != len(tables)):
+        if not tables or (persons is not None and len(persons) != len(tables)):
             raise InvalidInput(
-                f"shards: expected at least one, and keys for each or for none, got {len(tables)} "
-                f"and keys for {0 if keys is None else len(keys)}"
+                f"shards: expected at least one, and persons for each or for none, got "
+                f"{len(tables)} "
+                f"and persons for {0 if persons is None else len(persons)}"
             )
         order = _order(np.concatenate(digests))
         digests.clear()
@@ -115,7 +116,7 @@ class ShardedRecords:
             tuple(tables),
             tuple(np.split(places, ends[:-1])),
             np.concatenate(votes)[order],
-            None if keys is None else np.concatenate(units)[order],
+            None if persons is None else np.concatenate(units)[order],
         )
 
     def blocks(self) -> Iterator[tuple[Points, Integers]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from reticent.planning.candidates import Requirements
 from reticent.planning.tasks import Array, Integers, Predictions, Settings, StandIns, Task
+from reticent.release.fits import not_counted
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.query import MechanismChoice
 
@@ -68,9 +69,9 @@ class Certified:
         share of the records: distances are divided by ``noise_scale``.
         """
         scaled = {**settings, "k_max": max(5, round(settings["k_max"] * noise_scale))}
-        fitted = self._made(scaled, tasks[0], _ends(stand_ins), _PLACEHOLDER).fit(
-            stand_ins.private_rows, stand_ins.private_labels
-        )
+        made = self._made(scaled, tasks[0], _ends(stand_ins), _PLACEHOLDER)
+        with not_counted("a plan: its rows are public, and nothing that is fitted leaves"):
+            fitted = made.fit(stand_ins.private_rows, stand_ins.private_labels)
         labels, distances = fitted[-1].stable_distances(fitted[:-1].transform(queries))
         return _answers(tasks, labels, np.floor(distances / noise_scale), seeds)
 
@@ -124,7 +125,10 @@ class ConvexCertified:
         """
         strength = max(_LEAST_REGULARIZATION, settings["regularization"] * noise_scale)
         made = self._made({"regularization": strength}, tasks[0], _ends(stand_ins), _PLACEHOLDER)
-        with warnings.catch_warnings():
+        with (
+            not_counted("a plan: its rows are public, and nothing that is fitted leaves"),
+            warnings.catch_warnings(),
+        ):
             # Stand-ins are public, and that some are cut is what a bound on the norm is for.
             warnings.filterwarnings(
                 "ignore", message=".*longer than norm_bound", category=UserWarning

@@ -84,7 +84,7 @@ class IndividualKNN:
                 for first in range(0, len(asked), size):
                     some = slice(first, first + size)
                     session = IndividualSession(plan, noise_scale=noise_scale, cap_scale=part)
-                    held = HeldRecords(session.filter, dimension=grid.dimension, keyed=False)
+                    held = HeldRecords(session.filter, dimension=grid.dimension, by_person=False)
                     held.insert(points, stand_ins.private_labels, None)
                     labels[some] = session.answer(held, asked[some], kernels[some], sampler=sampler)
                 draws.append(Predictions(labels))

@@ -13,6 +13,7 @@ import numpy as np
 from reticent.accounting.private_knn import PrivateKnnSteps
 from reticent.accounting.private_knn_calibration import least_gaussian_noise
 from reticent.core.errors import CalibrationFailed
+from reticent.core.norms import Norm
 from reticent.planning.candidates import Requirements
 from reticent.planning.tasks import Array, Integers, Predictions, Settings, StandIns, Task
 
@@ -212,8 +213,7 @@ def _order(stand_ins: StandIns, queries: Array) -> Integers:
     lower, upper = stand_ins.public_rows.min(axis=0), stand_ins.public_rows.max(axis=0)
     width = np.maximum(upper - lower, 1e-12)
     points, asked = (rows - lower) / width, (queries - lower) / width
-    distances = (points**2).sum(axis=1) - 2.0 * asked @ points.T
-    return np.asarray(distances.argsort(axis=1, kind="stable"))
+    return np.asarray(Norm.L2.between(asked, points).argsort(axis=1, kind="stable"))
 
 
 def _noisy_labels(counts: Array, noise: float, seeds: Sequence[int]) -> list[Predictions]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from reticent.planning.candidates import Candidate, Requirements
 from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.release.fits import not_counted
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,10 @@ class QueryVotesCandidate:
         seeds: Sequence[int],
     ) -> list[list[Predictions]]:
         """See ``Candidate.evaluate``."""
-        fitted = self.estimator(settings, tasks[0]).fit(
-            stand_ins.private_rows, stand_ins.private_labels, public_X=stand_ins.public_rows
-        )
+        with not_counted("a plan: its rows are public, and nothing that is fitted leaves"):
+            fitted = self.estimator(settings, tasks[0]).fit(
+                stand_ins.private_rows, stand_ins.private_labels, public_X=stand_ins.public_rows
+            )
         labels = fitted.simulate_totals(
             queries,
             totals=[

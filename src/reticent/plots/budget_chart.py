@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.core.extras import require
+from reticent.ledger.charges import epsilon_value
 from reticent.ledger.reports import Spending
-from reticent.ledger.units import epsilon_value
 from reticent.plots.lines import QUIET, dress
 
 if TYPE_CHECKING:

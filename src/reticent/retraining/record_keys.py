@@ -18,21 +18,24 @@ Integers = npt.NDArray[np.int64]
 
 
 def record_keys(
-    X: npt.ArrayLike, labels: npt.ArrayLike, keys: Sequence[Any] | npt.NDArray[Any] | None = None
+    X: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    identities: Sequence[Any] | npt.NDArray[Any] | None = None,
 ) -> list[bytes]:
     """One key for every record: the caller's own, or the record's content where there is none.
 
     Args:
         X: shape (n, features), finite.
         labels: shape (n,), integers.
-        keys: n strings, integers or byte strings that stay with their records (a customer number),
-            or None.
+        identities: n strings, integers or byte strings that stay with their records (a customer
+            number), or None. They must differ: certified training protects records, not persons.
 
     Raises:
-        InvalidInput: another number of keys, or keys of another kind. Keys are never shown.
+        InvalidInput: another number of identities, identities of another kind, or two records of
+            one identity. Identities are never shown.
 
     Example:
-        >>> record_keys([[1.0], [2.0]], [0, 1], keys=["anna", 7])
+        >>> record_keys([[1.0], [2.0]], [0, 1], identities=["anna", 7])
         [b'anna', b'7']
 
     Utility:
@@ -47,9 +50,9 @@ def record_keys(
           poisoning attacks", arXiv:2006.14768, records assigned by a hash of their content.
 
     See Also:
-        reticent.retraining.record_buckets: what keys are for.
+        reticent.retraining.record_buckets: what identities are for.
     """
-    if keys is None:
+    if identities is None:
         rows = np.ascontiguousarray(
             finite_array(X, name="X", ndim=2, allow_empty=True) + 0.0
         )  # one zero for both signs
@@ -57,23 +60,31 @@ def record_keys(
             row.tobytes() + b"%d" % label
             for row, label in zip(rows, np.asarray(labels).tolist(), strict=True)
         ]
-    return [_as_bytes(key) for key in one_each(keys, len(np.asarray(labels)), name="keys")]
+    names = [
+        _as_bytes(key) for key in one_each(identities, len(np.asarray(labels)), name="identities")
+    ]
+    if len(set(names)) < len(names):
+        raise InvalidInput(
+            "identities: expected a different one for every record; certified training protects "
+            "records, not persons, and data sets are of records with different identities"
+        )
+    return names
 
 
-def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Integers:
+def record_buckets(identities: Sequence[bytes], *, buckets: int, purpose: str) -> Integers:
     """A number in 0 .. ``buckets`` - 1 for every key, the same whatever other records there are.
 
     The hash is keyed with ``purpose``, which is public: batches and members of the same records
     must not be related.
 
     Args:
-        keys: from ``record_keys``.
+        identities: from ``record_keys``.
         buckets: at least 1.
         purpose: up to 64 characters, for instance "batch".
 
     Returns:
-        Shape (n,), int64. Each bucket's share is 1 / buckets to within 2**-60 for keys chosen
-        without knowing the hash; the guarantee holds for any keys.
+        Shape (n,), int64. Each bucket's share is 1 / buckets to within 2**-60 for identities chosen
+        without knowing the hash; the guarantee holds for any identities.
 
     Example:
         >>> record_buckets(
@@ -93,11 +104,11 @@ def record_buckets(keys: Sequence[bytes], *, buckets: int, purpose: str) -> Inte
           part.
 
     See Also:
-        reticent.retraining.record_keys: the keys.
+        reticent.retraining.record_keys: the identities.
         reticent.retraining.parameter_intervals: takes the batches.
     """
     size, secret = count(buckets, name="buckets"), purpose.encode()
-    digests = (blake2b(key, key=secret, digest_size=8).digest() for key in keys)
+    digests = (blake2b(key, key=secret, digest_size=8).digest() for key in identities)
     return np.array([int.from_bytes(digest) % size for digest in digests], dtype=np.int64)
 
 
@@ -110,7 +121,8 @@ def _as_bytes(key: Any) -> bytes:
         try:
             return str(key).encode()
         except ValueError:  # Python writes no integers of more than 4300 digits
-            raise InvalidInput("keys: expected integers of at most 4300 digits") from None
+            raise InvalidInput("identities: expected integers of at most 4300 digits") from None
     raise InvalidInput(
-        f"keys: expected strings, integers or bytes, got an entry of type {type(key).__name__}"
+        f"identities: expected strings, integers or bytes, got an entry of type "
+        f"{type(key).__name__}"
     )

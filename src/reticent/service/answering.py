@@ -37,7 +37,7 @@ from reticent.ledger.prepared import Prepared
 from reticent.ledger.reservations import Reservation
 from reticent.ledger.schema import service_answers
 from reticent.service.bodies import answer_body, receipt_of
-from reticent.service.drawing import Charged, Cost, Question, cost_of, drawn, drawn_with
+from reticent.service.drawing import Charged, Priced, Question, drawn, priced
 from reticent.service.keys import ApiKey, KeyStore
 from reticent.service.retention import is_removed
 from reticent.service.signing import Signer
@@ -152,10 +152,10 @@ class Answering:
             Others: a fault of the service.
         """
         found: list[Answer | Exception | None] = [None] * len(asked)
-        costs: dict[int, Cost] = {}
+        costs: dict[int, Priced] = {}
         for place, one in enumerate(asked):
             try:
-                costs[place] = cost_of(one.question, self._ledger.store)
+                costs[place] = priced(one.question)
             except Exception as error:  # of this request, whatever it is
                 found[place] = error
         charged: dict[int, Charged] = {}
@@ -164,9 +164,9 @@ class Answering:
                 charged[place] = done
             else:
                 found[place] = done
-        groups: defaultdict[Any, list[int]] = defaultdict(list)
+        groups: defaultdict[str, list[int]] = defaultdict(list)
         for place in charged:
-            groups[drawn_with(asked[place].question)].append(place)
+            groups[asked[place].question.bundle.identity].append(place)
         written: dict[int, tuple[bytes, str]] = {}
         for places in groups.values():
             try:
@@ -209,7 +209,7 @@ class Answering:
             self._turn.acquire()
 
     def _charged(
-        self, wanted: dict[int, tuple[Asked, Cost]]
+        self, wanted: dict[int, tuple[Asked, Priced]]
     ) -> Iterator[tuple[int, Charged | Answer | Exception]]:
         """Each request's charge, or what it gets without one."""
         if not wanted:
@@ -228,11 +228,11 @@ class Answering:
                 elif isinstance(done, _Row):
                     yield place, self._again(asked, done)
                 else:
-                    yield place, Charged(asked.question, cost, cost.posting.result(done))
+                    yield place, Charged(cost, cost.posting.result(done))
             except ReticentError as error:
                 yield place, error
 
-    def _charging(self, request: Request, cost: Cost) -> Callable[[Page], Any]:
+    def _charging(self, request: Request, cost: Priced) -> Callable[[Page], Any]:
         """A charge, and the row of its request; or the row that is there."""
 
         def work(page: Page) -> Any:
@@ -260,9 +260,9 @@ class Answering:
     def _drawn(self, charged: dict[int, Charged]) -> dict[int, tuple[bytes, str]]:
         """The body of each answer, and the name of its receipt."""
         written = {}
-        releases = drawn(list(charged.values()), self._ledger.store)
+        releases = drawn(list(charged.values()))
         for place, release in zip(charged, releases, strict=True):
-            bundle, stated = charged[place].question.bundle, release.receipt.to_dict()
+            bundle, stated = charged[place].priced.question.bundle, release.receipt.to_dict()
             body = answer_body(
                 release,
                 bundle.identity,

@@ -6,11 +6,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from reticent.ledger.charges import Budget
+from reticent.ledger.charges import Budget, delta_value, describe_statement, epsilon_value
 from reticent.ledger.schema import budgets, statements
-from reticent.ledger.statements import describe_statement
 from reticent.ledger.store import Store
-from reticent.ledger.units import delta_value, epsilon_value
 from reticent.service.keys import ApiKey
 
 MOST = 1000

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.booking import check_bookable
-from reticent.bundles.bundle import MARKER, Bundle
 from reticent.core.errors import InvalidInput, NotPermitted, UnknownName
 from reticent.core.guarantees import Guarantee, GuaranteeCard, Neighborhood
-from reticent.core.releases import Release
 from reticent.core.scopes import Scope
-from reticent.ledger.ledger import Ledger
+from reticent.release.bundle import MARKER, Bundle
+from reticent.release.paying import Price, check_bookable
 from reticent.systems.loading import VALUE_MODEL, load
 from reticent.tables.feature_names import kept_names
 from reticent.tables.frames import NamedRows
@@ -87,12 +85,9 @@ class ServedBundle:
         else:
             route = "answers" if trusted_with or not of_input else "device"
             identity = system.bundle_identity_
-        if route == "answers":
-            check_bookable(adjacency)
-            _check_steady(system, folder)
         subject = None if isinstance(adjacency, Neighborhood) else adjacency.data_set or None
         schema = getattr(getattr(system, "query_", None), "schema", None)
-        return cls(
+        served = cls(
             folder.name,
             folder,
             system,
@@ -103,6 +98,16 @@ class ServedBundle:
             schema,
             stored.private,
         )
+        if route == "answers":
+            check_bookable(adjacency)
+            served.check_charged_by_row()
+        return served
+
+    @cached_property
+    def price(self) -> Price:
+        """The price of one answer, which depends on no row."""
+        found: Price = self.system.price(range(1))
+        return found
 
     @property
     def protects(self) -> str:
@@ -171,6 +176,24 @@ class ServedBundle:
                 "released values to /v1/models/{id}/predictions"
             )
 
+    def check_charged_by_row(self) -> None:
+        """Refuses a system whose answers cannot be charged one by one, or tell by their time.
+
+        Raises:
+            InvalidInput: its answers are paid for as a whole, or its certificate takes a time that
+                depends on the row.
+        """
+        if self.price.prepaid is not None:
+            raise InvalidInput(
+                f"bundles: {self.folder.name} is paid for as a whole, and its answers are counted "
+                "by whoever fitted it; expected a bundle whose answers are charged one by one"
+            )
+        if self.price.certificate in _SLOW:
+            raise InvalidInput(
+                f"bundles: {self.folder.name} rests on a certificate ({self.price.certificate}) "
+                "whose time depends on the row, and would tell about it; fit it with another one"
+            )
+
     def inputs(self, rows: Rows, columns: Sequence[str] | None) -> Any:
         """Rows as the system takes them.
 
@@ -215,11 +238,6 @@ class ServedBundle:
             return Scope(principal, subjects, self.identity), [subjects]
         known = {name: Scope(principal, name, self.identity) for name in set(subjects)}
         return [known[name] for name in subjects], sorted(known)
-
-    def answer(self, inputs: Any, ledger: Ledger, scope: Scope | list[Scope]) -> Release:
-        """Answers, charged as ``ledger`` charges them."""
-        release: Release = self.system.release(inputs, ledger=ledger, scope=scope)
-        return release
 
     def predict(self, inputs: Any) -> npt.NDArray[Any]:
         """Answers of a model that was paid for when it was fitted."""
@@ -311,15 +329,6 @@ def _table(rows: Rows, schema: Any) -> npt.NDArray[Any]:
     if numbers is None or not all(type(cell) is float for row in rows for cell in row):
         raise InvalidInput("rows: expected numbers in every cell, got a text or a missing cell")
     return numbers
-
-
-def _check_steady(system: Any, folder: Path) -> None:
-    certificate = getattr(system.query_, "certificate", "none")
-    if certificate in _SLOW:
-        raise InvalidInput(
-            f"bundles: {folder.name} rests on a certificate ({certificate}) whose time depends on "
-            "the row, and would tell about it; fit it with another one"
-        )
 
 
 def _length(label: Any) -> int:

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from reticent.core.errors import BudgetExceeded, InvalidInput, NotPermitted
+from reticent.ledger.charges import delta_value, epsilon_value
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.units import delta_value, epsilon_value
 from reticent.service.answering import Answer, Answering, Asked, Request
 from reticent.service.bodies import free_body
 from reticent.service.catalogue import Catalogue, ServedBundle
@@ -170,7 +170,7 @@ class Service:
             return told
         scope, names = bundle.scopes(key.principal, subjects_of(body, answers))
         key.check_subjects(names)
-        event = bundle.system.query_.mechanism.event
+        event = bundle.price.event
         if isinstance(scope, list):
             each = self.ledger.preview_each(scope, event)
             total = event.guarantee.epsilon * answers, event.guarantee.delta * answers

@@ -1,31 +1,24 @@
 """What a request would be charged, and one call that draws for many requests at once.
 
-A bundle's ``release`` is asked twice. First for one request, up to the moment at which it charges:
-so every check that comes before a charge has passed, and the charge is known. Then, once the
-charges are durable, for all that were charged, with a ledger that knows that they are paid. Bundles
-answer each row by itself, so what a row gets does not depend on which requests it came with.
+A request is checked and priced once. Once its charge is durable, it is drawn together with others
+of its bundle. Bundles answer each row by itself, so what a row gets does not depend on which
+requests it came with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from secrets import token_hex
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
-from reticent.ledger.charges import Charge
-from reticent.ledger.charging import Posting, charge_many, charge_one
-from reticent.ledger.ledger import Ledger
-from reticent.ledger.postings import Booking
+from reticent.ledger.charging import Posting
 from reticent.ledger.reservations import Reservation
-from reticent.ledger.store import Store
+from reticent.noise import SecureSampler
+from reticent.release.parallel import together
+from reticent.release.paying import Price, posting_of, receipt_of
 from reticent.service.catalogue import ServedBundle
-from reticent.tables.frames import NamedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +26,9 @@ class Question:
     """What is asked.
 
     Attributes:
-        bundle: that answers.
-        inputs: rows as it takes them, an array or one with names of columns.
-        scope: who is charged, for all rows or for each.
+        bundle: the bundle that answers.
+        inputs: the rows as the bundle takes them, an array or one with names of columns.
+        scope: the scope that is charged, for all rows or for each.
     """
 
     bundle: ServedBundle
@@ -48,146 +41,64 @@ class Question:
         return len(self.inputs)
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a question is charged.
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A question that may be asked, and what it is charged.
 
     Attributes:
-        event: of one answer.
+        question: what is asked.
+        inputs: the checked rows.
+        price: their cost.
         posting: the charge.
     """
 
-    event: PrivacyEvent
+    question: Question
+    inputs: Any
+    price: Price
     posting: Posting[Any, Reservation]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Charged:
     """A question whose charge is durable."""
 
-    question: Question
-    cost: Cost
+    priced: Priced
     reservation: Reservation
 
 
-def cost_of(question: Question, store: Store) -> Cost:
-    """What ``question`` is charged, once everything that is checked before a charge is well.
+def priced(question: Question) -> Priced:
+    """Return what ``question`` is charged.
 
     Raises:
         InvalidInput: rows that the bundle cannot take.
-        IncompatibleGuarantees: what cannot be booked.
+        IncompatibleGuarantees: a cost that cannot be booked.
     """
-    try:
-        question.bundle.answer(question.inputs, _Asking(store), question.scope)
-    except _Ready as ready:
-        return ready.cost
-    raise AssertionError("release: expected one charge before an answer")
+    system = question.bundle.system
+    inputs = system.checked(question.inputs)
+    price = system.price(inputs)
+    return Priced(question, inputs, price, posting_of(price, question.scope))
 
 
-def drawn_with(question: Question) -> Hashable:
-    """Questions for which this is equal may be drawn in one call."""
-    names = question.inputs.columns if isinstance(question.inputs, NamedRows) else None
-    return question.bundle.identity, names, isinstance(question.scope, list)
-
-
-def drawn(charged: Sequence[Charged], store: Store) -> list[Release]:
-    """One release for each of ``charged``, drawn in one call; each with a receipt of its own.
+def drawn(charged: Sequence[Charged]) -> list[Release]:
+    """Return one release for each of ``charged``, drawn in one call, each with a receipt of its
+    own.
 
     Args:
-        charged: at least one, with the same ``drawn_with``.
-        store: of the ledger.
+        charged: at least one, all of one bundle.
+
+    Raises:
+        AssertionError: the bundle answered other rows than were charged, which must not happen.
     """
-    questions = [one.question for one in charged]
-    inputs = _together([question.inputs for question in questions])
-    first = questions[0].scope
-    scope = first
-    if isinstance(first, list):
-        scope = [name for question in questions for name in question.scope]  # type: ignore[union-attr]
-    whole = questions[0].bundle.answer(inputs, _Paid(store, charged), scope)
-    parts, start = [], 0
+    sampler = SecureSampler()
+    system = charged[0].priced.question.bundle.system
+    whole = system.draw(together([one.priced.inputs for one in charged]), sampler)
+    if len(whole.withheld) != sum(one.priced.price.answers for one in charged):
+        # Rows would go to somebody else: better that nobody gets any.
+        raise AssertionError("draw: expected one answer for each row that was charged")
+    found, start = [], 0
     for one in charged:
-        rows = slice(start, start + one.question.rows)
-        receipt = replace(
-            whole.receipt,
-            answers=one.question.rows,
-            booked=one.reservation.id,
-            position=one.reservation.position,
-            digest=one.reservation.digest,
-            identifier=token_hex(8),
-        )
-        values, withheld = whole.values[rows], whole.withheld[rows]
-        parts.append(Release(values, withheld, receipt, whole.columns))
+        rows = slice(start, start + one.priced.price.answers)
+        receipt = receipt_of(one.priced.price, sampler, one.reservation)
+        found.append(Release(whole.values[rows], whole.withheld[rows], receipt, whole.columns))
         start = rows.stop
-    return parts
-
-
-def _together(inputs: list[Any]) -> Any:
-    if len(inputs) == 1:
-        return inputs[0]
-    rows = np.concatenate([np.asarray(part) for part in inputs])
-    return NamedRows(rows, inputs[0].columns) if isinstance(inputs[0], NamedRows) else rows
-
-
-class _Ready(Exception):
-    """Leaves ``release`` where it charges."""
-
-    def __init__(self, cost: Cost) -> None:
-        super().__init__("ready")
-        self.cost = cost
-
-
-class _Asking(Ledger):
-    """The ledger as a release sees it whose cost is asked for."""
-
-    def reserve(
-        self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
-    ) -> NoReturn:
-        """Raises ``_Ready``."""
-        posting = charge_one(_later, scope, event, answers=answers, slack_delta=slack_delta)
-        raise _Ready(Cost(event, posting))
-
-    def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> NoReturn:
-        """Raises ``_Ready``."""
-        raise _Ready(Cost(event, charge_many(_later, tuple(scopes), event)))
-
-
-class _Paid(Ledger):
-    """The ledger as a release sees it whose rows are charged."""
-
-    def __init__(self, store: Store, charged: Sequence[Charged]) -> None:
-        super().__init__(store)
-        self._charged = charged
-
-    def reserve(
-        self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
-    ) -> Reservation:
-        """What stands for the charges, if they are for this."""
-        return self._standing(event, answers)
-
-    def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
-        """What stands for the charges, if they are for this."""
-        return self._standing(event, len(tuple(scopes)))
-
-    def _standing(self, event: PrivacyEvent, answers: int) -> Reservation:
-        # Neither can differ, unless release depends on something else than it is given.
-        if answers != sum(one.question.rows for one in self._charged):
-            raise AssertionError("release: asks for other rows than were charged")
-        if any(one.cost.event != event for one in self._charged):
-            raise AssertionError("release: asks for another cost than was charged")
-        total = Charge(
-            sum(one.reservation.charge.epsilon for one in self._charged),
-            sum(one.reservation.charge.delta for one in self._charged),
-            "paid",
-        )
-        last = self._charged[-1].reservation
-        return Reservation(
-            lambda receipt: None,
-            id=last.id,
-            position=last.position,
-            digest=last.digest,
-            charge=total,
-        )
-
-
-def _later(bookings: Iterable[Booking], receipt: str) -> None:
-    """The receipt is booked in the transaction that stores the answer."""
+    return found

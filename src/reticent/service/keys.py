@@ -21,10 +21,10 @@ from sqlalchemy.engine import Connection, RowMapping
 from reticent.core.checks import one_of
 from reticent.core.errors import InvalidInput, NotAuthenticated, NotPermitted, UnknownName
 from reticent.core.names import checked_name
+from reticent.ledger.chain import read_tip
 from reticent.ledger.prepared import Prepared
 from reticent.ledger.schema import api_keys
 from reticent.ledger.store import Store
-from reticent.ledger.tips import read_tip
 
 Role = Literal["client", "owner"]
 ROLES = ("client", "owner")

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from reticent.bundles.bundle import MARKER, Bundle
 from reticent.core.errors import InvalidInput, UnknownName
+from reticent.release.bundle import MARKER, Bundle
 from reticent.systems.loading import load
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.radius_votes import RadiusVotesClassifier
+    from reticent.systems.votes.released_classifier import ReleasedClassifier
+    from reticent.systems.votes.released_regressor import ReleasedRegressor
+    from reticent.systems.votes.sums import unit_sum
     from reticent.training.parts.embedders import BetaVAE, Identity, Named
     from reticent.training.parts.label_classifiers import LabelAware
     from reticent.training.parts.obfuscators import NoiseAware, Published
@@ -57,6 +60,9 @@ else:
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
             "reticent.systems.votes.radius_votes": ("RadiusVotesClassifier",),
+            "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
+            "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
+            "reticent.systems.votes.sums": ("unit_sum",),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
                 "Identity",
@@ -97,6 +103,9 @@ __all__ = [
     "PublicRanges",
     "Published",
     "RadiusVotesClassifier",
+    "ReleasedClassifier",
+    "ReleasedRegressor",
     "Server",
     "train_server",
+    "unit_sum",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,11 +13,17 @@ from reticent.core.errors import InvalidInput
 Array = npt.NDArray[np.float64]
 
 
-def input_rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
-    """Inputs as rows, and the shape of one.
+def input_rows(X: npt.ArrayLike, *, records: bool = False) -> tuple[Array, tuple[int, ...]]:
+    """Return inputs as rows, and the shape of one.
+
+    Args:
+        X: shape (n, ...), numbers.
+        records: whether these are private records. There may be none of them: a data set of one
+            record has a neighbour without any, and to refuse it would tell the two apart.
 
     Raises:
-        InvalidInput: not numbers, empty, NaN or infinity, or a single axis.
+        InvalidInput: not numbers, no rows (but records), no features, NaN or infinity, or a single
+            axis.
     """
     if is_sparse(X):
         raise InvalidInput("X: sparse input is not supported; expected an array")
@@ -26,14 +34,15 @@ def input_rows(X: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
             f"shape={values.shape}. Reshape your data: "
             "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one query"
         )
-    if values.shape[0] == 0:
+    if values.shape[0] == 0 and not records:
         raise InvalidInput(
             f"X: found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is "
             "required."
         )
-    if values.size == 0:
+    features = math.prod(values.shape[1:])
+    if features == 0:
         raise InvalidInput(
             f"X: found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is "
             "required."
         )
-    return values.reshape(len(values), -1), values.shape[1:]
+    return values.reshape(len(values), features), values.shape[1:]

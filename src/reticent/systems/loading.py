@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from reticent.bundles.bundle import Bundle
 from reticent.core.errors import InvalidInput
 from reticent.core.lazy import lazy_names
+from reticent.release.bundle import Bundle
 from reticent.systems.methods import BUILT_IN, find_methods
 
 VALUE_MODEL = "ValueModel"

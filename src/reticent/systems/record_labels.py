@@ -56,6 +56,8 @@ def record_labels(
             f"classes: expected at least two, got {len(known)} class; name all labels that "
             "there are in classes"
         )
+    if rows == 0:
+        return known, np.zeros(0, dtype=np.int64)
     try:
         places = np.minimum(np.searchsorted(known, labels), len(known) - 1)
         same = np.asarray(known[places] == labels)
@@ -91,6 +93,8 @@ def _column(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[Any]:
         )
     if labels.dtype.kind == "f" and not bool(np.isfinite(labels).all()):
         raise InvalidInput("y: contains NaN or infinity")
+    if rows == 0:
+        return labels
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that there are many classes

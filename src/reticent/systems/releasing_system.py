@@ -1,35 +1,147 @@
-"""What certified and posthoc systems share once they are fitted: answering, saving, and checking
-what they are asked.
+"""What systems share that answer each row by itself: answering, saving, and checking what they are
+asked.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from typing_extensions import override
 
-from reticent.bundles.booking import Books, Query, Scopes, answer_and_book
-from reticent.bundles.bundle import Bundle
-from reticent.core.checks import count
+from reticent.accounting.events import PrivacyEvent
+from reticent.core.checks import check_jobs
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
-from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.noise import Sampler
+from reticent.release.bundle import Bundle
+from reticent.release.parallel import answers_in_parallel
+from reticent.release.paying import Books, Drawn, Price, Scopes
+from reticent.release.system import Releasing, release
 from reticent.systems.embedding import check_pictures
-from reticent.systems.streaming import ReleasesStreams
 from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import framed
 
 Array = npt.NDArray[np.float64]
 
 
-class ReleasingSystem(ReleasesStreams, BaseEstimator):
+class Mechanism(Protocol):
+    """What a receipt and a ledger need to know of a mechanism."""
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of one answer."""
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """The same, for accounting."""
+
+
+class Query(Protocol):
+    """A fitted query that answers each row by itself."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that answers."""
+
+    @property
+    def certificate(self) -> str:
+        """Kind of the certificate that its guarantee rests on, or "none"."""
+
+    def answer(
+        self, inputs: Any, *, sampler: Sampler
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """One answer for each row of checked ``inputs``, and which of them are withheld."""
+
+
+class RowWise(Releasing):
+    """Mixin of a system whose fitted query answers each row by itself, at a cost a row."""
+
+    @property
+    @abstractmethod
+    def bundle_identity_(self) -> str:
+        """SHA-256 of the bundle; goes into every receipt."""
+
+    @abstractmethod
+    def _fitted(self) -> Query:
+        """The fitted query, or ``NotFittedYet``."""
+
+    @abstractmethod
+    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
+        """What the query answered, in the user's own labels, with names of columns."""
+
+    @override
+    def price(self, inputs: Any) -> Price:
+        """Return what answers for checked inputs cost: that of one answer, for each row."""
+        query = self._fitted()
+        return Price(
+            query.mechanism.event,
+            len(inputs),
+            query.mechanism.name,
+            bundle=self.bundle_identity_,
+            certificate=query.certificate,
+        )
+
+    @override
+    def draw(self, inputs: Any, sampler: Sampler, *, n_jobs: int | None = None) -> Drawn:
+        """Return one answer for each of the checked inputs, which must be paid for.
+
+        Args:
+            inputs: as of ``checked``.
+            sampler: the source of noise.
+            n_jobs: the number of workers, see ``release``.
+        """
+        answers = answers_in_parallel(self._fitted(), inputs, sampler=sampler, n_jobs=n_jobs)
+        return self._named(*answers)
+
+    @override
+    def release(
+        self,
+        X: npt.ArrayLike,
+        *,
+        ledger: Books | None = None,
+        scope: Scopes | None = None,
+        sampler: str = "exact",
+        n_jobs: int | None = None,
+    ) -> Release:
+        """Return one answer for each row of X, charged before it is drawn, with noise from the
+        operating system.
+
+        Args:
+            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
+                says what is protected: X, or the records seen in ``fit``.
+            ledger: the ledger or its leases, or None for a receipt that says that nothing was
+                booked.
+            scope: the scope that is charged, given with ``ledger`` or not at all. A sequence
+                charges each row to a scope of its own, all or none, where X is what is protected.
+            sampler: the source of noise, "exact" (our own samplers) or "opendp" (an extra;
+                docs/noise.md).
+            n_jobs: the number of workers that answer, as of ``joblib.Parallel``. None is one, or
+                what ``joblib.parallel_config`` says, a Dask cluster among them (docs/size.md). All
+                rows are charged before any worker starts.
+
+        Returns:
+            ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
+            and ``receipt``.
+
+        Raises:
+            NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable:
+                nothing is answered.
+        """
+        check_jobs(n_jobs)
+        return release(self, X, sampler=sampler, ledger=ledger, scope=scope, n_jobs=n_jobs)
+
+
+class ReleasingSystem(RowWise, BaseEstimator):
     """A system that answers each row of its input by a released value.
 
     Attributes:
@@ -41,63 +153,21 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
     input_shape_: tuple[int, ...]
     n_features_in_: int
 
-    def release(
-        self,
-        X: npt.ArrayLike,
-        *,
-        ledger: Books | None = None,
-        scope: Scopes | None = None,
-        sampler: str = "exact",
-        n_jobs: int | None = None,
-    ) -> Release:
-        """One answer for each row of X, charged before it is computed; randomness from the
-        operating system.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
-                says what is protected: X, or the records seen in ``fit``.
-            ledger, scope: where the cost is booked, a ``Ledger`` or its ``Leases``; without them
-                the receipt says that nothing was.
-                A sequence charges each row to a scope of its own, all or none; only where X is what
-                is protected.
-            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
-                (an extra; docs/noise.md).
-            n_jobs: workers that answer, as of ``joblib.Parallel``; None for one, or for those of
-                ``joblib.parallel_config``, a Dask cluster among them (docs/size.md). All rows are
-                charged before any worker starts.
-
-        Returns:
-            ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
-            and ``receipt``.
+    @override
+    def checked(self, X: npt.ArrayLike) -> Any:
+        """Return X as ``query_`` takes it: in the units of the fitted system. Private.
 
         Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
+            NotFittedYet, InvalidInput: as ``release``.
         """
-        return self._answer(X, release_sampler(sampler), ledger, scope, n_jobs)
-
-    def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As ``release`` with randomness from a seed: for experiments, *not private*, and the
-        receipt says so.
-        """
-        return self._answer(X, SeededSampler(count(seed, name="seed", minimum=0)), None, None)
-
-    def checked_inputs(self, X: npt.ArrayLike) -> Any:
-        """X as ``query_`` takes it: checked, and in the units of the fitted system. Private.
-
-        Raises:
-            NotFittedYet, InvalidInput: as ``release`` does.
-        """
-        return self._inputs(X)
+        self._fitted()
+        rows = rows_as_fitted(self, X)
+        return inputs_as_fitted(self, *check_pictures(rows, name="X"))
 
     @property
     def guarantee(self) -> Guarantee:
         """Cost of one answer."""
         return self._fitted().mechanism.guarantee
-
-    @property
-    @abstractmethod
-    def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle; goes into every receipt."""
 
     @abstractmethod
     def bundle(self) -> Bundle:
@@ -107,10 +177,6 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         """Writes the bundle, whole or not at all; see ``Bundle.write``."""
         return self.bundle().write(folder, overwrite=overwrite)
 
-    @abstractmethod
-    def _fitted(self) -> Query[Array]:
-        """The fitted query, or ``NotFittedYet``."""
-
     def _not_fitted(self) -> NotFittedYet:
         name = type(self).__name__
         return NotFittedYet(f"this {name} is not fitted yet; call fit, or {name}.load on a bundle")
@@ -119,36 +185,6 @@ class ReleasingSystem(ReleasesStreams, BaseEstimator):
         keep_names(self, names)
         self.input_shape_ = shape
         self.n_features_in_ = int(np.prod(shape))
-
-    def _answer(
-        self,
-        X: npt.ArrayLike,
-        sampler: Sampler,
-        ledger: Books | None,
-        scope: Scopes | None,
-        n_jobs: int | None = None,
-    ) -> Release:
-        query = self._fitted()
-        inputs = self._inputs(X)
-        release = answer_and_book(
-            query,
-            inputs,
-            sampler=sampler,
-            bundle=self.bundle_identity_,
-            ledger=ledger,
-            scope=scope,
-            n_jobs=n_jobs,
-        )
-        return framed(release, X, self._released_columns())
-
-    def _released_columns(self) -> Iterable[str]:
-        """Names of what is released, for a data frame."""
-        return ("label",)
-
-    def _inputs(self, X: npt.ArrayLike) -> Array:
-        self._fitted()
-        rows = rows_as_fitted(self, X)
-        return inputs_as_fitted(self, *check_pictures(rows, name="X"))
 
 
 class TakesInputs(Protocol):
@@ -180,18 +216,13 @@ def inputs_as_fitted(system: TakesInputs, inputs: Array, shape: tuple[int, ...])
     return inputs
 
 
-def with_class_names(release: Release, classes: npt.NDArray[Any]) -> Release:
-    """A release of positions in ``classes`` as one of the classes themselves.
-
-    Withheld answers stay -1 where the classes are 0, 1, ..., and are None otherwise.
-    """
-    return replace(release, values=class_names(release.values, classes, withheld=release.withheld))
-
-
 def class_names(
     places: npt.NDArray[np.int64], classes: npt.NDArray[Any], *, withheld: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
-    """Positions in ``classes`` as the classes themselves; see ``with_class_names``."""
+    """Return the classes at ``places``.
+
+    Withheld answers stay -1 where the classes are 0, 1, ..., and are None otherwise.
+    """
     if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
         return places
     names = classes[np.maximum(places, 0)].astype(object)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, one_of, words
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.networks import Network, affine_chain
 from reticent.networks.serial import describe, rebuild
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.loading import VALUE_MODEL
 from reticent.systems.power.public_models import (

@@ -30,7 +30,8 @@ class Shards:
     find the same integers as from one table, whatever the split.
 
     Attributes:
-        rows: arrays of shape (n_s, features), real numbers; usually ``numpy.memmap``.
+        rows: arrays of shape (n_s, features), real numbers; usually ``numpy.memmap``. A table
+            without rows is one like any other.
         labels: for each of them an array of shape (n_s,).
 
     Raises:
@@ -59,7 +60,7 @@ class Shards:
             if (
                 table.ndim != 2
                 or table.shape[1] != rows[0].shape[-1]
-                or table.size == 0
+                or table.shape[1] == 0
                 or table.dtype.kind not in "fiub"
                 or column.shape != table.shape[:1]
             ):
@@ -91,8 +92,8 @@ class Shards:
 
     @property
     def first(self) -> Array:
-        """The first row, shape (1, features)."""
-        return finite_array(self.rows[0][:1], name="X", ndim=2)
+        """The first row of the first table, shape (1, features), or (0, features)."""
+        return finite_array(self.rows[0][:1], name="X", ndim=2, allow_empty=True)
 
     def all_labels(self) -> npt.NDArray[Any]:
         """Labels of all records, in order."""
@@ -104,18 +105,20 @@ class Shards:
         return [
             min(_AT_ONCE, len(table) - start)
             for table in self.rows
-            for start in range(0, len(table), _AT_ONCE)
+            for start in range(0, max(1, len(table)), _AT_ONCE)
         ]
 
     def blocks(self) -> Iterator[Array]:
-        """Rows in order, a few thousand at a time, float64.
+        """Rows in order, a few thousand at a time, float64; of a table without rows one block of
+        none.
 
         Raises:
             InvalidInput: NaN or infinity.
         """
         for table in self.rows:
-            for start in range(0, len(table), _AT_ONCE):
-                yield finite_array(table[start : start + _AT_ONCE], name="X", ndim=2)
+            for start in range(0, max(1, len(table)), _AT_ONCE):
+                block = table[start : start + _AT_ONCE]
+                yield finite_array(block, name="X", ndim=2, allow_empty=True)
                 _let_go(table)
 
     def check(self) -> None:

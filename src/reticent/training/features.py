@@ -16,7 +16,7 @@ from typing_extensions import override
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import is_torch_module, require
-from reticent.core.rows import each_row, finite_or_zero
+from reticent.core.rows import each_row, finite_or_zero, in_blocks
 from reticent.training.hog import oriented_gradients
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from reticent.training.students import Student
 
 Array = npt.NDArray[np.float64]
+
+_PLANES_AT_ONCE = 8
+"""Rows whose planes are worked on together: a public number, whatever is asked."""
 
 LARGEST_INPUT = 2.0**100
 """Larger inputs count as this one, either side of 0: float32 holds it, and double precision its
@@ -102,7 +105,7 @@ class FeatureMap(ABC):
             InvalidInput: inputs that the map is not made for, NaN or infinity. Values are never
                 shown.
         """
-        rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns)
+        rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns, allow_empty=True)
         with np.errstate(all="ignore"):
             return finite_or_zero(each_row(self.row, np.clip(rows, -LARGEST_INPUT, LARGEST_INPUT)))
 
@@ -122,7 +125,7 @@ class IdentityFeatures(FeatureMap):
     @override
     def features(self, inputs: npt.ArrayLike) -> Array:
         """See ``FeatureMap.features``; there is nothing to compute, and so nothing to cut."""
-        return finite_array(inputs, name="inputs", ndim=2)
+        return finite_array(inputs, name="inputs", ndim=2, allow_empty=True)
 
     @override
     def row(self, row: Array) -> Array:
@@ -185,22 +188,23 @@ class HogFeatures(FeatureMap):
 
     @override
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``; all planes at once, since each comes out as if it were
-        alone.
+        """See ``FeatureMap.features``; the planes of a few rows at once, since each comes out as if
+        it were alone.
         """
-        rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns)
+        rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns, allow_empty=True)
         with np.errstate(all="ignore"):
-            return finite_or_zero(self.row(np.clip(rows, -LARGEST_INPUT, LARGEST_INPUT)))
+            clipped = np.clip(rows, -LARGEST_INPUT, LARGEST_INPUT)
+            return finite_or_zero(in_blocks(self.row, clipped, block=_PLANES_AT_ONCE))
 
     @override
     def row(self, row: Array) -> Array:
         """See ``FeatureMap.row``."""
         planes = row.reshape(-1, *self.image_shape[1:])
-        if self.upright:
+        if self.upright and len(planes):
             planes = np.stack([upright(plane) for plane in planes])
-        return oriented_gradients(planes, orientations=self.orientations, cell=self.cell).reshape(
-            len(row), -1
-        )
+        found = oriented_gradients(planes, orientations=self.orientations, cell=self.cell)
+        # In numbers: numpy finds out no axis of an array without rows.
+        return found.reshape(len(row), self.image_shape[0] * found.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ last bit. Both are transformers of scikit-learn as well.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from reticent.core.checks import count, finite_array, flag, positive, real
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
-from reticent.core.rows import each_row, finite_or_zero
+from reticent.core.rows import each_row, finite_or_zero, in_blocks
 from reticent.training.public_space import UNIT, PublicSpace, RowMap
 
 Array = npt.NDArray[np.float64]
@@ -29,7 +30,7 @@ _WHITENING = 0.1
 _LARGEST = 2.0**60
 
 
-class _PublicMap(TransformerMixin, BaseEstimator, ABC):
+class PublicMap(TransformerMixin, BaseEstimator, ABC):
     """What both maps share: rows in, rows out, and a description for bundles."""
 
     name: str
@@ -62,8 +63,8 @@ class _PublicMap(TransformerMixin, BaseEstimator, ABC):
     def _rows(self, inputs: npt.ArrayLike) -> Array:
         if not hasattr(self, "n_features_in_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
-        values = finite_array(inputs, name="inputs")
-        rows = values.reshape(len(values), -1)
+        values = finite_array(inputs, name="inputs", allow_empty=True)
+        rows = values.reshape(len(values), math.prod(values.shape[1:]))
         if rows.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"inputs: expected {self.n_features_in_} values a row, got {rows.shape[1]}"
@@ -71,7 +72,37 @@ class _PublicMap(TransformerMixin, BaseEstimator, ABC):
         return rows
 
 
-class PatchFeatures(_PublicMap):
+def features_of(row_map: RowMap | None, inputs: Array) -> Array:
+    """Return what a map gives for each row, shape (n, d); the inputs themselves without a map.
+
+    Maps of this package take any number of rows, none included, and go row by row or in whole
+    numbers. Any other is asked in blocks of one public shape, however many rows there are.
+
+    Args:
+        row_map: the map, or None.
+        inputs: shape (n, p).
+
+    Raises:
+        InvalidInput: a map that gives no row of numbers for each input.
+    """
+    if row_map is None:
+        return inputs
+
+    def features(rows: Array) -> Array:
+        found = np.asarray(row_map.features(rows), dtype=np.float64)
+        if found.ndim != 2 or len(found) != len(rows):
+            raise InvalidInput(
+                f"feature_map: expected one row of features for each of {len(rows)} inputs, got "
+                f"shape={found.shape}"
+            )
+        return found
+
+    if isinstance(row_map, PublicMap) or hasattr(row_map, "row"):
+        return features(inputs)
+    return in_blocks(features, inputs)
+
+
+class PatchFeatures(PublicMap):
     """How well small patches of a picture match filters that public pictures were found to have.
 
     The filters are centroids of whitened, contrast-normalised patches (spherical k-means). A
@@ -175,7 +206,7 @@ class PatchFeatures(_PublicMap):
         return self
 
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``_PublicMap.features``; one picture at a time, all of them by the same steps."""
+        """See ``PublicMap.features``; one picture at a time, all of them by the same steps."""
         rows = self._rows(inputs)
         with np.errstate(all="ignore"):
             return finite_or_zero(each_row(self.row, np.clip(rows, -_LARGEST, _LARGEST)))
@@ -277,7 +308,7 @@ class PatchFeatures(_PublicMap):
         return np.asarray(np.sqrt(cells / areas[:, :, None]).reshape(-1))
 
 
-class PublicPCA(_PublicMap):
+class PublicPCA(PublicMap):
     """Another map's features along the principal directions of public rows.
 
     Guarantee:
@@ -320,7 +351,7 @@ class PublicPCA(_PublicMap):
         values = finite_array(X, name="public_X")
         rows = values.reshape(len(values), -1)
         self.space_ = PublicSpace.around(
-            rows if self.of is None else self.of.features(rows),
+            features_of(self.of, rows),
             components=count(self.components, name="components"),
             whitening=self.whitening,
             lower_upper=None,
@@ -330,12 +361,12 @@ class PublicPCA(_PublicMap):
         return self
 
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``_PublicMap.features``; public rows have a root mean square length of 1."""
+        """See ``PublicMap.features``; public rows have a root mean square length of 1."""
         rows = self._rows(inputs)
         parts = []
-        for start in range(0, len(rows), _BLOCK):
+        for start in range(0, max(1, len(rows)), _BLOCK):
             block = rows[start : start + _BLOCK]
-            parts.append(self.space_.points(block if self.of is None else self.of.features(block)))
+            parts.append(self.space_.points(features_of(self.of, block)))
         return np.concatenate(parts) / UNIT
 
     def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -344,7 +375,7 @@ class PublicPCA(_PublicMap):
         Raises:
             InvalidInput: the map below it is one of the caller's own.
         """
-        if self.of is not None and not isinstance(self.of, _PublicMap):
+        if self.of is not None and not isinstance(self.of, PublicMap):
             raise InvalidInput(
                 f"feature_map: expected a map that a bundle can hold, got {type(self.of).__name__}"
             )

@@ -13,7 +13,6 @@ import torch
 from sklearn.datasets import load_digits, load_iris
 from torch import nn
 
-from reticent.bundles.bundle import Bundle
 from reticent.core import AddRemove, Guarantee, Replace, Scope
 from reticent.core.errors import (
     BudgetExceeded,
@@ -24,6 +23,7 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.noise import SeededSampler
+from reticent.release.bundle import Bundle
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
 from reticent.systems import CertifiedClassifier
 
@@ -44,7 +44,7 @@ def fitted() -> CertifiedClassifier:
 def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) -> None:
     """Within a point of the noise-free label, where the published response is a coin."""
     X, labels = blobs(4000, seed=1)
-    noise_free = (fitted.predict(X) == labels).mean()
+    noise_free = (fitted.exact_predict(X) == labels).mean()
     released = (fitted.simulate(X, seed=0).values == labels).mean()
     assert noise_free > 0.9
     assert released > noise_free - 0.01
@@ -67,7 +67,7 @@ def test_what_is_certified_is_what_the_library_certifies(fitted: CertifiedClassi
     ):
         np.testing.assert_array_equal(mine, reference)
     np.testing.assert_array_equal(
-        fitted.predict(queries), fitted.classes_[fitted.stable_distances(queries)[0]]
+        fitted.exact_predict(queries), fitted.classes_[fitted.stable_distances(queries)[0]]
     )
 
 
@@ -175,7 +175,7 @@ def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
     loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
     assert loaded.bundle_identity_ == maker.bundle_identity_
     assert loaded.get_params() | {"random_state": 0} == maker.get_params()
-    np.testing.assert_array_equal(loaded.predict(X), maker.predict(X))
+    np.testing.assert_array_equal(loaded.exact_predict(X), maker.exact_predict(X))
     first, second = loaded.simulate(X, seed=5), maker.simulate(X, seed=5)
     assert first.values.tolist() == second.values.tolist()
     assert set(first.values) <= set(names)
@@ -221,8 +221,8 @@ def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> 
     assert [int(part[1][0]) for part in alone] == distances[:5].tolist()
     folder = classifier.save(tmp_path / "bundle")
     np.testing.assert_array_equal(
-        CertifiedClassifier.load(folder, extractor=module).predict(pictures),
-        classifier.predict(pictures),
+        CertifiedClassifier.load(folder, extractor=module).exact_predict(pictures),
+        classifier.exact_predict(pictures),
     )
     with pytest.raises(InvalidInput, match="embedder: this bundle"):
         CertifiedClassifier.load(folder)
@@ -233,10 +233,10 @@ def test_keys_decide_batches_and_order_does_not(fitted: CertifiedClassifier) -> 
     keys = [f"person {index}" for index in range(200)]
     order = np.random.default_rng(0).permutation(200)
     first = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(
-        X, y, keys=keys
+        X, y, identities=keys
     )
     second = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(
-        X[order], y[order], keys=[keys[index] for index in order]
+        X[order], y[order], identities=[keys[index] for index in order]
     )
     assert _weights(first) == _weights(second)
     other = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(X, y)
@@ -247,6 +247,7 @@ def _weights(classifier: CertifiedClassifier) -> dict[str, list[Any]]:
     return {name: array.tolist() for name, array in classifier.bundle().arrays.items()}
 
 
+@pytest.mark.filterwarnings("ignore::reticent.core.errors.PrivacyWarning")
 def test_a_receipt_tells_nothing_about_the_records() -> None:
     # All of a receipt but its random names is equal for neighbours; a digest of the weights would
     # tell them apart for certain.

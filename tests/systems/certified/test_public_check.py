@@ -18,6 +18,7 @@ def rare(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return random.normal(size=(count, 2)) + 1.2 * labels[:, None], labels
 
 
+@pytest.mark.filterwarnings("ignore::reticent.core.errors.PrivacyWarning")
 def test_a_model_that_always_names_the_frequent_label_is_warned_of() -> None:
     X, y = rare(2000, 0)
     public_X, public_y = rare(500, 1)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.bundles.bundle import Bundle
 from reticent.core.errors import CorruptBundle, InvalidInput, NotFittedYet
+from reticent.release.bundle import Bundle
 from reticent.systems.loading import load, load_answering
 from reticent.systems.posthoc.answering import StoredPosthoc
 from tests.client.conftest import labels_bundle, rows_bundle, vectors_bundle

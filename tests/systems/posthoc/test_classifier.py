@@ -36,7 +36,7 @@ def test_labels_come_back_as_the_users_own_and_mostly_right(
     assert set(answer.values) <= {"a", "b", "c"}
     assert not answer.withheld.any()
     assert (answer.values == points[1]).mean() > 0.9
-    assert (fitted.predict(points[0]) == points[1]).mean() > 0.95
+    assert (fitted.exact_predict(points[0]) == points[1]).mean() > 0.95
     assert fitted.guarantee.epsilon <= 2.0
     assert fitted.guarantee.delta == 0.0
 

@@ -106,7 +106,7 @@ def test_words_and_frames_come_back_as_they_went_in() -> None:
     assert np.array_equal(
         system.probabilities(permuted), system.probabilities(NamedRows(ASKED, columns))
     )
-    right = system.predict(NamedRows(ASKED, columns)) == [f"digit {label}" for label in TRUTH]
+    right = system.exact_predict(NamedRows(ASKED, columns)) == [f"digit {label}" for label in TRUTH]
     assert right.mean() > 0.9
     with pytest.raises(InvalidInput, match="no column names"):
         system.release(ASKED)

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.audit import epsilon_lower_bound
-from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, GuaranteeKind, Neighborhood, Norm, Replace
 from reticent.core.errors import (
     BudgetExceeded,
@@ -32,6 +31,7 @@ from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import KNormMechanism
 from reticent.noise import AuditSampler, Sampler, SecureSampler
+from reticent.release.bundle import Bundle
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
 from reticent.tables.attributes import Categorical, Numeric

@@ -9,6 +9,7 @@ import pytest
 
 from reticent import PowerEncoder
 from reticent.core.errors import InvalidParameter, NotFittedYet
+from reticent.noise import SeededSampler
 from reticent.systems import train_server
 from reticent.systems.power.likeliest_fitting import fit_likeliest
 from reticent.systems.power.likeliest_query import LikeliestQuery
@@ -90,8 +91,7 @@ def test_what_is_stated_is_what_a_release_is_worth() -> None:
     private, wanted = table(20_000, seed=1)
     encoded_encoder = encoder()
     encoded_encoder.query_, encoded_encoder.n_features_in_ = best.query, 4
-    encoded_encoder.bundle_identity_ = ""
-    released = encoded_encoder.simulate(private, seed=0).values
+    released = encoded_encoder.draw(encoded_encoder.checked(private), SeededSampler(0)).values
     right = (released[:, :4].argmax(axis=1) == wanted).mean()
     assert right == pytest.approx(best.query.plan.utility, abs=0.06)
     assert right > 0.55

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -72,6 +73,63 @@ def test_within_an_l2_radius_categories_are_free() -> None:
     moved = np.abs((protection.steps(table) - protection.steps(near)) @ weights.T)
     assert (moved <= bounds).all()
     assert (moved / bounds).max() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("attribute", "radius"),
+    [
+        (Numeric("x", 0, 100), 7.0),
+        (Numeric("x", -17, 90), 3.1),
+        (Numeric("x", 18, 90), 5.0),
+        (Numeric("x", 0, 99_999, scale="log"), 1_000.0),
+    ],
+)
+def test_neighbours_that_rounding_drives_apart_are_within_the_bound(
+    attribute: Numeric, radius: float
+) -> None:
+    """Values whose steps are whole but for rounding: some neighbours are a step further apart than
+    a radius has steps, and the bound knows it.
+    """
+    schema = TabularSchema((attribute,))
+    protection = Protection(schema, AttributeRadii.of({"x": radius}, schema))
+    start = attribute.lower if attribute.scale == "linear" else 0.0
+    near = start + np.arange(40_000) * (radius / UNIT)
+    exact = [Fraction(value) + Fraction(radius) for value in near.tolist()]
+    other = np.array([float(value) for value in exact])
+    over = [Fraction(value) > limit for value, limit in zip(other.tolist(), exact, strict=True)]
+    other = np.where(over, np.nextafter(other, -np.inf), other)
+    inside = other <= attribute.upper
+    near, other = near[inside], other[inside]
+    assert all(
+        Fraction(second) - Fraction(first) <= Fraction(radius)
+        for first, second in zip(near.tolist(), other.tolist(), strict=True)
+    )
+    first, second = (protection.steps(schema.encode(part[:, None])) for part in (near, other))
+    moved = int(np.abs(second - first).max())
+    assert moved <= protection.weight(np.array([1])) * protection.largest_step
+    if attribute.scale == "linear":
+        assert moved > UNIT
+
+
+def test_many_coordinates_that_are_rounded_down_are_within_the_bound() -> None:
+    """63 coordinates, each a hair more than 516 steps apart and rounded to 517."""
+    radius, number = 0.1, 63
+    schema = TabularSchema.numbers(number, 0, 1)
+    protection = Protection(schema, radius)
+    apart = radius / math.sqrt(number) * (1 - 2.0**-40)
+    first = np.array([(3000 + place + 0.97) / (UNIT / radius) for place in range(number)])
+    second = first + apart
+    distance = sum(
+        (Fraction(b) - Fraction(a)) ** 2
+        for a, b in zip(first.tolist(), second.tolist(), strict=True)
+    )
+    assert distance <= Fraction(radius) ** 2
+    moved = protection.steps(second[None]) - protection.steps(first[None])
+    assert (moved == 517).all()
+    row = np.full(number, 10**6)
+    assert int((moved @ row)[0]) <= protection.weight(row) * protection.largest_step
+    # neither a radius alone nor one step for each coordinate would be enough
+    assert int((moved @ row)[0]) > protection.weight(row) * (UNIT + math.isqrt(number))
 
 
 def test_weights_of_a_one_hot_code_count_by_their_spread() -> None:

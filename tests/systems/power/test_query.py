@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.bundles.booking import answer_and_book
-from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidParameter
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.networks import Affine, Network
 from reticent.networks.sorting import pair_sort
-from reticent.noise import SecureSampler, SeededSampler
+from reticent.noise import SeededSampler
+from reticent.release.bundle import Bundle
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerPlan, PowerQuery
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
+from tests.release.asking import asked
 
 SCHEMA = TabularSchema(
     (Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z")))
@@ -66,10 +66,10 @@ def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> 
     scope = Scope(principal="clinic", subject="patients")
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         ledger.grant(scope, Guarantee(100.0, 1e-9, one.adjacency))
-        asked = {"sampler": SecureSampler(), "bundle": "", "ledger": ledger, "scope": scope}
-        assert answer_and_book(one, SCHEMA.encode(rows), **asked).receipt.booked
+        books = {"ledger": ledger, "scope": scope}
+        assert asked(one, SCHEMA.encode(rows), **books).receipt.booked
         with pytest.raises(IncompatibleGuarantees):
-            answer_and_book(other, wide.encode(rows), **asked)
+            asked(other, wide.encode(rows), **books)
 
 
 def test_the_digest_of_a_schema_is_of_what_it_says() -> None:

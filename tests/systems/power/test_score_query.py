@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from reticent.audit import audit_fitted, epsilon_lower_bound
-from reticent.bundles.bundle import Bundle
 from reticent.core import Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, UnknownName
 from reticent.noise import AuditSampler
+from reticent.release.bundle import Bundle
 from reticent.systems import train_server
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery

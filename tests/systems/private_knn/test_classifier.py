@@ -55,7 +55,7 @@ def test_labels_are_mostly_right_and_the_total_is_the_promised_one() -> None:
     assert 3.9 < classifier.guarantee.epsilon <= 4.0
     assert release.receipt.guarantee == classifier.guarantee
     assert not release.receipt.seeded
-    assert (classifier.predict(PUBLIC) == TRUTH).mean() > 0.9
+    assert (classifier.exact_predict(PUBLIC) == TRUTH).mean() > 0.9
 
 
 def test_queries_are_counted_over_all_calls() -> None:
@@ -75,7 +75,7 @@ def test_queries_are_counted_over_all_calls() -> None:
 def test_a_copy_has_no_queries_left(copied: Any) -> None:
     classifier = _fitted()
     twin = copied(classifier)
-    assert (twin.predict(PUBLIC[:5]) == classifier.predict(PUBLIC[:5])).all()
+    assert (twin.exact_predict(PUBLIC[:5]) == classifier.exact_predict(PUBLIC[:5])).all()
     with pytest.raises(BudgetExceeded):
         twin.release(PUBLIC[:1])
     assert classifier.remaining_ == 60
@@ -91,7 +91,7 @@ def test_the_ledger_is_charged_once_for_the_whole_plan(tmp_path: Path) -> None:
         first = classifier.release(PUBLIC[:10], ledger=ledger, scope=scope)
         second = classifier.release(PUBLIC[10:20], ledger=ledger, scope=scope)
         assert first.receipt.booked == second.receipt.booked != ""
-        with pytest.raises(InvalidInput, match="ledger: the plan is paid for in one"):
+        with pytest.raises(InvalidInput, match="paid for in one"):
             classifier.release(PUBLIC[:1])
         another = _fitted(data_set="digits")
         with pytest.raises(BudgetExceeded):
@@ -129,8 +129,8 @@ def test_calibrate_gives_more_noise_to_more_queries_and_not_after_the_first_answ
 
 def test_keys_make_one_person_of_many_records() -> None:
     owners = [f"writer {i // 10}" for i in range(len(X))]
-    classifier = PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=owners)
-    assert "all records of one key" in classifier.card().protected
+    classifier = PrivateKNNClassifier(**SETTINGS).fit(X, Y, persons=owners)
+    assert "all records of one person" in classifier.card().protected
     assert re.search(
         r"probability of any set of answers changes by at most a factor e\^\S+, plus \S+\. A",
         classifier.card().protected,
@@ -209,16 +209,16 @@ def test_the_range_of_features_is_given(changes: dict[str, Any], message: str) -
 
 def test_a_grid_may_be_laid_around_public_rows() -> None:
     grid = PointGrid.around(PUBLIC)
-    assert (_fitted(feature_range=grid).predict(PUBLIC) == TRUTH).mean() > 0.9
+    assert (_fitted(feature_range=grid).exact_predict(PUBLIC) == TRUTH).mean() > 0.9
 
 
 @pytest.mark.parametrize("key", [None, 1.0, True, ("a", 1), np.bool_(True), np.float64(2.0)])
 def test_keys_that_cannot_be_told_apart_are_refused_by_fit(key: Any) -> None:
-    with pytest.raises(InvalidInput, match="keys: expected texts, bytes or integers"):
-        PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=[*range(len(X) - 1), key])
+    with pytest.raises(InvalidInput, match="persons: expected texts, bytes or integers"):
+        PrivateKNNClassifier(**SETTINGS).fit(X, Y, persons=[*range(len(X) - 1), key])
     for keys in ("a" * len(X), 7, iter(range(3))):
-        with pytest.raises(InvalidInput, match="keys: expected one per record"):
-            PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=keys)
+        with pytest.raises(InvalidInput, match="persons: expected one per record"):
+            PrivateKNNClassifier(**SETTINGS).fit(X, Y, persons=keys)
 
 
 def test_keys_of_every_text_and_integer_are_told_apart() -> None:
@@ -231,7 +231,7 @@ def test_keys_of_every_text_and_integer_are_told_apart() -> None:
         "3",
         *range(100, len(X) + 94),
     ]
-    assert len(PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=keys).release(PUBLIC[:2])) == 2
+    assert len(PrivateKNNClassifier(**SETTINGS).fit(X, Y, persons=keys).release(PUBLIC[:2])) == 2
 
 
 def test_both_engines_give_the_same_answers() -> None:
@@ -255,9 +255,9 @@ def test_both_engines_give_the_same_answers() -> None:
         (lambda: _fitted(epsilon=-1.0), InvalidParameter, r"epsilon=-1\.0"),
         (lambda: _fitted(answers=61), InvalidParameter, "answers=61"),
         (
-            lambda: PrivateKNNClassifier(**SETTINGS).fit(X, Y, keys=["a"]),
+            lambda: PrivateKNNClassifier(**SETTINGS).fit(X, Y, persons=["a"]),
             InvalidInput,
-            "keys: expected one per record",
+            "persons: expected one per record",
         ),
         (lambda: PrivateKNNClassifier(**SETTINGS).release(PUBLIC), NotFittedYet, "not fitted yet"),
         (lambda: _fitted().release(PUBLIC[:, :60]), InvalidInput, "X has 60 features"),

@@ -11,7 +11,7 @@ from reticent.systems.private_knn.held_records import HeldRecords
 
 
 def _held(points, labels, keys) -> HeldRecords:
-    held = HeldRecords(IndividualFilter(cap=10), dimension=1, keyed=keys is not None)
+    held = HeldRecords(IndividualFilter(cap=10), dimension=1, by_person=keys is not None)
     held.insert(np.array(points, dtype=np.float32)[:, None], np.array(labels), keys)
     return held
 
@@ -65,7 +65,7 @@ def test_all_may_be_forgotten() -> None:
 
 
 def test_names_are_asked_for_in_every_call_or_in_none() -> None:
-    with pytest.raises(InvalidInput, match="fitted with keys"):
+    with pytest.raises(InvalidInput, match="fitted with persons"):
         _held([1], [0], None).forget("a")
     with pytest.raises(InvalidInput, match="in every call, or in none"):
         _held([1], [0], None).insert(np.zeros((1, 1), dtype=np.float32), np.array([0]), ["a"])

@@ -64,7 +64,7 @@ def _world(plan, others, x, seed, script, filter_type=IndividualFilter) -> Watch
     """Forty steps of an adversary who chooses each from everything that was released so far."""
     session = Watched(plan, script)
     session.filter = filter_type(cap=plan.weight_cap)
-    held = HeldRecords(session.filter, dimension=1, keyed=True)
+    held = HeldRecords(session.filter, dimension=1, by_person=True)
 
     def take_in(key: str, place: int, label: int) -> None:
         held.insert(np.array([[place]], dtype=np.float32), np.array([label]), [key])
@@ -146,7 +146,7 @@ def test_a_clear_query_gets_one_look_and_is_charged_for_one() -> None:
 
 def _full(plan, *, records: int) -> tuple[HeldRecords, IndividualSession]:
     session = IndividualSession(plan)
-    held = HeldRecords(session.filter, dimension=1, keyed=False)
+    held = HeldRecords(session.filter, dimension=1, by_person=False)
     held.insert(np.zeros((records, 1), dtype=np.float32), np.ones(records, dtype=np.int64), None)
     return held, session
 

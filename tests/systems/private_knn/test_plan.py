@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 import numpy as np
@@ -11,11 +9,11 @@ import pytest
 
 from reticent.accounting import private_knn_total
 from reticent.core import AddRemove
-from reticent.core.errors import BudgetExceeded, CalibrationFailed, InvalidParameter
+from reticent.core.errors import CalibrationFailed, InvalidParameter
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.neighbours.search import NeighbourLists
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
 
 SETTINGS: dict[str, Any] = {
     "epsilon": 2.0,
@@ -71,36 +69,9 @@ def test_given_noise_is_taken_if_it_fits_and_refused_if_not() -> None:
         _plan(sigma_votes=8.0, sigma_screening=4.0)
 
 
-def test_queries_run_out_and_a_refusal_counts_nothing() -> None:
-    plan = _plan(sigma_votes=6.0, epsilon=50.0)
-    session, voters = KnnSession(plan), _voters(plan)
-    assert (
-        session.answer(np.array([[10.0]] * 12), voters, sampler=SecureSampler()) != UNANSWERED
-    ).all()
-    with pytest.raises(
-        BudgetExceeded,
-        match="requested 9, 12 of 20 asked and 12 of 20 labels given out; at most 8 more",
-    ):
-        session.answer(np.array([[10.0]] * 9), voters, sampler=SecureSampler())
-    assert (session.asked, session.answered, session.remaining) == (12, 12, 8)
-    session.answer(np.array([[10.0]] * 8), voters, sampler=SecureSampler())
-    assert session.remaining == 0
-
-
-def test_no_label_is_given_out_beyond_the_cap() -> None:
-    plan = _plan(answers=3, threshold=1.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
-    session, voters = KnnSession(plan), _voters(plan)
-    labels = session.answer(np.array([[10.0], [190.0]] * 5), voters, sampler=SecureSampler())
-    assert (labels[:3] == [0, 1, 0]).all()
-    assert (labels[3:] == UNANSWERED).all()
-    assert session.remaining == 0
-    with pytest.raises(BudgetExceeded, match="at most 0 more"):
-        session.answer(np.array([[10.0]]), voters, sampler=SecureSampler())
-
-
 def test_queries_that_fail_their_screening_are_withheld() -> None:
     plan = _plan(threshold=9.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
-    labels = KnnSession(plan).answer(
+    labels = plan.answer(
         np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler()
     )
     assert (labels[0], labels[2]) == (0, 1)
@@ -127,44 +98,13 @@ def test_every_step_draws_its_own_sample_unless_it_is_shared(
     )
     plain = _voters(plan)
     voters = _Watched(plain.search, neighbours=plain.neighbours, probability=plain.probability)
-    KnnSession(plan).answer(np.array([[20.0]] * 4), voters, sampler=SecureSampler())
+    plan.answer(np.array([[20.0]] * 4), voters, sampler=SecureSampler())
     assert voters.drawn == samples
 
 
 def test_blocks_change_nothing_but_memory() -> None:
     plan = _plan(queries=600, sigma_votes=1.0, epsilon=50_000.0)
     queries = np.random.default_rng(0).integers(0, 200, size=(600, 1)).astype(float)
-    labels = KnnSession(plan).answer(queries, _voters(plan), sampler=SeededSampler(0))
+    labels = plan.answer(queries, _voters(plan), sampler=SeededSampler(0))
     sure = np.abs(queries[:, 0] - 99.5) > 50
     assert (labels[sure] == (queries[sure, 0] > 99.5)).all()
-
-
-def test_two_threads_do_not_share_what_is_left() -> None:
-    """Each would have room for its queries, but not both: they meet between finding room and
-    taking it, if they can.
-    """
-    meeting = Barrier(2)
-
-    class Waiting(np.ndarray):
-        def __len__(self) -> int:
-            with contextlib.suppress(BrokenBarrierError):
-                meeting.wait(timeout=1.0)
-            return super().__len__()
-
-    plan = _plan(queries=20)
-    session, voters, refused = KnnSession(plan), _voters(plan), []
-
-    def ask() -> None:
-        try:
-            session.answer(
-                np.arange(0.0, 195.0, 13.0)[:, None].view(Waiting), voters, sampler=SeededSampler(0)
-            )
-        except BudgetExceeded:
-            refused.append(True)
-
-    threads = [Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(refused), session.asked) == (1, 15)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.bundles import Bundle
 from reticent.core import AddRemove, Guarantee, GuaranteeCard, Scope
 from reticent.core.errors import (
     BudgetExceeded,
@@ -24,6 +23,7 @@ from reticent.core.errors import (
 )
 from reticent.datasets import load_digits
 from reticent.ledger import Ledger, Reservation
+from reticent.release import Bundle
 from reticent.systems import PrivateKNNStudent
 from reticent.systems.private_knn.cards import private_knn_card
 from reticent.training.nearest_labels import NearestLabels
@@ -94,14 +94,14 @@ def test_a_bundle_predicts_the_same_and_holds_nothing_private(
 
 
 @pytest.mark.parametrize(
-    ("classes", "keyed", "assumed", "protected"),
+    ("classes", "by_person", "assumed", "protected"),
     [
         (range(10), False, "no person owns more than one record", "any one private record"),
-        ("observed", True, "the set of labels that occur is public", "all records of one key"),
+        ("observed", True, "the set of labels that occur is public", "all records of one person"),
     ],
 )
 def test_the_card_travels_with_the_bundle(
-    tmp_path: Path, classes: Any, keyed: bool, assumed: str, protected: str
+    tmp_path: Path, classes: Any, by_person: bool, assumed: str, protected: str
 ) -> None:
     config = StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1)
     changes = {
@@ -112,11 +112,14 @@ def test_the_card_travels_with_the_bundle(
         "classes": classes,
     }
     student = PrivateKNNStudent(**{**SETTINGS, **changes})
-    student.fit(X, Y, list(range(len(X))) if keyed else None, public=PUBLIC[:30])
+    student.fit(X, Y, list(range(len(X))) if by_person else None, public=PUBLIC[:30])
     card = student.card()
     assert isinstance(card, GuaranteeCard)
     assert card == private_knn_card(
-        student.plan_, student.feature_map_, keyed=keyed, classes_given=classes != "observed"
+        student.plan_,
+        student.feature_map_,
+        by_person=by_person,
+        classes_given=classes != "observed",
     )
     assert assumed in " ".join(card.assumptions)
     assert protected in card.protected
@@ -128,7 +131,7 @@ def test_the_card_travels_with_the_bundle(
     for spoiled in (
         {},
         {**stored.settings["card"], "origin": "a guess"},
-        {**stored.settings["card"], "keyed": 1},
+        {**stored.settings["card"], "by_person": 1},
         None,
     ):
         Bundle(stored.system, {**stored.settings, "card": spoiled}, stored.arrays, "").write(
@@ -150,7 +153,7 @@ def test_the_plan_is_charged_before_anything_is_asked(tmp_path: Path) -> None:
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         scope = Scope(principal="everyone", subject="digits")
         ledger.grant(scope, Guarantee(7.0, 1e-4, AddRemove(1, data_set="digits")))
-        assert student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope).booked_ != ""
+        assert student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope).receipt_.booked != ""
         with pytest.raises(BudgetExceeded):
             student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope)
 
@@ -179,10 +182,39 @@ def test_a_failed_commit_keeps_the_student_and_the_plan_that_was_paid(
         assert student.commit().predict(PUBLIC).shape == (len(PUBLIC),)
         [account] = ledger.report().accounts
         assert account.answers == 1
-        assert student.booked_
+        assert student.receipt_.booked
         assert ledger.verify().ok
         with pytest.raises(NotFittedYet, match="there is none"):
             student.commit()
+
+
+def test_a_fit_that_is_refused_leaves_an_earlier_one_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    student = PrivateKNNStudent(
+        **{**SETTINGS, "student": "svm", "queries": (8,), "feature_map": "hog", "reduce_to": None},
+        data_set="students",
+    )
+    scope = Scope(subject="students")
+    with closing(Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")) as ledger:
+        adjacency = AddRemove(data_set="students")
+        ledger.grant(scope, Guarantee(9.0, 1e-4, adjacency))
+        student.fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope)
+        before = dict(vars(student))
+        wide = np.tile(X, (1, 2, 2))
+        with pytest.raises(BudgetExceeded):
+            student.fit(wide, Y, public=np.tile(PUBLIC, (1, 2, 2)), ledger=ledger, scope=scope)
+        assert vars(student) == before
+
+        def prepared(*_: object) -> None:
+            raise AssertionError("costly preparation before the books were looked at")
+
+        monkeypatch.setattr("reticent.systems.private_knn.student.feature_map_of", prepared)
+        with pytest.raises(InvalidInput):
+            student.fit(X, Y, public=PUBLIC, ledger=ledger)
+        with pytest.raises(InvalidInput):
+            student.set_params(data_set=None).fit(X, Y, public=PUBLIC, ledger=ledger, scope=scope)
+    assert student.receipt_.booked
 
 
 def test_a_machine_on_public_features_learns_from_the_surest_labels() -> None:
@@ -256,7 +288,7 @@ def test_a_plan_that_was_paid_ends_in_a_student_though_all_labels_are_withheld(
         )
         [account] = ledger.report().accounts
     assert account.answers == 1
-    assert fitted.booked_
+    assert fitted.receipt_.booked
     assert (fitted.released_ == -1).all()
     assert (fitted.predict(rows) == 0).all()
     assert fitted.check_ is not None

@@ -146,6 +146,7 @@ def test_a_bundle_answers_as_the_model_did(name: str, tmp_path: Path) -> None:
             type(model).load(changed.write(tmp_path / "changed", overwrite=True))
 
 
+@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
 def test_several_targets_are_one_release(name: str, tmp_path: Path) -> None:
     several = np.column_stack([Y, 100.0 * X[:, 1], -Y])
     ends = ([0.0, -500.0, -20.0], [20.0, 500.0, 0.0])
@@ -161,6 +162,7 @@ def test_several_targets_are_one_release(name: str, tmp_path: Path) -> None:
     assert one.predict(X[TEST]).shape == (500, 1)
 
 
+@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
 def test_one_release_of_several_has_less_noise_than_a_split_total() -> None:
     """Of L targets the joint noise is sqrt(L) that of one; L parts of epsilon take about L."""
     public = {"public_X": X[PUBLIC]}
@@ -225,7 +227,7 @@ def test_settings_out_of_range_are_refused(kind: str, changes: dict[str, Any]) -
 def test_persons_and_replaced_records_are_named_on_the_card() -> None:
     keys = [place // 2 for place in range(3000)]
     model = made("cells", counting="replace").fit(
-        X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], keys=keys
+        X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], persons=keys
     )
     assert isinstance(model.guarantee.adjacency, Replace)
     assert "all records of one person are these or any others" in model.card().protected

@@ -175,7 +175,7 @@ def test_a_refused_fit_charges_nothing(tmp_path: Path) -> None:
             (model, X[PRIVATE], {"public_X": X[PUBLIC][:, :3], **booking}),
             (model, X[PRIVATE], {"public_X": X[PUBLIC], "public_y": [77] * 300, **booking}),
             (model, X[PRIVATE], {"public_y": Y[PUBLIC], **booking}),
-            (model, X[PRIVATE], {"public_X": X[PUBLIC], "keys": [1.5] * 1200, **booking}),
+            (model, X[PRIVATE], {"public_X": X[PUBLIC], "persons": [1.5] * 1200, **booking}),
             (model, X[PRIVATE], {"public_X": X[PUBLIC], "ledger": ledger}),
             (made(), X[PRIVATE], {"public_X": X[PUBLIC], **booking}),
             (
@@ -197,7 +197,7 @@ def test_more_records_than_sums_are_exact_for_are_refused_on_every_path(
     public = {"public_X": X[PUBLIC], "public_y": Y[PUBLIC]}
     model = made(name, data_set="ward 7", epsilon=1.0)
     model._ready(*data, X[PUBLIC], Y[PUBLIC], None)
-    bound = max(block.bound for block in model._blocks()[0])
+    bound = max(block.bound for block in model.blocks()[0])
     monkeypatch.setattr(sums, "EXACT", 2.0 * bound * (len(data[0]) - 0.5))
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         ledger.grant(SCOPE, Guarantee(9.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
@@ -214,7 +214,7 @@ def test_more_records_than_sums_are_exact_for_are_refused_on_every_path(
 def test_a_refused_fit_leaves_the_earlier_one(tmp_path: Path) -> None:
     model = made(data_set="ward 7").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
     card, scores = model.card(), model.decision_function(X[TEST])
-    other = {"public_X": X[TEST], "keys": [str(place // 2) for place in range(1200)]}
+    other = {"public_X": X[TEST], "persons": [str(place // 2) for place in range(1200)]}
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         ledger.grant(SCOPE, Guarantee(0.1, 1e-6, AddRemove(1, Unit.PERSON, "ward 7")))
         with pytest.raises(BudgetExceeded):
@@ -260,9 +260,10 @@ def test_a_model_of_public_labels_alone_costs_nothing(tmp_path: Path) -> None:
             made("gradient", steps=0).fit(X[PRIVATE], Y[PRIVATE], **public)
 
 
+@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
 def test_what_is_protected_is_said() -> None:
     keys = [place // 2 for place in range(1200)]
-    model = made(counting="replace").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], keys=keys)
+    model = made(counting="replace").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], persons=keys)
     assert isinstance(model.guarantee.adjacency, Replace)
     assert model.guarantee.adjacency.unit is Unit.PERSON
     assert "all records of one person are these or any others" in model.card().protected
@@ -288,6 +289,7 @@ class Own:
         return np.asarray(inputs)[:, ::2]
 
 
+@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
 def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) -> None:
     patches = PatchFeatures(image_shape=(1, 8, 8), filters=20, patch=4, pool=2).fit(X[PUBLIC])
     reduced = PublicPCA(components=20, of=patches).fit(X[PUBLIC])

@@ -75,6 +75,7 @@ def test_a_bundle_answers_as_the_model_did(name: str, tmp_path: Path) -> None:
             load(changed.write(tmp_path / "changed", overwrite=True))
 
 
+@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
 def test_one_release_has_less_noise_than_one_for_each_label() -> None:
     """The joint noise is sqrt(L) that of one label; a split total takes about L times it."""
     public = {"public_X": X[PUBLIC]}
@@ -88,6 +89,7 @@ def test_one_release_has_less_noise_than_one_for_each_label() -> None:
     assert columns[1, 1.0 / 9] / one > 7.0
 
 
+@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
 def test_columns_of_unlike_numbers_of_labels_have_one_noise_in_records() -> None:
     many = [(0, 1), tuple(range(10))]
     y = np.column_stack([SIGNS[:, 0], np.arange(3000) % 10])

@@ -83,7 +83,7 @@ def test_released_models_have_the_same_bits(name: str, shards: int) -> None:
     public = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y, "seed": 5}
     one = make().simulate_fit(X, Y, **public)
     many = make().simulate_fit(splits(shards), **public)
-    for left, right in zip(one._model().values(), many._model().values(), strict=True):
+    for left, right in zip(one.arrays().values(), many.arrays().values(), strict=True):
         np.testing.assert_array_equal(left, right)
 
 
@@ -105,21 +105,36 @@ def test_private_knn_gives_the_same_answers(shards: int) -> None:
     for seed in range(3):
         mine, theirs = (model.simulate(QUERIES, seed=seed).values for model in (one, many))
         np.testing.assert_array_equal(mine, theirs)
-    np.testing.assert_array_equal(one.predict(QUERIES), many.predict(QUERIES))
+    np.testing.assert_array_equal(one.exact_predict(QUERIES), many.exact_predict(QUERIES))
     keys = np.arange(len(X)) // 2
-    keyed = make().fit(Shards((X[:150], X[150:]), (Y[:150], Y[150:])), keys=keys.tolist())
+    keyed = make().fit(Shards((X[:150], X[150:]), (Y[:150], Y[150:])), persons=keys.tolist())
     np.testing.assert_array_equal(
         keyed.simulate(QUERIES, seed=1).values,
-        make().fit(X, Y, keys=keys.tolist()).simulate(QUERIES, seed=1).values,
+        make().fit(X, Y, persons=keys.tolist()).simulate(QUERIES, seed=1).values,
     )
+
+
+def test_private_knn_takes_tables_without_rows() -> None:
+    empty = np.zeros((0, 5)), np.zeros(0, dtype=int)
+
+    def made() -> PrivateKNNClassifier:
+        return PrivateKNNClassifier(
+            epsilon=2.0, delta=1e-5, classes=(0, 1, 2), queries=20, feature_range=(-4.0, 4.0)
+        )
+
+    none = made().fit(Shards((empty[0],), (empty[1],)))
+    assert len(none.simulate(QUERIES, seed=0)) == len(QUERIES)
+    one, many = made().fit(X, Y), made().fit(Shards((empty[0], X), (empty[1], Y)))
+    mine, theirs = (model.simulate(QUERIES, seed=1).values for model in (one, many))
+    np.testing.assert_array_equal(mine, theirs)
 
 
 def test_what_shards_cannot_be_used_for_is_refused_before_any_charge() -> None:
     shards = splits(3)
     makes = [QUERY_VOTES["linear"], MODELS["moments"]]
     for make in makes:
-        for wrong in ({"y": Y}, {"keys": list(range(len(X)))}):
-            with pytest.raises(InvalidInput, match="y, keys: expected None with shards"):
+        for wrong in ({"y": Y}, {"persons": list(range(len(X)))}):
+            with pytest.raises(InvalidInput, match="y, persons: expected None with shards"):
                 make().fit(shards, public_X=PUBLIC_X, **wrong)
         bad = X.copy()
         bad[399, 4] = np.nan

@@ -78,9 +78,9 @@ def caught(model: Any, records: list[Any], keys: list[Any] | None, **public: Any
     if public_labels is not None:
         public_labels = as_asked(model, public_labels)
     voters, public_rows = model._prepare(rows, labels, public.get("public_X"), public_labels, keys)
-    model._before(public_rows)
+    model.prepare(public_rows)
     session = Caught(model._mechanism())
-    model._learn(voters, public_rows, session)
+    model.learn(voters, public_rows, session)
     model.student_ = None
     return session
 

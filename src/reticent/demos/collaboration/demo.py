@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from reticent.bundles.bundle import sign_bundle
 from reticent.core.errors import ServiceUnreachable
 from reticent.core.extras import require
 from reticent.datasets import load_adult_sample
@@ -37,6 +36,7 @@ from reticent.demos.collaboration.settings import (
     CollaborationSettings,
 )
 from reticent.ledger.anchors import ANCHOR_VARIABLE
+from reticent.release.bundle import sign_bundle
 from reticent.systems import PowerEncoder, train_server
 from reticent.systems.value_models import train_value_model
 from reticent.tables.known_schemas import adult_schema

@@ -19,6 +19,7 @@ from reticent.datasets import Dataset
 from reticent.demos.private_knn.explanations import on_facts, on_rungs
 from reticent.pages.parts import card_section, document, explained, figure_table, percent
 from reticent.plots import empty_drawing, png
+from reticent.release.fits import not_counted
 from reticent.systems import IndividualKNNClassifier, PrivateKNNStudent
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
@@ -166,15 +167,16 @@ def rungs(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
         "radius votes": RadiusVotesClassifier(**settings, answers=asked, share=_SHARE),
         "linear vote": LinearVoteClassifier(**settings, answers=asked, components=_COMPONENTS),
     }
-    found = {
-        f"{name}, a model to publish": model.fit(rows, codes, public_X=public).predict(
-            data.test_rows
-        )
-        for name, model in models.items()
-    }
-    for name, model in voters.items():
-        fitted = model.fit(rows, codes, public_X=public)
-        found[f"{name}, labels only"] = fitted.release(data.test_rows).values
+    with not_counted("a comparison on a public data set, of which a user releases one"):
+        found = {
+            f"{name}, a model to publish": model.fit(rows, codes, public_X=public).predict(
+                data.test_rows
+            )
+            for name, model in models.items()
+        }
+        for name, model in voters.items():
+            fitted = model.fit(rows, codes, public_X=public)
+            found[f"{name}, labels only"] = fitted.release(data.test_rows).values
     found["PATE, labels only"] = _pate(rows, codes, public, data, total)
     right = {name: float((labels == data.test_labels).mean()) for name, labels in found.items()}
     constant = np.bincount(data.test_labels, minlength=data.classes).max() / len(data.test_labels)

@@ -9,8 +9,8 @@ from html import escape
 
 import numpy as np
 
+from reticent.ledger.charges import epsilon_value
 from reticent.ledger.reports import Spending
-from reticent.ledger.units import epsilon_value
 from reticent.service.dashboard.numbers import amount
 
 STYLES = ("ours", "label", "plain", "published", "best")

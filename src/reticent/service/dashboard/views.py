@@ -12,13 +12,18 @@ import sqlalchemy as sa
 
 from reticent.core.errors import ReticentError
 from reticent.core.guarantees import GuaranteeCard
-from reticent.ledger.charges import Budget, largest_fitting
+from reticent.ledger.charges import (
+    Budget,
+    delta_value,
+    describe_statement,
+    epsilon_value,
+    largest_fitting,
+    statement_of,
+)
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.reports import LedgerReport
 from reticent.ledger.schema import accounts, budgets, entries
-from reticent.ledger.statements import describe_statement, statement_of
 from reticent.ledger.store import Store
-from reticent.ledger.units import delta_value, epsilon_value
 from reticent.service.catalogue import Catalogue, ServedBundle
 
 NEARLY = 0.9
@@ -164,10 +169,7 @@ def bundle_view(bundle: ServedBundle) -> BundleView:
 def budget_bars(standing: Iterable[Budget], catalogue: Catalogue) -> tuple[BudgetBar, ...]:
     """Budgets with what still fits, in the order given."""
     served = [bundle for bundle in catalogue if bundle.route == "answers"]
-    costs = [
-        (bundle, statement_of(bundle.guarantee), bundle.system.query_.mechanism.event)
-        for bundle in served
-    ]
+    costs = [(bundle, statement_of(bundle.guarantee), bundle.price.event) for bundle in served]
     names = _names(catalogue)
     found = []
     for budget in standing:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import GuaranteeCard
+from reticent.release.paying import same_records_again
 from reticent.retraining.convex import ConvexModel
 from reticent.systems.certified.certificates import Certificate
 from reticent.systems.certified.query import CertifiedQuery
@@ -34,6 +34,10 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
     )
     assumptions = [
         (
+            "the data sets are of any number of records, none included, with different identities "
+            "where identities are given"
+        ),
+        (
             "the settings of training, k_max and the shares of labels were chosen without looking "
             "at the private records"
         ),
@@ -58,7 +62,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
     ]
     if not classes_given:
         assumptions.insert(
-            1,
+            2,
             "the set of labels that occur is public: it was taken from the records "
             "(classes='observed')",
         )

@@ -31,8 +31,8 @@ class CertifiedClassifier(IntervalSystem):
         One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
         "signed-distance" and "distance", for two training sets one of which has one record more
         (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is
-        assumed and docs/certified.md has the proofs. ``predict`` is the noise-free label and is
-        *not* private, and neither are the fitted object and its bundle.
+        assumed and docs/certified.md has the proofs. ``exact_predict`` is the noise-free label and
+        is *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
@@ -63,7 +63,8 @@ class CertifiedClassifier(IntervalSystem):
             are hidden layers; None for one, or for those of ``joblib.parallel_config``. The bits
             are the same.
         verbose: whether training shows a progress bar on standard error.
-
+        fallback: the public label that ``predict`` gives where an answer is withheld. None where
+            none is.
     Attributes:
         members_: the certified parameter intervals, one entry; as private as the records.
         public_check_: how the model compares with a constant on the public rows that ``fit`` was
@@ -125,6 +126,7 @@ class CertifiedClassifier(IntervalSystem):
         prevalence: Mapping[Any, float] | None = None,
         extractor: nn.Module | None = None,
         data_set: str | None = None,
+        fallback: Any = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -147,6 +149,7 @@ class CertifiedClassifier(IntervalSystem):
         self.extractor = extractor
         self.classes = classes
         self.data_set = data_set
+        self.fallback = fallback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -16,6 +16,7 @@ from reticent.core.checks import one_of
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
+from reticent.retraining.record_keys import record_keys
 from reticent.retraining.training_settings import PROTECTING, Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
@@ -42,8 +43,8 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
         "signed-distance" and "distance", for two training sets one of which has one record more
         (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is
-        assumed and docs/certified.md, section 8, has the proofs. ``predict`` is the noise-free
-        label and is *not* private, and neither are the fitted object and its bundle.
+        assumed and docs/certified.md, section 8, has the proofs. ``exact_predict`` is the
+        noise-free label and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon, delta, mechanism, extractor, classes, prevalence, data_set: as for
@@ -52,7 +53,8 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         norm_bound: rows are cut to this l2 norm, above 0; public.
         intercept: size of the intercept's coordinate beside rows of l2 norm 1; it is regularised.
         counting: "add-remove", or "replace" for data sets of one size.
-
+        fallback: the public label that ``predict`` gives where an answer is withheld. None where
+            none is.
     Attributes:
         members_: the certified model, one entry; as private as the records.
         clipped_: how many records were longer than ``norm_bound``, or not finite; private.
@@ -101,6 +103,7 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         prevalence: Mapping[Any, float] | None = None,
         extractor: nn.Module | None = None,
         data_set: str | None = None,
+        fallback: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -113,11 +116,12 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         self.extractor = extractor
         self.classes = classes
         self.data_set = data_set
+        self.fallback = fallback
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
         """For each row, how many training records at least could be taken away, whichever they are,
-        and the minimum for the rest would still give the label of ``predict``. Deterministic, and
-        as private as the records.
+        and the minimum for the rest would still give the label of ``exact_predict``.
+        Deterministic, and as private as the records.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
@@ -131,7 +135,7 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         self, X: npt.ArrayLike, *, change: Literal["insert", "replace"] = "insert"
     ) -> Integers:
         """For each row, how many records at least somebody would have to slip in among the training
-        records, or to exchange, to get another label than that of ``predict``, less 1.
+        records, or to exchange, to get another label than that of ``exact_predict``, less 1.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
@@ -144,7 +148,7 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         return self._survived(X, 1 if change == "insert" else 2)
 
     def _survived(self, X: npt.ArrayLike, changed: int) -> Integers:
-        inputs = self._inputs(X)
+        inputs = self.checked(X)
         [model] = self.members_
         _, reserve = model.reserves(self.extractor_.embed(inputs))
         worth = changed + 2.0 * model.settings.proved_error
@@ -161,7 +165,7 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         points: Array,
         labels: Integers,
         classes: npt.NDArray[Any],
-        keys: Sequence[Any] | npt.NDArray[Any] | None,
+        identities: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> tuple[ConvexModel, ...]:
         if len(classes) != 2:
             raise InvalidInput(
@@ -174,6 +178,8 @@ class ConvexCertifiedClassifier(CertifiedSystem):
             class_weights=weights_of_prevalence(self.prevalence, classes),
             **{name: getattr(self, name) for name in _FIELDS},
         )
+        if identities is not None:
+            record_keys(points, labels, identities)  # refuses two records of one identity
         return (convex_model(points, labels, settings),)
 
     @override

@@ -31,8 +31,8 @@ class CertifiedEnsemble(IntervalSystem):
     Guarantee:
         One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
         "signed-distance" and "distance", for two training sets one of which has one record more.
-        ``card()`` says what is assumed and docs/certified.md has the proofs. ``predict`` is the
-        noise-free vote and is *not* private, and neither are the fitted object and its bundle.
+        ``card()`` says what is assumed and docs/certified.md has the proofs. ``exact_predict`` is
+        the noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip,
@@ -43,7 +43,8 @@ class CertifiedEnsemble(IntervalSystem):
             one, or for those of ``joblib.parallel_config``. The bits are the same.
         counting: "add-remove"; with more than one member "replace" is refused, since a replaced
             record can change two of them.
-
+        fallback: the public label that ``predict`` gives where an answer is withheld. None where
+            none is.
     Attributes:
         members_: the certified parameter intervals of each member; as private as the records.
         public_check_: how the model compares with a constant on the public rows that ``fit`` was
@@ -98,6 +99,7 @@ class CertifiedEnsemble(IntervalSystem):
         prevalence: Mapping[Any, float] | None = None,
         extractor: nn.Module | None = None,
         data_set: str | None = None,
+        fallback: Any = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -121,6 +123,7 @@ class CertifiedEnsemble(IntervalSystem):
         self.extractor = extractor
         self.classes = classes
         self.data_set = data_set
+        self.fallback = fallback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

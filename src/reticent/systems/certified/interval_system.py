@@ -89,7 +89,7 @@ class IntervalSystem(CertifiedSystem):
     def unlearning(self, X: npt.ArrayLike) -> Integers:
         """For each row, how many training records at least could be taken away, whichever they are,
         and training on the rest, from the same start and with the same settings, would still give
-        the label of ``predict``.
+        the label of ``exact_predict``.
 
         A deterministic statement about this fitted system, for the owner of the records: no noise
         is involved, and the numbers are as private as the records. The first call trains intervals
@@ -115,7 +115,7 @@ class IntervalSystem(CertifiedSystem):
         self, X: npt.ArrayLike, *, change: Literal["insert", "replace"] = "insert"
     ) -> Integers:
         """For each row, how many records at least somebody would have to slip in among the training
-        records, or to exchange, to get another label than that of ``predict``, less 1.
+        records, or to exchange, to get another label than that of ``exact_predict``, less 1.
 
         As ``unlearning``, for changes of another kind.
 
@@ -140,7 +140,7 @@ class IntervalSystem(CertifiedSystem):
         return self._survived(X, change)
 
     def _survived(self, X: npt.ArrayLike, counting: Counting) -> Integers:
-        inputs, query = self._inputs(X), self.query_
+        inputs, query = self.checked(X), self.query_
         kept: list[_Share] | None = getattr(self, "_shares", None)
         if kept is None:
             raise InvalidInput(
@@ -160,7 +160,7 @@ class IntervalSystem(CertifiedSystem):
         points: Array,
         labels: Integers,
         classes: npt.NDArray[Any],
-        keys: Sequence[Any] | npt.NDArray[Any] | None,
+        identities: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> tuple[ParameterIntervals, ...]:
         members = self._member_count()
         check_jobs(self.n_jobs)
@@ -181,7 +181,7 @@ class IntervalSystem(CertifiedSystem):
             raise InvalidParameter(
                 "counting='replace': a replaced record can change two members; expected add-remove"
             )
-        names = record_keys(points, labels, keys)
+        names = record_keys(points, labels, identities)
         member = record_buckets(names, buckets=members, purpose="ensemble member")
         batch = record_buckets(names, buckets=training.batches, purpose="batch")
         seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import one_of, words
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency
@@ -21,6 +20,7 @@ from reticent.mechanisms import (
     StabilityResponse,
 )
 from reticent.noise import Sampler, SeededSampler
+from reticent.release.bundle import rebuilding
 from reticent.retraining.stability import vote_distances
 from reticent.systems.certified.certificates import (
     Certificate,

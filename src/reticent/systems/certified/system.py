@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,17 +16,16 @@ from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
 from reticent.accounting.composition import Composition, smallest_epsilon
-from reticent.bundles.booking import Books, Scopes
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, one_of, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, unnamed
-from reticent.core.releases import Release
 from reticent.core.rows import finite_or_zero
-from reticent.core.scopes import Scope
 from reticent.mechanisms import SignedDistanceRelease
-from reticent.noise import Sampler
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.release.fits import DataUse, use_of
+from reticent.release.paying import Drawn, Price
+from reticent.release.system import PredictsByRelease
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.systems.certified.cards import certified_card
 from reticent.systems.certified.certificates import Certificate
@@ -41,7 +40,7 @@ from reticent.systems.embedding import (
     check_sizes,
 )
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
-from reticent.systems.releasing_system import ReleasingSystem, with_class_names
+from reticent.systems.releasing_system import ReleasingSystem, class_names
 from reticent.tables.feature_names import kept_names, stored_names
 from reticent.tables.frames import named_rows, rows_named_alike
 
@@ -52,7 +51,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-class CertifiedSystem(ClassifierMixin, ReleasingSystem):
+class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     """A classifier trained without noise, whose labels are released with a guarantee for its
     training records.
 
@@ -93,7 +92,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         self,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
-        keys: Sequence[Any] | npt.NDArray[Any] | None = None,
+        identities: Sequence[Any] | npt.NDArray[Any] | None = None,
         *,
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
@@ -101,11 +100,13 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         """Trains on private records, and certifies the training.
 
         Args:
-            X: shape (n, features), or (n, ...) in the shape that the extractor takes.
+            X: shape (n, features), or (n, ...) in the shape that the extractor takes. No records
+                fit too, shape (0, features), as the neighbour of one record does.
             y: shape (n,), labels.
-            keys: what each record is known by (strings, integers or bytes), which decides its batch
-                and its member where there are several; None to take the record's own content. Never
-                its place in the list.
+            identities: what each record is known by (strings, integers or bytes), which decides
+                its batch and its member where there are several; None to take the record's own
+                content. Never its place in the list. They must differ: the guarantee is for data
+                sets of records with different identities, and protects records, not persons.
             public_X, public_y: rows that are public, and their labels, both or neither. The model
                 without noise is compared with a constant label on them: where it is no better there
                 is a warning (``NoBetterThanConstant``), and the owner's card has the numbers.
@@ -118,7 +119,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         self._choice()
         records, columns = named_rows(X)
         data_set = data_set_name(self.data_set)
-        inputs, shape = check_pictures(records, name="X")
+        inputs, shape = check_pictures(records, name="X", records=True)
         classes, labels = record_labels(y, len(inputs), self.classes)
         if (public_X is None) != (public_y is None):
             raise InvalidInput("public_X and public_y: expected both or neither")
@@ -136,7 +137,9 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         # A record whose features are not finite counts as one at the origin: to refuse it would
         # tell that it is there.
         points = finite_or_zero(features)
-        members = self._trained(points, labels, classes, keys)
+        use = use_of(X, data_set=self.data_set, estimator=self, booked=False)
+        members = self._trained(points, labels, classes, identities)
+        self._data_use = use
         self._become(
             members, extractor, classes, shape, columns, data_set=data_set, serial=token_hex(16)
         )
@@ -156,9 +159,14 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
             self.public_check_.warn(stacklevel=2)
         return self
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The model's (or the vote's) own labels, without noise. Private: for the owner of the
-        records, never to be sent.
+    @property
+    @override
+    def _withholds(self) -> bool:
+        return self._fitted().choice.name == "distance"
+
+    def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the model's (or the vote's) own labels, without noise. Private: for the owner of
+        the records, never to be sent.
         """
         labels, _ = self.stable_distances(X)
         return np.asarray(self.classes_[labels])
@@ -167,11 +175,11 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         """Position of each row's label in ``classes_``, and the certified number of changed
         records that it survives. Private.
         """
-        return self.query_.stable_distances(self._inputs(X))
+        return self.query_.stable_distances(self.checked(X))
 
     def member_distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
         """The same for every member, each of shape (members, n). Private."""
-        return self.query_.member_distances(self._inputs(X))
+        return self.query_.member_distances(self.checked(X))
 
     def calibrate(self, *, epsilon: float, delta: float, answers: int) -> Self:
         """Sets the cost of one answer such that ``answers`` of them cost at most (``epsilon``,
@@ -236,7 +244,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the query, which is made of the other parts."""
-        state = cast(dict[str, Any], super().__getstate__())
+        state = super().__getstate__()
         return {**state, "_kept": {}} if "_kept" in state else state
 
     @property
@@ -253,15 +261,21 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self._identities[choice]
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words, for the owner: with the comparison on public rows, if
-        ``fit`` made one. A bundle's card is without it.
+        """Return the guarantee in plain words, for the owner: with the comparison on public rows,
+        if ``fit`` made one, and with what this process released from other fits on the same
+        records. A bundle's card has neither.
         """
         card = certified_card(self.query_, classes_given=not is_observed(self.classes))
         check: PublicCheck | None = getattr(self, "public_check_", None)
-        if check is None:
-            return card
-        found = ("without noise, for the owner alone", check.sentence)
-        return replace(card, details=(*card.details, found))
+        if check is not None:
+            found = ("without noise, for the owner alone", check.sentence)
+            card = replace(card, details=(*card.details, found))
+        use: DataUse | None = getattr(self, "_data_use", None)
+        together = "" if use is None else use.card_line()
+        if together:
+            found = ("fits on the same records", together)
+            card = replace(card, details=(*card.details, found))
+        return card
 
     @override
     def bundle(self) -> Bundle:
@@ -361,7 +375,7 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         points: Array,
         labels: Integers,
         classes: npt.NDArray[Any],
-        keys: Sequence[Any] | npt.NDArray[Any] | None,
+        identities: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> tuple[Certificate, ...]:
         """The certificates of the models trained on checked records."""
 
@@ -429,23 +443,14 @@ class CertifiedSystem(ClassifierMixin, ReleasingSystem):
         return self.query_
 
     @override
-    def _answer(
-        self,
-        X: npt.ArrayLike,
-        sampler: Sampler,
-        ledger: Books | None,
-        scope: Scopes | None,
-        n_jobs: int | None = None,
-    ) -> Release:
-        if not (scope is None or isinstance(scope, Scope)):
-            raise InvalidInput(
-                f"scope: expected one Scope, got {type(scope).__name__}; every answer, "
-                "whatever its row, is paid for by the "
-                "records seen in fit"
-            )
+    def price(self, inputs: Any) -> Price:
+        """Return what answers for checked inputs cost; refuse what could not answer."""
         self.query_.rehearse()
-        found = super()._answer(X, sampler, ledger, scope, n_jobs)
-        return with_class_names(found, self.classes_)
+        return replace(super().price(inputs), use=getattr(self, "_data_use", None))
+
+    @override
+    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
+        return Drawn(class_names(values, self.classes_, withheld=withheld), withheld)
 
 
 def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) -> Embedding:

@@ -120,8 +120,15 @@ class IdentityEmbedding(Embedding):
         return f"{self.dimension}-dimensional input space"
 
 
-def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:
-    """Inputs as (n, features) float64, and the shape of one of them.
+def check_pictures(
+    inputs: Any, *, name: str, records: bool = False
+) -> tuple[Array, tuple[int, ...]]:
+    """Return inputs as (n, features) float64, and the shape of one of them.
+
+    Args:
+        inputs: shape (n, ...), numbers.
+        name: what the caller calls them.
+        records: whether these are private records, of which there may be none.
 
     Raises:
         InvalidInput: not numbers, empty, not finite, or without a feature axis.
@@ -135,8 +142,8 @@ def check_pictures(inputs: Any, *, name: str) -> tuple[Array, tuple[int, ...]]:
             f"shape={array.shape}. Reshape your data"
         )
     for length, what in ((len(array), "sample(s)"), (prod(array.shape[1:]), "feature(s)")):
-        if length == 0:
+        if length == 0 and not (records and what == "sample(s)"):
             raise InvalidInput(
                 f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required."
             )
-    return array.reshape(len(array), -1), array.shape[1:]
+    return array.reshape(len(array), prod(array.shape[1:])), array.shape[1:]

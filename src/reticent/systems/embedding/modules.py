@@ -13,9 +13,9 @@ import torch
 from torch import nn
 from typing_extensions import override
 
-from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import count, real, words
 from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.release.bundle import rebuilding
 from reticent.systems.embedding.embedding import (
     BETA_VAE,
     MODULE,

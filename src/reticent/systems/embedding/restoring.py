@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import count, words
 from reticent.core.errors import CorruptBundle
 from reticent.core.extras import require
+from reticent.release.bundle import rebuilding
 from reticent.systems.embedding.embedding import (
     BETA_VAE,
     MODULE,

@@ -12,24 +12,22 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import GuaranteeCard
-from reticent.core.releases import Release
-from reticent.noise import Sampler
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import check_sizes
 from reticent.systems.posthoc.cards import posthoc_card
 from reticent.systems.posthoc.plans import releases_labels
 from reticent.systems.posthoc.query import PrivateQuery
-from reticent.systems.releasing_system import ReleasingSystem, with_class_names
+from reticent.systems.releasing_system import ReleasingSystem, class_names
 from reticent.tables.feature_names import kept_names, stored_names
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from reticent.bundles.booking import Books, Scopes
     from reticent.lipschitz import LipschitzBound
 
 Array = npt.NDArray[np.float64]
@@ -59,11 +57,11 @@ class PosthocRelease(ReleasingSystem):
         """Embeddings of X, clipped to the public domain, shape (n, d). Private: never to be
         sent.
         """
-        return self._fitted().points(self._inputs(X))
+        return self._fitted().points(self.checked(X))
 
     def exact(self, X: npt.ArrayLike) -> Array:
         """What would be released without noise, shape (n, outputs). Private: never to be sent."""
-        return self._fitted().exact(self._inputs(X))
+        return self._fitted().exact(self.checked(X))
 
     @property
     @override
@@ -126,21 +124,14 @@ class PosthocRelease(ReleasingSystem):
             check_rebuilt(stored, self.bundle())
 
     @override
-    def _answer(
-        self,
-        X: npt.ArrayLike,
-        sampler: Sampler,
-        ledger: Books | None,
-        scope: Scopes | None,
-        n_jobs: int | None = None,
-    ) -> Release:
-        """Answers; positions of released labels become the user's own labels, withheld ones -1
-        or None.
-        """
-        release = super()._answer(X, sampler, ledger, scope, n_jobs)
+    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
         if self.classes_ is None or not releases_labels(self.query_.plan.mechanism):
-            return release
-        return with_class_names(release, self.classes_)
+            return Drawn(values, withheld, self._released_columns())
+        return Drawn(class_names(values, self.classes_, withheld=withheld), withheld)
+
+    def _released_columns(self) -> tuple[str, ...]:
+        """Names of what is released, for a data frame."""
+        return ("label",)
 
     @override
     def _fitted(self) -> PrivateQuery:
@@ -202,8 +193,8 @@ class StoredPosthoc(PosthocRelease):
         return str(self._name)
 
     @override
-    def _released_columns(self) -> Iterable[str]:
+    def _released_columns(self) -> tuple[str, ...]:
         if releases_labels(self.query_.plan.mechanism):
-            return super()._released_columns()
+            return ("label",)
         name = self._name.lower()
         return tuple(f"{name}{place}" for place in range(self.query_.network.output_dimension))

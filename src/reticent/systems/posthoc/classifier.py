@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
+from reticent.release.system import PredictsByRelease
 from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.label_lattice import worth_trying
 from reticent.systems.posthoc.plans import LABEL_MECHANISMS, LABEL_RULES
@@ -22,7 +23,7 @@ from reticent.systems.posthoc.system import Array, PosthocSystem
 from reticent.training.parts.label_classifiers import CLASSIFIERS
 
 
-class PosthocClassifier(ClassifierMixin, PosthocSystem):
+class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
     """Releases labels of private inputs: (epsilon, delta) for inputs within ``radius`` of each
     other.
 
@@ -30,7 +31,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         One released label costs (epsilon, delta) for neighbours within l-infinity (or
         ``input_norm``) distance ``radius`` *in the embedding space*, withheld answers included. See
         ``card()`` for what is assumed, and docs/mechanisms.md and docs/certificates.md for the
-        proofs. ``predict`` is the client's own, noise-free prediction and is *not* private.
+        proofs. ``exact_predict`` is the client's own, noise-free prediction and is *not* private.
 
     Args:
         epsilon: total epsilon of one label, above 0.
@@ -50,7 +51,8 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         calibration: how utility is measured; None for ``Calibration()``.
         random_state: seed of *training*; the randomness of ``release`` never depends on it.
         verbose: whether training shows progress bars on standard error.
-
+        fallback: the public label that ``predict`` gives where an answer is withheld. None where
+            none is.
     Attributes:
         query_: the fitted release.
         embedder_: the fitted embedder; after ``fit`` only.
@@ -101,6 +103,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         mechanism: str = "auto",
         path: str = "auto",
         calibration: Calibration | None = None,
+        fallback: Any = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -114,6 +117,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         self.mechanism = mechanism
         self.path = path
         self.calibration = calibration
+        self.fallback = fallback
         self.random_state = random_state
         self.verbose = verbose
 
@@ -133,9 +137,14 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         self.classifier_ = self._fit(X, y).released
         return self
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The classifier's own labels, without noise. Private: for the owner of X, never to be
-        sent.
+    @property
+    @override
+    def _withholds(self) -> bool:
+        return self._fitted().test is not None
+
+    def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the classifier's own labels, without noise. Private: for the owner of X, never to
+        be sent.
         """
         logits = self.exact(X)
         return np.asarray(self.classes_[logits.argmax(axis=1)])
@@ -147,7 +156,7 @@ class PosthocClassifier(ClassifierMixin, PosthocSystem):
         Private: for expected accuracies on public data, never to be sent.
         """
         query = self._fitted()
-        return query.label_chances(self._inputs(X))
+        return query.label_chances(self.checked(X))
 
     @override
     def _settings(self) -> PosthocSettings:

@@ -4,7 +4,6 @@ proved guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -163,8 +162,8 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         return self._fitted().network.output_dimension
 
     @override
-    def _released_columns(self) -> Iterable[str]:
-        return self.get_feature_names_out()  # type: ignore[no-any-return]
+    def _released_columns(self) -> tuple[str, ...]:
+        return tuple(self.get_feature_names_out())
 
     @override
     def _settings(self) -> PosthocSettings:

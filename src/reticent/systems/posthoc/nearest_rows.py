@@ -14,15 +14,15 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from typing_extensions import override
 
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import as_array, count, flag, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import GuaranteeCard
-from reticent.core.releases import Release
 from reticent.core.seeds import training_seed
 from reticent.grids.public_graph import MOST_NODES, PublicGraph
 from reticent.mechanisms import GraphTable
-from reticent.noise import Sampler
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.release.paying import Drawn
+from reticent.release.system import PredictsByRelease
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.embedding import check_pictures
 from reticent.systems.posthoc.nearest_row_query import (
@@ -31,7 +31,7 @@ from reticent.systems.posthoc.nearest_row_query import (
     NearestRowQuery,
     nearest_row_card,
 )
-from reticent.systems.releasing_system import ReleasingSystem, with_class_names
+from reticent.systems.releasing_system import ReleasingSystem, class_names
 from reticent.tables.feature_names import kept_names, stored_names
 from reticent.tables.frames import named_rows
 from reticent.training.label_tables.graph import exact_graph_table
@@ -45,7 +45,7 @@ _ITERATIONS = 1000
 _CLOSE = 0.002  # to the proved bound, in accuracy: no more iterations are made
 
 
-class NearestRowClassifier(ClassifierMixin, ReleasingSystem):
+class NearestRowClassifier(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     """Releases labels of private inputs: (epsilon, 0) for inputs whose nearest public rows are the
     same or joined.
 
@@ -58,8 +58,8 @@ class NearestRowClassifier(ClassifierMixin, ReleasingSystem):
     Guarantee:
         One released label costs (epsilon, 0) for inputs whose nearest of the ``nodes`` public rows
         (l2, in the units of X) are equal or joined. Every input has a nearest row, and none is
-        withheld. docs/label-tables.md has the proof. ``predict`` is the owner's own, noise-free
-        prediction and is *not* private.
+        withheld. docs/label-tables.md has the proof. ``exact_predict`` is the owner's own,
+        noise-free prediction and is *not* private.
 
     Args:
         epsilon: of one label, above 0.
@@ -177,11 +177,11 @@ class NearestRowClassifier(ClassifierMixin, ReleasingSystem):
         self._identity = self.bundle().identity
         return self
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The likeliest label of the nearest public row, without noise. Private: for the owner of
-        X, never to be sent.
+    def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the likeliest label of the nearest public row, without noise. Private: for the
+        owner of X, never to be sent.
         """
-        query, inputs = self._fitted(), self._inputs(X)
+        query, inputs = self._fitted(), self.checked(X)
         return np.asarray(self.classes_[query.labels[query.graph.cells(inputs)]])
 
     def probabilities(self, X: npt.ArrayLike) -> Array:
@@ -189,13 +189,13 @@ class NearestRowClassifier(ClassifierMixin, ReleasingSystem):
 
         Private: for expected accuracies on public data, never to be sent.
         """
-        return self._fitted().mechanism.probabilities(self._inputs(X))
+        return self._fitted().mechanism.probabilities(self.checked(X))
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Where the guarantee measures distance: edges from the nearest public row to every other,
         shape (n, nodes). Private: never to be sent.
         """
-        return self._fitted().graph.hop_counts(self._inputs(X))
+        return self._fitted().graph.hop_counts(self.checked(X))
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
@@ -265,9 +265,8 @@ class NearestRowClassifier(ClassifierMixin, ReleasingSystem):
         return clone(model)
 
     @override
-    def _answer(self, X: npt.ArrayLike, sampler: Sampler, *booked: Any, **more: Any) -> Release:
-        """Answers; positions of released labels become the user's own labels."""
-        return with_class_names(super()._answer(X, sampler, *booked, **more), self.classes_)
+    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
+        return Drawn(class_names(values, self.classes_, withheld=withheld), withheld)
 
     @override
     def _fitted(self) -> NearestRowQuery:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import rebuilding
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -23,6 +22,7 @@ from reticent.mechanisms import ProposeTestRelease
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
+from reticent.release.bundle import rebuilding
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import bound_of, stored_certificate
 from reticent.systems.posthoc.label_rules import LabelRule, chances, labels

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from reticent.bundles.bundle import Bundle
 from reticent.core.errors import InvalidParameter
 from reticent.lipschitz import LipschitzBound
+from reticent.release.bundle import Bundle
 from reticent.systems.posthoc.answering import PosthocRelease
 from reticent.systems.posthoc.fitting import FittedRelease, fit_release
 from reticent.systems.posthoc.plans import Plan

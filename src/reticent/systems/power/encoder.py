@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from typing_extensions import override
 
-from reticent.bundles.booking import Books, Scopes, answer_and_book
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, counts, flag, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
-from reticent.core.releases import Release
 from reticent.core.seeds import training_generator
-from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.cards import power_card, published_card
 from reticent.systems.power.likeliest_query import LikeliestQuery
@@ -41,9 +40,9 @@ from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPl
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.scoring import SCORINGS
 from reticent.systems.power.task_labels import task_labels
-from reticent.systems.streaming import ReleasesStreams
+from reticent.systems.releasing_system import RowWise
 from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
-from reticent.tables.frames import Names, framed, names_of, plain_rows
+from reticent.tables.frames import Names, names_of, plain_rows
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
 from reticent.training.progress import Report, progress
@@ -57,9 +56,7 @@ Labels = npt.NDArray[np.int64]
 MODES = ("private", "published")
 
 
-class PowerEncoder(
-    ReleasesStreams, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Releases embeddings of private table rows to an untrusted server, which may learn from them
     with any model.
 
@@ -266,42 +263,6 @@ class PowerEncoder(
         self._become()
         return self
 
-    def release(
-        self,
-        X: npt.ArrayLike,
-        *,
-        ledger: Books | None = None,
-        scope: Scopes | None = None,
-        sampler: str = "exact",
-        n_jobs: int | None = None,
-    ) -> Release:
-        """One vector for each row of X, charged before it is computed; noise from the operating
-        system.
-
-        Args:
-            X: shape (n, columns).
-            ledger, scope: where the cost is booked, a ``Ledger`` or its ``Leases``; without them
-                the receipt says that nothing was.
-                A sequence charges each row to a scope of its own, all of them or none
-                (docs/ledger.md).
-            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
-                (an extra; docs/noise.md).
-            n_jobs: workers that answer, as of ``joblib.Parallel``; None for one, or for those of
-                ``joblib.parallel_config``, a Dask cluster among them (docs/size.md). All rows are
-                charged before any worker starts.
-
-        Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees,
-            LedgerUnavailable: nothing is answered.
-        """
-        return self._answer(X, release_sampler(sampler), ledger, scope, n_jobs)
-
-    def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As ``release`` with noise from a seed: for experiments, *not private*, and the receipt
-        says so.
-        """
-        return self._answer(X, SeededSampler(count(seed, name="seed", minimum=0)), None, None)
-
     def transform(self, X: npt.ArrayLike) -> Array:
         """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where
         withheld.
@@ -311,15 +272,14 @@ class PowerEncoder(
     def exact(self, X: npt.ArrayLike) -> Array:
         """What would be released without noise, shape (n, outputs). Private: never to be sent."""
         query = self._fitted()
-        return query.exact(self._inputs(X))
+        return query.exact(self.checked(X))
 
-    def checked_inputs(self, X: npt.ArrayLike) -> Any:
-        """X as ``query_`` takes it: checked, and in the units of the fitted system. Private.
-
-        Raises:
-            NotFittedYet, InvalidInput: as ``release`` does.
-        """
-        return self._inputs(X)
+    @property
+    @override
+    def bundle_identity_(self) -> str:
+        """SHA-256 of the bundle, or "" in published mode, which has none."""
+        self._fitted()
+        return self._identity
 
     @property
     def guarantee(self) -> Guarantee:
@@ -399,7 +359,7 @@ class PowerEncoder(
         if not isinstance(query, PublishedQuery):
             query.rehearse()
         self.n_features_in_ = query.schema.columns
-        self.bundle_identity_ = "" if isinstance(query, PublishedQuery) else self.bundle().identity
+        self._identity = "" if isinstance(query, PublishedQuery) else self.bundle().identity
 
     def _required(self, schema: TabularSchema) -> PowerPlan:
         """Budget, radius and scoring, checked; its mechanism is the one asked for, or stands for
@@ -472,26 +432,9 @@ class PowerEncoder(
         self.training_ = trained
         return PublishedQuery(schema, trained.network, density, mechanism)
 
-    def _answer(
-        self,
-        X: npt.ArrayLike,
-        sampler: Sampler,
-        ledger: Books | None,
-        scope: Scopes | None,
-        n_jobs: int | None = None,
-    ) -> Release:
-        query = self._fitted()
-        inputs = self._inputs(X)
-        release = answer_and_book(
-            query,
-            inputs,
-            sampler=sampler,
-            bundle=self.bundle_identity_,
-            ledger=ledger,
-            scope=scope,
-            n_jobs=n_jobs,
-        )
-        return framed(release, X, self.get_feature_names_out())
+    @override
+    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
+        return Drawn(values, withheld, tuple(self.get_feature_names_out()))
 
     @property
     def _n_features_out(self) -> int:
@@ -536,7 +479,13 @@ class PowerEncoder(
             )
         return self.query_
 
-    def _inputs(self, X: npt.ArrayLike) -> Any:
+    @override
+    def checked(self, X: npt.ArrayLike) -> Any:
+        """Return X as ``query_`` takes it: encoded by the schema. Private.
+
+        Raises:
+            NotFittedYet, InvalidInput: as ``release``.
+        """
         query = self._fitted()
         by_schema = isinstance(self.schema, TabularSchema) and names_of(X) is not None
         rows = query.schema.rows(X, name="X") if by_schema else rows_as_fitted(self, X)

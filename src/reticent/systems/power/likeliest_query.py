@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import rebuilding
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import StabilityResponse
 from reticent.noise import Sampler, SeededSampler
+from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.protection import Protection
 from reticent.systems.power.public_forest import Forest

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import rebuilding
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Adjacency
@@ -24,6 +23,7 @@ from reticent.mechanisms import KNormMechanism, StabilityResponse
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
+from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.lipschitz_scores import LipschitzScores
 from reticent.systems.power.protection import UNIT, Protection

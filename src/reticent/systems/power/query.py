@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import rebuilding
 from reticent.core.checks import count, one_of, positive, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
@@ -31,6 +30,7 @@ from reticent.mechanisms import (
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
+from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.power.channels import RESPONSES
 from reticent.systems.power.protection import AttributeRadii, Protection

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import GuaranteeCard
 from reticent.neighbours import WEIGHT_STEPS
+from reticent.release.paying import same_records_again
 from reticent.systems.private_knn.individual_session import IndividualPlan
 from reticent.systems.private_knn.plan import KnnPlan
 from reticent.training.features import FeatureMap, Origin
@@ -21,13 +21,13 @@ class KnnCircumstances:
     Attributes:
         features: name of the feature map (of the first round, if there are several).
         origin: what it was made from.
-        keyed: whether all records of one key are protected together.
+        by_person: whether all records of one person are protected together.
         classes_given: whether the labels were named, and not taken from the records.
     """
 
     features: str
     origin: Origin
-    keyed: bool
+    by_person: bool
     classes_given: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class KnnCircumstances:
         return {
             "features": self.features,
             "origin": self.origin.value,
-            "keyed": self.keyed,
+            "by_person": self.by_person,
             "classes_given": self.classes_given,
         }
 
@@ -46,24 +46,24 @@ class KnnCircumstances:
         Raises:
             KeyError, TypeError, ValueError: not such a description.
         """
-        keyed, classes_given = values["keyed"], values["classes_given"]
+        by_person, classes_given = values["by_person"], values["classes_given"]
         if not (
             isinstance(values["features"], str)
-            and isinstance(keyed, bool)
+            and isinstance(by_person, bool)
             and isinstance(classes_given, bool)
         ):
             raise TypeError("expected a name and two truth values")
-        return cls(values["features"], Origin(values["origin"]), keyed, classes_given)
+        return cls(values["features"], Origin(values["origin"]), by_person, classes_given)
 
 
 def private_knn_card(
-    plan: KnnPlan, feature_map: FeatureMap, *, keyed: bool, classes_given: bool
+    plan: KnnPlan, feature_map: FeatureMap, *, by_person: bool, classes_given: bool
 ) -> GuaranteeCard:
     """The card of ``plan`` with a feature map: what is protected, from whom, and what is
     assumed.
     """
     return knn_card(
-        plan, KnnCircumstances(feature_map.name, feature_map.origin, keyed, classes_given)
+        plan, KnnCircumstances(feature_map.name, feature_map.origin, by_person, classes_given)
     )
 
 
@@ -71,7 +71,7 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
     """The card of ``plan``: what is protected, from whom, and what is assumed."""
     features, origin = circumstances.features, circumstances.origin.value
     guarantee, steps = plan.guarantee, plan.steps
-    whose = "all records of one key" if circumstances.keyed else "any one private record"
+    whose = "all records of one person" if circumstances.by_person else "any one private record"
     screening = plan.screening
     assumptions = [
         (
@@ -108,9 +108,9 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
             "the set of labels that occur is public: it was taken from the records "
             "(classes='observed')",
         )
-    if not circumstances.keyed:
+    if not circumstances.by_person:
         assumptions.insert(
-            1, "no person owns more than one record; otherwise name the owners in keys"
+            1, "no person owns more than one record; otherwise name the owners in persons"
         )
     return GuaranteeCard(
         title="Labels of public queries from private records",
@@ -158,14 +158,16 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
 
 
 def individual_card(
-    plan: IndividualPlan, feature_map: FeatureMap, *, keyed: bool, classes_given: bool
+    plan: IndividualPlan, feature_map: FeatureMap, *, by_person: bool, classes_given: bool
 ) -> GuaranteeCard:
     """The card of a classifier whose records have a budget each."""
     guarantee, budget = plan.guarantee, plan.budget
-    whose = "all records of one key" if keyed else "any one private record"
+    whose = "all records of one person" if by_person else "any one private record"
     conditional = []
-    if not keyed:
-        conditional.append("no person owns more than one record; otherwise name the owners in keys")
+    if not by_person:
+        conditional.append(
+            "no person owns more than one record; otherwise name the owners in persons"
+        )
     if not classes_given:
         conditional.append(
             "the set of labels that occur is public: it was taken from the records "

@@ -5,44 +5,41 @@ all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from secrets import token_hex
-from threading import Lock
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from typing_extensions import override
 
-from reticent.bundles.booking import check_bookable
-from reticent.core.checks import count, one_of, probability
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.checks import one_of, probability
+from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
-from reticent.core.releases import Receipt, Release
-from reticent.core.scopes import Scope
-from reticent.ledger.counters import PlanCounter
-from reticent.ledger.ledger import Ledger
-from reticent.ledger.reservations import Reservation
+from reticent.core.releases import Release
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
-from reticent.noise import Sampler, SecureSampler, SeededSampler, release_sampler
+from reticent.noise import Sampler, SecureSampler
+from reticent.release.fits import use_of
+from reticent.release.paying import Drawn, Payment, Price
+from reticent.release.prepaid import Prepaid
+from reticent.release.system import PredictsByRelease
 from reticent.systems.private_knn.cards import private_knn_card
 from reticent.systems.private_knn.inputs import (
-    checked_keys,
+    checked_persons,
     feature_map_of,
     grid_of,
     input_rows,
     protected,
     sharded_records,
 )
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession, MemoryCount
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
 from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
-from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
-from reticent.systems.streaming import ReleasesStreams
+from reticent.systems.releasing_system import class_names, inputs_as_fitted
 from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import framed, named_rows
+from reticent.tables.frames import named_rows
 from reticent.tables.shards import Shards
 from reticent.training.features import FeatureMap
 
@@ -52,15 +49,15 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 
 
-class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
+class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     """Releases labels for public queries by the noisy votes of their nearest private records.
 
     Guarantee:
         All labels that one fitted classifier ever releases, withheld answers included, are
         (epsilon, delta)-differentially private together, for two sets of private records one of
-        which has one record more; with ``keys``, all records of one key more. ``guarantee`` is that
-        total, ``card()`` says what is assumed, docs/private-knn.md has the proof. The queries are
-        public. ``predict`` is the owner's own, noise-free answer and is *not* private.
+        which has one record more; with ``persons``, all records of one person more. ``guarantee``
+        is that total, ``card()`` says what is assumed, docs/private-knn.md has the proof. The
+        queries are public. ``exact_predict`` is the owner's own answer and is *not* private.
 
     Args:
         epsilon: of the total, above 0.
@@ -85,6 +82,8 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         data_set: what the private records are called, by their owner; the same name whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
         engine: "numpy" or "faiss"; the answers are the same.
+        fallback: the public label that ``predict`` gives where an answer is withheld. None where
+            none is.
 
     Attributes:
         plan_: noise and total.
@@ -128,10 +127,7 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
     classes_: npt.NDArray[Any]
     n_features_in_: int
     plan_: KnnPlan
-    session_: KnnSession
-    booked_: str
-    _paid: Reservation | None
-    _place: tuple[int, str]
+    _prepaid: Prepaid
 
     def __init__(
         self,
@@ -151,6 +147,7 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         feature_map: str | FeatureMap | nn.Module = "identity",
         feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None,
         data_set: str | None = None,
+        fallback: Any = None,
         engine: str = "numpy",
     ) -> None:
         self.epsilon = epsilon
@@ -168,6 +165,7 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.feature_range = feature_range
         self.data_set = data_set
+        self.fallback = fallback
         self.engine = engine
 
     @classmethod
@@ -218,7 +216,7 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         self,
         X: npt.ArrayLike | Shards,
         y: npt.ArrayLike | None = None,
-        keys: Sequence[Any] | None = None,
+        persons: Sequence[Any] | None = None,
     ) -> Self:
         """Keeps the private records, and settles the noise without looking at them.
 
@@ -227,9 +225,9 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
                 ``reticent.tables.Shards``, which hold the labels too: they are read block by block
                 and kept as 16-bit points, and answers do not depend on how they are split.
             y: shape (n,), labels; None with shards.
-            keys: one per record, equal for the records of one person. A person then counts as one:
-                only the nearest record of each may vote, and the guarantee covers all of them. None
-                where every record is a person's only one.
+            persons: one per record, equal for the records of one person. A person then counts as
+                one: only the nearest record of each may vote, and the guarantee covers all of
+                them. None where every record is a person's only one.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
@@ -239,12 +237,12 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         rows, names = named_rows(X) if shards is None else (shards.first, None)
         if shards is not None and y is not None:
             raise InvalidInput("y: expected None with shards, which hold their labels")
-        inputs, shape = input_rows(rows)
+        inputs, shape = input_rows(rows, records=True)
         size = len(inputs) if shards is None else len(shards)
         classes, codes = record_labels(
             y if shards is None else shards.all_labels(), size, self.classes
         )
-        found = checked_keys(keys, size)
+        found = checked_persons(persons, size)
         one_of(self.engine, ENGINES, name="engine")
         feature_map = feature_map_of(self.feature_map, shape)
         features = feature_map.features(inputs)
@@ -254,10 +252,17 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             if shards is None
             else sharded_records(shards, codes, found, feature_map=feature_map, grid=grid)
         )
+        use = use_of(
+            inputs if shards is None else shards,
+            data_set=self.data_set,
+            estimator=self,
+            booked=False,
+        )
         search = NeighbourSearch(records, engine=self.engine)
-        self._settle(len(classes), protected(self.data_set, keys))
+        self._settle(len(classes), protected(self.data_set, persons))
         self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
-        self.keyed_ = found is not None
+        self._data_use = use
+        self.by_person_ = found is not None
         self.classes_ = classes
         self.input_shape_ = shape
         self.n_features_in_ = inputs.shape[1]
@@ -278,9 +283,7 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
                 or it was paid for.
             CalibrationFailed: no noise meets the total.
         """
-        if hasattr(self, "session_") and (
-            self.session_.asked or self.booked_ or self._paid is not None
-        ):
+        if hasattr(self, "_prepaid") and self._prepaid.used:
             raise InvalidParameter(
                 "calibrate: labels were released already; fit again, which starts a new total"
             )
@@ -296,56 +299,31 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             self._settle(len(self.classes_), self.plan_.adjacency)
         return self
 
-    def release(
-        self,
-        X: npt.ArrayLike,
-        *,
-        ledger: Ledger | None = None,
-        scope: Scope | None = None,
-        sampler: str = "exact",
-    ) -> Release:
-        """A label for each public query, within the one total; noise and samples from the operating
-        system.
-
-        With a ledger the *whole plan* is charged before the first answer, once; later calls draw on
-        that charge, and their queries are counted in the ledger. So a process that is forked, or a
-        copy that is unpickled, after the first booked release may go on with that ledger: all of
-        them together ask what the plan allows. Without a ledger only the object that was fitted, in
-        the process where it was, has queries to ask.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``; public.
-            ledger, scope: where the plan is booked; both from the first call on, or neither.
-            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
-                (an extra; docs/noise.md).
-
-        Returns:
-            ``values`` (labels; -1, or None, where withheld), ``withheld`` and ``receipt``, whose
-            guarantee is the whole plan's.
+    @override
+    def checked(self, X: npt.ArrayLike) -> Points:
+        """Return public queries on the public grid, shape (n, d).
 
         Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
+            NotFittedYet, InvalidInput: as ``release``.
         """
-        if (ledger is None) != (scope is None):
-            raise InvalidInput("ledger and scope: expected both or neither")
-        points, source = self._points(X), release_sampler(sampler)
-        if ledger is not None:
-            check_bookable(self.plan_.adjacency)
-        if ledger is None and self.booked_:
-            raise InvalidInput(
-                "ledger: the plan is paid for in one, which counts its queries; expected the "
-                "same ledger again"
-            )
-        if ledger is not None and scope is not None:
-            self._book(ledger, scope, len(points))
-        release = self._named(
-            self.session_.answer(points, self._voters(), sampler=source), source, self.booked_
+        self._fitted()
+        queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
+        return self.grid_.points(self.feature_map_.features(queries))
+
+    @override
+    def price(self, inputs: Points) -> Price:
+        """Return the cost of the whole plan, and the count of its queries."""
+        words = f"Private-kNN plan of {self.plan_.steps.queries} queries"
+        return Price(
+            self.plan_.event, len(inputs), words, prepaid=self._prepaid, use=self._data_use
         )
-        with self._booking:  # two threads must not both write the receipt
-            if self._paid is not None:
-                self._paid.commit(release.receipt.identifier)
-                self._paid = None
-        return framed(release, X, ("label",))
+
+    @override
+    def draw(self, inputs: Points, sampler: Sampler) -> Drawn:
+        """Return a label for each of the checked queries, which must be paid for."""
+        labels = self.plan_.answer(inputs, self._voters(), sampler=sampler)
+        withheld = labels == UNANSWERED
+        return Drawn(class_names(labels, self.classes_, withheld=withheld), withheld)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """As the whole plan on X, with noise and samples from a seed: for experiments, *not
@@ -354,16 +332,26 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         Raises:
             BudgetExceeded: more queries than the plan has.
         """
-        points = self._points(X)
-        sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        labels = KnnSession(self.plan_).answer(points, self._voters(), sampler=sampler)
-        return framed(self._named(labels, sampler, ""), X, ("label",))
+        found, steps = super().simulate(X, seed=seed), self.plan_.steps
+        if len(found) > steps.queries:
+            raise BudgetExceeded(
+                f"queries: requested {len(found)}, the plan has {steps.queries} in all"
+            )
+        kept = Payment(found.receipt, steps.answers).kept(Drawn(found.values, found.withheld))
+        return replace(found, values=kept.values, withheld=kept.withheld)
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The label of most of the k / sampling_probability nearest records, without noise.
+    @property
+    @override
+    def _withholds(self) -> bool:
+        self._fitted()
+        steps = self.plan_.steps
+        return steps.threshold is not None or steps.answers < steps.queries
+
+    def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the label of most of the k / sampling_probability nearest records, without noise.
         Private: for their owner only.
         """
-        points = self._points(X)
+        points = self.checked(X)
         most = max(1, round(self.neighbours / self.sampling_probability))
         voters = SampledNeighbours(self.search_, neighbours=most, probability=1.0)
         records = self.search_.records
@@ -388,32 +376,15 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
     def remaining_(self) -> int:
         """Queries that may still be asked."""
         self._fitted()
-        return self.session_.remaining
+        return self._prepaid.remaining
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
         self._fitted()
         given = not is_observed(self.classes)
         return private_knn_card(
-            self.plan_, self.feature_map_, keyed=self.keyed_, classes_given=given
+            self.plan_, self.feature_map_, by_person=self.by_person_, classes_given=given
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy may not spend the same budget again: it can predict, and go on in a ledger that
-        counts the plan already.
-        """
-        state = dict(super().__getstate__())
-        state.pop("_booking", None)
-        if "session_" in state:
-            state["session_"], state["_paid"] = (
-                KnnSession(self.plan_, count=copy(MemoryCount(*self._limits()))),
-                None,
-            )
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._booking = Lock()
 
     def _settle(self, classes: int, adjacency: AddRemove) -> None:
         probability(self.delta, name="delta", allow_zero=False)
@@ -433,69 +404,8 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             adjacency=adjacency,
         )
         self.plan_.rehearse()
-        self.session_ = KnnSession(self.plan_)
-        self.plan_name_ = token_hex(16)
-        self.booked_ = ""
-        self._place = (0, "")  # of the charge in the ledger's chain
-        self._paid = None
-        self._booking = Lock()  # two threads must not both pay
-
-    def _limits(self) -> tuple[int, int]:
-        return self.plan_.steps.queries, self.plan_.steps.answers
-
-    def _book(self, ledger: Ledger, scope: Scope, queries: int) -> None:
-        """Charges the plan unless it is charged, and counts by the ledger from here on.
-
-        Whatever fails on the way can be tried again: what was paid once is not paid again.
-
-        Raises:
-            InvalidInput: queries were asked without a ledger, or the plan is charged to another
-                one.
-            BudgetExceeded: the plan does not fit, has no queries left, or this is a copy of what
-                was never booked.
-            IncompatibleGuarantees, LedgerUnavailable: as ``Ledger.reserve``.
-        """
-        if not isinstance(scope, Scope):
-            raise InvalidInput(
-                f"scope: expected one Scope, got {type(scope).__name__}; the records pay for "
-                "the whole plan"
-            )
-        if not self.booked_:
-            if self.session_.asked:
-                raise InvalidInput(
-                    "ledger: expected the choice of the first release, to book or not, in all "
-                    "later ones"
-                )
-            if queries > self.session_.remaining:
-                self.session_.count.take(
-                    queries
-                )  # refuses, with the reason, before anything is charged
-            with self._booking:
-                self._pay(ledger, scope)
-        counter = PlanCounter.find(ledger, self.plan_name_, scope=scope, event=self.plan_.event)
-        if counter is None:
-            raise InvalidInput(
-                "ledger: the plan is paid for in another one; expected that one again"
-            )
-        self.session_ = KnnSession(self.plan_, count=counter)
-
-    def _pay(self, ledger: Ledger, scope: Scope) -> None:
-        if self.booked_:
-            return
-        if self._paid is None:
-            self._paid = ledger.reserve(scope, self.plan_.event, answers=1)
-        queries, answers = self._limits()
-        counter = PlanCounter.open(
-            ledger,
-            self.plan_name_,
-            scope=scope,
-            event=self.plan_.event,
-            booked=self._paid.id,
-            queries=queries,
-            answers=answers,
-        )
-        self._place = self._paid.position, self._paid.digest
-        self.booked_ = counter.booked
+        steps = self.plan_.steps
+        self._prepaid = Prepaid(self.plan_.event, queries=steps.queries, answers=steps.answers)
 
     def _voters(self) -> SampledNeighbours:
         steps = self.plan_.steps
@@ -503,36 +413,9 @@ class PrivateKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             self.search_, neighbours=steps.neighbours, probability=steps.sampling_probability
         )
 
-    def _named(self, labels: Integers, sampler: Sampler, booked: str) -> Release:
-        """Codes turned into the user's own labels; withheld answers stay -1, or None where
-        labels are not 0, 1, ...
-        """
-        withheld = labels == UNANSWERED
-        receipt = Receipt(
-            mechanism=f"Private-kNN plan of {self.plan_.steps.queries} queries",
-            guarantee=self.plan_.guarantee,
-            answers=len(labels),
-            bundle="",
-            certificate="none",
-            sampler=sampler.name,
-            seeded=sampler.seeded,
-            booked=booked,
-            position=self._place[0] if booked else 0,
-            digest=self._place[1] if booked else "",
-        )
-        return with_class_names(Release(labels, withheld, receipt), self.classes_)
-
     def _fitted(self) -> None:
         if not hasattr(self, "plan_") or not hasattr(self, "classes_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
-
-    def _points(self, X: npt.ArrayLike) -> Points:
-        """Queries on the public grid; whatever cannot be used is refused here, before anything
-        is charged.
-        """
-        self._fitted()
-        queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
-        return self.grid_.points(self.feature_map_.features(queries))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

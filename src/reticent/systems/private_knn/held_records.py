@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class HeldRecords:
-    """Records with a place in an ``IndividualFilter`` each: a person's where there are keys.
+    """Records with a place in an ``IndividualFilter`` each: a person's where there are persons.
 
     **Guarantee.** For each query at most one record of a unit is near it, its nearest, and which
     one depends on the unit's own records alone. A unit's number in the filter outlives ``forget``:
@@ -32,14 +32,14 @@ class HeldRecords:
     Args:
         filter: whose numbers are handed out.
         dimension: of the points.
-        keyed: whether units are named.
+        by_person: whether units are named.
 
     What stays of a forgotten unit is its number, its spending and a keyed digest of its name; the
     digest's own key is drawn anew for every object.
     """
 
-    def __init__(self, filter: IndividualFilter, *, dimension: int, keyed: bool) -> None:
-        self.filter, self.keyed = filter, keyed
+    def __init__(self, filter: IndividualFilter, *, dimension: int, by_person: bool) -> None:
+        self.filter, self.by_person = filter, by_person
         self.points: Points = np.zeros((0, dimension), dtype=np.float32)
         self.labels: Integers = np.zeros(0, dtype=np.int64)
         self.numbers: Integers = np.zeros(0, dtype=np.int64)
@@ -50,24 +50,24 @@ class HeldRecords:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def insert(self, points: Points, labels: Integers, keys: Sequence[Any] | None) -> None:
+    def insert(self, points: Points, labels: Integers, persons: Sequence[Any] | None) -> None:
         """Takes records in.
 
         Args:
             points: shape (n, d), from the public grid.
             labels: shape (n,), codes.
-            keys: one per record; None where every record is a unit of its own, which nobody can
+            persons: one per record; None where every record is a unit of its own, which nobody can
                 name later.
 
         Raises:
-            InvalidInput: keys where there were none, or none where there were some.
+            InvalidInput: persons where there were none, or none where there were some.
         """
-        if (keys is not None) != self.keyed:
-            raise InvalidInput("keys: expected one for each record in every call, or in none")
-        if keys is None:
+        if (persons is not None) != self.by_person:
+            raise InvalidInput("persons: expected one for each record in every call, or in none")
+        if persons is None:
             numbers = self.filter.more(len(points))
         else:
-            digests = [self._digest(key) for key in keys]
+            digests = [self._digest(person) for person in persons]
             new = [name for name in dict.fromkeys(digests) if name not in self._known]
             self._known.update(zip(new, self.filter.more(len(new)).tolist(), strict=True))
             numbers = np.array([self._known[name] for name in digests], dtype=np.int64)
@@ -77,21 +77,22 @@ class HeldRecords:
             np.concatenate([self.numbers, numbers]),
         )
 
-    def forget(self, key: Any) -> int:
+    def forget(self, person: Any) -> int:
         """Removes all records of one unit, at once; its spending stays.
 
         Returns:
             How many records there were. Private.
 
         Raises:
-            InvalidInput: there are no keys.
+            InvalidInput: there are no persons.
         """
-        if not self.keyed:
+        if not self.by_person:
             raise InvalidInput(
-                "key: expected a classifier that was fitted with keys; without them no record has "
+                "person: expected a classifier that was fitted with persons; without them no "
+                "record has "
                 "a name to be forgotten by"
             )
-        number = self._known.get(self._digest(key), -1)
+        number = self._known.get(self._digest(person), -1)
         gone = self.numbers == number
         if gone.any():
             self._hold(self.points[~gone], self.labels[~gone], self.numbers[~gone])
@@ -105,7 +106,7 @@ class HeldRecords:
 
     def anew(self, filter: IndividualFilter) -> HeldRecords:
         """The same records, none of which has spent anything, in another filter."""
-        twin = HeldRecords(filter, dimension=self.points.shape[1], keyed=self.keyed)
+        twin = HeldRecords(filter, dimension=self.points.shape[1], by_person=self.by_person)
         twin.points, twin.labels, twin._search = self.points, self.labels, self._search
         names, numbers = np.unique(self.numbers, return_inverse=True)
         twin.numbers = filter.more(len(names))[numbers]
@@ -123,7 +124,7 @@ class HeldRecords:
         """
         for places, squared in self._search.within(queries, limits):
             numbers, labels = self.numbers[places], self.labels[places]
-            if self.keyed:
+            if self.by_person:
                 order = np.lexsort((labels, squared, numbers))
                 numbers = numbers[order]
                 first = np.ones(len(order), dtype=np.bool_)
@@ -136,5 +137,5 @@ class HeldRecords:
         self.points, self.labels, self.numbers = points, labels, numbers
         self._search = Exhaustive(points)
 
-    def _digest(self, key: Any) -> bytes:
-        return hashlib.blake2b(key_bytes(key), key=self._secret, digest_size=32).digest()
+    def _digest(self, person: Any) -> bytes:
+        return hashlib.blake2b(key_bytes(person), key=self._secret, digest_size=32).digest()

@@ -6,30 +6,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from typing_extensions import override
 
-from reticent.bundles.booking import check_bookable
 from reticent.core.checks import count, one_each, positive
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
-from reticent.core.releases import Receipt, Release
-from reticent.core.scopes import Scope
-from reticent.ledger.ledger import Ledger
-from reticent.ledger.reservations import Reservation
+from reticent.core.releases import Release
 from reticent.neighbours import PointGrid, RadiusKernel
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
-from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.noise import Sampler, SeededSampler
+from reticent.release.fits import use_of
+from reticent.release.paying import Drawn, Price
+from reticent.release.prepaid import Prepaid
+from reticent.release.system import PredictsByRelease, release
 from reticent.systems.private_knn.cards import individual_card
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
 from reticent.systems.private_knn.inputs import (
-    checked_keys,
+    checked_persons,
     feature_map_of,
     grid_of,
     input_rows,
@@ -38,10 +38,9 @@ from reticent.systems.private_knn.inputs import (
 from reticent.systems.private_knn.radii import kernels_by_share, kernels_of_radius
 from reticent.systems.private_knn.settings_choice import individual_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
-from reticent.systems.releasing_system import inputs_as_fitted, with_class_names
-from reticent.systems.streaming import ReleasesStreams
+from reticent.systems.releasing_system import class_names, inputs_as_fitted
 from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import framed, named_rows, plain_rows, rows_named_alike
+from reticent.tables.frames import named_rows, plain_rows, rows_named_alike
 from reticent.training.features import FeatureMap
 
 if TYPE_CHECKING:
@@ -50,17 +49,17 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 
 
-class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
+class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     """Answers public queries by the noisy votes of the private records near them, without a limit
     on their number; a record that has voted as much as its budget allows votes no more.
 
     Guarantee:
         Everything that one fitted classifier ever releases is (epsilon, delta)-differentially
         private together, for two sets of private records one of which has one record more; with
-        ``keys``, all records of one key more, whenever they are inserted or forgotten. Queries are
-        public, and may be chosen from earlier answers. ``card()`` says what is assumed,
-        docs/private-knn.md has the proof. ``predict`` is the owner's own, noise-free answer and is
-        *not* private, and neither is what a record has spent, which nothing shows.
+        ``persons``, all records of one person more, whenever they are inserted or forgotten.
+        Queries are public, and may be chosen from earlier answers. ``card()`` says what is assumed,
+        docs/private-knn.md has the proof. ``exact_predict`` is the owner's own, noise-free answer
+        and is *not* private, and neither is what a record has spent, which nothing shows.
 
     Each record within a query's public radius votes for its label, with a weight that falls with
     the distance. Where there are ``public_X``, a query's radius is such that ``share`` of them lie
@@ -100,7 +99,7 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         >>> classifier = IndividualKNNClassifier(
         ...     epsilon=2.0, delta=1e-5, classes=range(10), votes=4.0, radius=40.0,
         ...     feature_range=(0, 16),
-        ... ).fit(X[:1700], y[:1700], keys=list(range(1700)))
+        ... ).fit(X[:1700], y[:1700], persons=list(range(1700)))
         >>> _ = classifier.forget(17)
         >>> len(classifier.release(X[1700:]).released)
         97
@@ -127,9 +126,7 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
     plan_: IndividualPlan
     session_: IndividualSession
     held_: HeldRecords
-    _paid: Reservation | None
-    _place: tuple[str, int, str] | None
-    _payer: tuple[str, Scope] | None
+    _prepaid: Prepaid
     _public: Exhaustive | None
 
     def __init__(
@@ -208,7 +205,7 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         self,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
-        keys: Sequence[Any] | None = None,
+        persons: Sequence[Any] | None = None,
         *,
         public_X: npt.ArrayLike | None = None,
     ) -> Self:
@@ -217,8 +214,8 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         Args:
             X: shape (n, features) or (n, height, width) or (n, channels, height, width).
             y: shape (n,), labels.
-            keys: one per record, equal for the records of one person. A person then has one budget
-                and one vote at a time, by the nearest record, and can be forgotten.
+            persons: one per record, equal for the records of one person. A person then has one
+                budget and one vote at a time, by the nearest record, and can be forgotten.
             public_X: public rows of the same shape, without labels; they set the radii, and the
                 grid where ``feature_range`` does not.
 
@@ -226,9 +223,9 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is kept.
         """
         records, names = named_rows(X)
-        inputs, shape = input_rows(records)
+        inputs, shape = input_rows(records, records=True)
         classes, codes = record_labels(y, len(inputs), self.classes)
-        found = checked_keys(keys, len(inputs))
+        found = checked_persons(persons, len(inputs))
         feature_map = feature_map_of(self.feature_map, shape)
         features = feature_map.features(inputs)
         public = None
@@ -247,99 +244,83 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         )
         near = None if public is None else Exhaustive(grid.points(public))
         size = 0 if public is None else len(public)
-        plan = self._planned(len(classes), keys is not None)
+        plan = self._planned(len(classes), persons is not None)
         self._kernels(grid, near, size, np.zeros((1, grid.dimension), dtype=np.float32))
+        use = use_of(inputs, data_set=self.data_set, estimator=self, booked=False)
         session = IndividualSession(plan)
-        held = HeldRecords(session.filter, dimension=grid.dimension, keyed=found is not None)
+        held = HeldRecords(session.filter, dimension=grid.dimension, by_person=found is not None)
         held.insert(grid.points(features), codes, found)
         self.feature_map_, self.grid_, self.plan_ = feature_map, grid, plan
         self.session_, self.held_, self.classes_ = session, held, classes
         self._public, self._public_rows = near, size
-        self._paid, self._place, self._payer, self._asked = None, None, None, False
-        self._booking = Lock()  # two threads must not both pay
+        self._prepaid = Prepaid(plan.event, queries=None)
+        self._data_use = use
         self.input_shape_ = shape
         self.n_features_in_ = inputs.shape[1]
         keep_names(self, names)
         return self
 
-    def insert(self, X: npt.ArrayLike, y: npt.ArrayLike, keys: Sequence[Any] | None = None) -> Self:
+    def insert(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, persons: Sequence[Any] | None = None
+    ) -> Self:
         """Takes in further private records, which vote from the next query on. Who was there before
         goes on spending from where they were, forgotten or not.
 
         Args:
-            X, y, keys: as in ``fit``; keys in every call or in none.
+            X, y, persons: as in ``fit``; persons in every call or in none.
 
         Raises:
-            InvalidInput: other shapes, labels or keys; nothing is taken in.
+            InvalidInput: other shapes, labels or persons; nothing is taken in.
         """
-        points = self._points(X)
+        points = self._points(X, records=True)
         known = list(self.classes_)
         _, codes = record_labels(y, len(points), known)
-        found = checked_keys(keys, len(points))
+        found = checked_persons(persons, len(points))
         with self.session_.turn:
             self.held_.insert(points, codes, found)
         return self
 
-    def forget(self, key: Any) -> Self:
-        """Removes all records of one key: once this returns, they vote in no answer, nor in those
-        that another thread waits for. What they spent stays counted, under a digest of the key, so
-        that coming back buys nothing.
+    def forget(self, person: Any) -> Self:
+        """Remove all records of one person.
 
-        A key that there is none of is no error: who is there is private.
+        Once this returns, they vote in no answer, nor in those that another thread waits for. What
+        they spent stays counted, under a digest of the name, so that coming back buys nothing.
+
+        A person of whom there is nothing is no error: who is there is private.
 
         Raises:
-            InvalidInput: the classifier was fitted without keys, or no such kind of key.
+            InvalidInput: the classifier was fitted without persons, or no such kind of name.
         """
         self._fitted()
-        name = one_each([key], 1, name="key")[0]
+        name = one_each([person], 1, name="person")[0]
         with self.session_.turn:
             self.held_.forget(name)
         return self
 
-    def release(
-        self,
-        X: npt.ArrayLike,
-        *,
-        ledger: Ledger | None = None,
-        scope: Scope | None = None,
-        sampler: str = "exact",
-    ) -> Release:
-        """A label for each public query, within the one total, in order; noise from the operating
-        system.
-
-        With a ledger the whole total is charged before the first answer, once, and covers all later
-        ones. What records have spent is counted in the memory of the process that fitted: a forked
-        child and a copy answer nothing.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``; public.
-            ledger, scope: where the total is booked; both from the first call on, or neither.
-            sampler: where noise comes from: "exact", our own samplers, or "opendp", those of OpenDP
-                (an extra; docs/noise.md).
-
-        Returns:
-            ``values`` (labels), ``withheld`` (none) and ``receipt``, whose guarantee is that of
-            everything.
+    @override
+    def checked(self, X: npt.ArrayLike) -> Points:
+        """Return public rows on the public grid, shape (n, d).
 
         Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
+            NotFittedYet, InvalidInput: as ``release``.
         """
-        if (ledger is None) != (scope is None):
-            raise InvalidInput("ledger and scope: expected both or neither")
-        points, source = self._points(X), release_sampler(sampler)
-        kernels = self._kernels(self.grid_, self._public, self._public_rows, points)
-        if ledger is not None and scope is not None:
-            self._book(ledger, scope)
-        elif self._payer is not None:
-            raise InvalidInput("ledger: the total is paid for in one; expected the same again")
-        self._asked = self._asked or self.session_.is_here
-        labels = self.session_.answer(self.held_, points, kernels, sampler=source)
-        release = self._named(labels, source)
-        with self._booking:  # two threads must not both write the receipt
-            if self._paid is not None:
-                self._paid.commit(release.receipt.identifier)
-                self._paid = None
-        return framed(release, X, ("label",))
+        return self._points(X, records=False)
+
+    @override
+    def price(self, inputs: Points) -> Price:
+        """Return the cost of everything that will ever be released."""
+        return Price(
+            self.plan_.event,
+            len(inputs),
+            "individual votes",
+            prepaid=self._prepaid,
+            use=self._data_use,
+        )
+
+    @override
+    def draw(self, inputs: Points, sampler: Sampler) -> Drawn:
+        """Return a label for each of the checked queries, in order; they must be paid for."""
+        return self._labelled(self.session_, self.held_, inputs, sampler)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
         """As the first queries of a new total, with noise from a seed: for experiments, *not
@@ -351,22 +332,16 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             noise_scale: noise in units of the plan's, above 0; records here over private records,
                 where the effect on a private set of another size is looked for.
         """
-        points = self._points(X)
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        session = IndividualSession(
-            self.plan_, noise_scale=positive(noise_scale, name="noise_scale")
+        return release(
+            _Simulated(self, positive(noise_scale, name="noise_scale")), X, sampler=sampler
         )
-        kernels = self._kernels(self.grid_, self._public, self._public_rows, points)
-        with self.session_.turn:
-            held = self.held_.anew(session.filter)
-        labels = session.answer(held, points, kernels, sampler=sampler)
-        return framed(self._named(labels, sampler), X, ("label",))
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The label with most votes of all records, spent or not, without noise. Private: for their
-        owner only.
+    def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the label with most votes of all records, spent or not, without noise. Private:
+        for their owner only.
         """
-        points = self._points(X)
+        points = self.checked(X)
         kernels = self._kernels(self.grid_, self._public, self._public_rows, points)
         limits = np.array([kernel.squared_radius for kernel in kernels], dtype=np.int64)
         with self.session_.turn:
@@ -390,26 +365,28 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
         return individual_card(
             self.plan_,
             self.feature_map_,
-            keyed=self.held_.keyed,
+            by_person=self.held_.by_person,
             classes_given=not is_observed(self.classes),
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy can predict; it has no budget."""
+        """A copy has no budget."""
         state = dict(super().__getstate__())
-        state.pop("_booking", None)
         if "session_" in state:
             with self.session_.turn:
                 session = copy(self.session_)
-                state["session_"], state["_paid"] = session, None
+                state["session_"] = session
                 state["held_"] = self.held_.beside(session.filter)
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._booking = Lock()
+    def _points(self, X: npt.ArrayLike, *, records: bool) -> Points:
+        """Queries, or records, of which there may be none, on the public grid."""
+        self._fitted()
+        inputs, shape = input_rows(rows_as_fitted(self, X), records=records)
+        rows = inputs_as_fitted(self, inputs, shape)
+        return self.grid_.points(self.feature_map_.features(rows))
 
-    def _planned(self, classes: int, keyed: bool) -> IndividualPlan:
+    def _planned(self, classes: int, by_person: bool) -> IndividualPlan:
         return IndividualPlan.of(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -417,7 +394,7 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             votes=self.votes,
             looks=self.looks,
             lead=self.lead,
-            adjacency=protected(self.data_set, () if keyed else None),
+            adjacency=protected(self.data_set, () if by_person else None),
         )
 
     def _kernels(
@@ -435,68 +412,34 @@ class IndividualKNNClassifier(ReleasesStreams, ClassifierMixin, BaseEstimator):
             )
         return kernels_by_share(points, public, rows, share=self.share, power=self.power)
 
-    def _book(self, ledger: Ledger, scope: Scope) -> None:
-        """Charges the total unless it is charged.
-
-        Raises:
-            InvalidInput: queries were asked without a ledger, or the total is charged elsewhere.
-            BudgetExceeded: it does not fit, or this is a copy.
-            IncompatibleGuarantees, LedgerUnavailable: as ``Ledger.reserve``.
-        """
-        check_bookable(self.plan_.adjacency)
-        if not isinstance(scope, Scope):
-            raise InvalidInput(
-                f"scope: expected one Scope, got {type(scope).__name__}; the records pay for "
-                "everything together"
-            )
-        payer = (ledger.store.name, scope)
-        with self._booking:
-            if self._payer is None:
-                if self._asked:
-                    raise InvalidInput(
-                        "ledger: expected the choice of the first release, to book or not, in all "
-                        "later ones"
-                    )
-                if self.session_.is_here:
-                    self._paid = ledger.reserve(scope, self.plan_.event, answers=1)
-                    self._place = (self._paid.id, self._paid.position, self._paid.digest)
-                    self._payer = payer
-            elif self._payer != payer:
-                raise InvalidInput(
-                    "ledger: the total is paid for in another one, or by another scope; expected "
-                    "the same again"
-                )
-
-    def _named(self, labels: Integers, sampler: Sampler) -> Release:
-        booked, position, digest = ("", 0, "")
-        if self._place is not None and not sampler.seeded:
-            booked, position, digest = self._place
-        receipt = Receipt(
-            mechanism="individual votes",
-            guarantee=self.plan_.guarantee,
-            answers=len(labels),
-            bundle="",
-            certificate="none",
-            sampler=sampler.name,
-            seeded=sampler.seeded,
-            booked=booked,
-            position=position,
-            digest=digest,
-        )
-        release = Release(labels, np.zeros(len(labels), dtype=np.bool_), receipt)
-        return with_class_names(release, self.classes_)
+    def _labelled(
+        self, session: IndividualSession, held: HeldRecords, points: Points, sampler: Sampler
+    ) -> Drawn:
+        kernels = self._kernels(self.grid_, self._public, self._public_rows, points)
+        places = session.answer(held, points, kernels, sampler=sampler)
+        withheld = np.zeros(len(places), dtype=np.bool_)
+        return Drawn(class_names(places, self.classes_, withheld=withheld), withheld)
 
     def _fitted(self) -> None:
         if not hasattr(self, "plan_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
 
-    def _points(self, X: npt.ArrayLike) -> Points:
-        """Rows on the public grid; whatever cannot be used is refused here, before any charge."""
-        self._fitted()
-        rows = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
-        return self.grid_.points(self.feature_map_.features(rows))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+class _Simulated:
+    """The same records as they were before any query, for one simulation."""
+
+    def __init__(self, fitted: IndividualKNNClassifier, noise_scale: float) -> None:
+        self._fitted, self._noise_scale = fitted, noise_scale
+        self.checked, self.price = fitted.checked, fitted.price
+
+    def draw(self, inputs: Points, sampler: Sampler) -> Drawn:
+        """See ``System``."""
+        session = IndividualSession(self._fitted.plan_, noise_scale=self._noise_scale)
+        with self._fitted.session_.turn:
+            held = self._fitted.held_.anew(session.filter)
+        return self._fitted._labelled(session, held, inputs, sampler)

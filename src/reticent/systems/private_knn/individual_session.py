@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from reticent.accounting import (
 from reticent.core.checks import count, probability, real
 from reticent.core.errors import BudgetExceeded, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.core.turns import Turn
 from reticent.neighbours import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler
@@ -169,7 +169,7 @@ class IndividualSession:
             for look in plan.looks
         ]
         self._sigma = sigma
-        self.turn = Lock()
+        self.turn = Turn()
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in self.__dict__.items() if name != "turn"}
@@ -177,7 +177,7 @@ class IndividualSession:
         return {**kept, "filter": copy(self.filter)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, turn=Lock())
+        self.__dict__.update(state, turn=Turn())
 
     @property
     def is_here(self) -> bool:

@@ -38,16 +38,18 @@ FEATURE_MAPS = ("identity", "hog", "upright hog")
 _HOG_CELL = 4
 
 
-def checked_keys(keys: Sequence[Any] | npt.NDArray[Any] | None, records: int) -> list[Any] | None:
-    """The keys as a list, if there is one for every record and ties can be broken by them.
+def checked_persons(
+    persons: Sequence[Any] | npt.NDArray[Any] | None, records: int
+) -> list[Any] | None:
+    """The persons as a list, if there is one for every record and ties can be broken by them.
 
     Raises:
-        InvalidInput: another number of keys, or one that is no text, bytes or integer. Keys are
+        InvalidInput: another number of persons, or one that is no text, bytes or integer. Keys are
             never shown.
     """
-    if keys is None:
+    if persons is None:
         return None
-    found = one_each(keys, records, name="keys")
+    found = one_each(persons, records, name="persons")
     for key in found:
         key_bytes(key)
     return found
@@ -96,7 +98,7 @@ def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> Point
 def sharded_records(
     shards: Shards,
     codes: npt.NDArray[np.int64],
-    keys: list[Any] | None,
+    persons: list[Any] | None,
     *,
     feature_map: FeatureMap,
     grid: PointGrid,
@@ -106,7 +108,7 @@ def sharded_records(
     Args:
         shards: the records.
         codes: shape (n,), places of labels, in the order of the shards.
-        keys: one for each record, or None.
+        persons: one for each record, or None.
         feature_map, grid: public.
 
     Raises:
@@ -119,18 +121,18 @@ def sharded_records(
             (grid.points(feature_map.features(rows)), codes[part])
             for rows, part in zip(shards.blocks(), parts, strict=True)
         ),
-        keys=None if keys is None else [keys[part] for part in parts],
+        persons=None if persons is None else [persons[part] for part in parts],
     )
 
 
-def protected(data_set: str | None, keys: Sequence[Any] | None) -> AddRemove:
-    """What a plan for one fit protects: a person's records where ``keys`` say whose they are, one
-    record otherwise.
+def protected(data_set: str | None, persons: Sequence[Any] | None) -> AddRemove:
+    """What a plan for one fit protects: a person's records where ``persons`` say whose they are,
+    one record otherwise.
 
     Raises:
         InvalidParameter: no such name for a data set.
     """
-    return AddRemove(1, Unit.RECORD if keys is None else Unit.PERSON, data_set_name(data_set))
+    return AddRemove(1, Unit.RECORD if persons is None else Unit.PERSON, data_set_name(data_set))
 
 
 def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...]) -> FeatureMap:

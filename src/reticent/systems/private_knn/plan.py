@@ -22,8 +22,6 @@ from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import SampledNeighbours, label_votes
 from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler, SeededSampler
-from reticent.systems.answer_counts import Count as Count
-from reticent.systems.answer_counts import MemoryCount as MemoryCount
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -40,10 +38,10 @@ ONE_RECORD = AddRemove(1)
 class KnnPlan:
     """All the queries that will ever be asked, and what they cost together.
 
-    **Guarantee.** ``guarantee`` holds for everything that one ``KnnSession`` of this plan releases
-    in its life: at most ``steps.queries`` queries, chosen in public or from earlier answers, of
-    which at most ``steps.answers`` get a label. It is charged as a whole, whatever part of it is
-    used, because a total of many small steps is far below their sum.
+    **Guarantee.** ``guarantee`` holds for everything that is ever released under this plan: at most
+    ``steps.queries`` queries, chosen in public or from earlier answers, of which at most
+    ``steps.answers`` get a label. It is charged as a whole, whatever part of it is used, because a
+    total of many small steps is far below their sum.
 
     Attributes:
         steps: the noisy steps.
@@ -198,84 +196,37 @@ class KnnPlan:
             delta=self.delta,
         )
 
-
-class KnnSession:
-    """Answers the queries of one plan; they are counted before anything is computed.
-
-    **Guarantee.** That of ``plan``, for all answers of one count together, over whatever searches
-    they are answered from, as long as every search holds the same private records and its features
-    came from public things or these answers.
-
-    Args:
-        plan: what may be released.
-        count: how much of it is used; None for a count of its own, in memory.
-    """
-
-    def __init__(self, plan: KnnPlan, *, count: Count | None = None) -> None:
-        self.plan = plan
-        self.count: Count = (
-            MemoryCount(plan.steps.queries, plan.steps.answers) if count is None else count
-        )
-
-    @property
-    def asked(self) -> int:
-        """Queries that were asked."""
-        return self.count.asked
-
-    @property
-    def answered(self) -> int:
-        """Labels that were given out."""
-        return self.count.answered
-
-    @property
-    def remaining(self) -> int:
-        """Queries that may still be asked; 0 once all labels are given out, and in a forked
-        child or a copy.
-        """
-        return self.count.remaining
-
     def answer(self, queries: Points, voters: SampledNeighbours, *, sampler: Sampler) -> Integers:
-        """A label for each query, or ``UNANSWERED``.
+        """Return a label for each query, or ``UNANSWERED``. Counting them is the caller's part.
+
+        **Guarantee.** That of the plan, for all answers together, over whatever searches they are
+        answered from, as long as every search holds the same private records and its features
+        came from public things or these answers.
 
         Args:
             queries: shape (n, d), integer points.
             voters: the private records, sampled as the plan says.
-            sampler: source of randomness.
+            sampler: the source of randomness.
 
         Returns:
             Shape (n,), int64.
-
-        Raises:
-            BudgetExceeded: more queries than are left; none is answered or counted.
         """
-        granted = self.count.take(len(queries))
-        labels = self._answer(queries, voters, sampler, granted)
-        self.count.settle(unused=granted - int((labels != UNANSWERED).sum()))
-        return labels
-
-    def _answer(
-        self, queries: Points, voters: SampledNeighbours, sampler: Sampler, left: int
-    ) -> Integers:
         labels = np.full(len(queries), UNANSWERED, dtype=np.int64)
         for lists in voters.search.lists(queries, depth=voters.depth):
-            if left == 0:
-                break
             chosen = voters.draw(lists, sampler=sampler)
             passed = self._screen(self._votes(chosen, voters), sampler)
-            passed &= passed.cumsum() <= left
-            left -= int(passed.sum())
             # Without screening nothing has been released about the first sample yet, so it may
             # vote.
-            fresh = self.plan.screening is not None and not self.plan.steps.shared_subsample
+            fresh = self.screening is not None and not self.steps.shared_subsample
             voting = voters.draw(lists.rows(passed), sampler=sampler) if fresh else chosen[passed]
-            answers = self.plan.argmax.release(self._votes(voting, voters), sampler=sampler)
+            answers = self.argmax.release(self._votes(voting, voters), sampler=sampler)
             labels[lists.first + np.flatnonzero(passed)] = answers
         return labels
 
     def _screen(self, votes: Integers, sampler: Sampler) -> Booleans:
-        if self.plan.screening is None:
+        if self.screening is None:
             return np.ones(len(votes), dtype=np.bool_)
-        return self.plan.screening.release(votes.max(axis=1), sampler=sampler)
+        return self.screening.release(votes.max(axis=1), sampler=sampler)
 
     def _votes(self, chosen: Integers, voters: SampledNeighbours) -> Integers:
-        return label_votes(chosen, voters.records.votes, classes=self.plan.classes)
+        return label_votes(chosen, voters.records.votes, classes=self.classes)

@@ -5,7 +5,6 @@ without labels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,17 +16,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
 from reticent.accounting import PrivateKnnSteps
-from reticent.bundles.booking import check_bookable
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, flag, probability, words
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
+from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
 from reticent.core.seeds import training_seed
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.reservations import Reservation
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.release.fits import use_of
+from reticent.release.paying import Payment, Price, check_books, paid
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn.checked_student import (
@@ -37,12 +37,12 @@ from reticent.systems.private_knn.checked_student import (
     validation_rows,
 )
 from reticent.systems.private_knn.inputs import (
-    checked_keys,
+    checked_persons,
     feature_map_of,
     input_rows,
     protected,
 )
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan, KnnSession
+from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
 from reticent.systems.private_knn.stored_network import network_parts, stored_network
 from reticent.systems.private_knn.student_configs import student_configs
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
@@ -67,7 +67,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     Guarantee:
         Everything that comes out - the student, the released labels, which queries were withheld -
         is (epsilon, delta)-differentially private together, for two sets of private records one of
-        which has one record more; with ``keys``, all records of one key more. ``predict`` is
+        which has one record more; with ``persons``, all records of one person more. ``predict`` is
         post-processing, for anyone and any number of times. ``card()`` says what is assumed.
 
     Each round asks for labels of public pictures that were not asked for before, all with the same
@@ -151,6 +151,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     plan_: KnnPlan
     student_: AnyStudent
     check_: StudentCheck | None
+    receipt_: Receipt
     _unbooked: _Finished | None
 
     def __init__(
@@ -194,7 +195,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         self,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
-        keys: Sequence[Any] | None = None,
+        persons: Sequence[Any] | None = None,
         *,
         public: npt.ArrayLike,
         validation_X: npt.ArrayLike | None = None,
@@ -209,7 +210,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         Args:
             X: shape (n, height, width), (n, channels, height, width) or (n, pixels); private.
             y: shape (n,), labels of the private records.
-            keys: one per record, equal for the records of one person; see
+            persons: one per record, equal for the records of one person; see
                 ``PrivateKNNClassifier.fit``.
             public: pictures of the same shape, without labels.
             validation_X, validation_y: further public pictures of the same shape, with public
@@ -225,13 +226,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             LedgerUnavailable: nothing is released. Where the plan was paid for and only its receipt
                 could not be written, ``commit`` tries that again; the student is kept.
         """
-        self._unbooked = None
-        if (ledger is None) != (scope is None):
-            raise InvalidInput("ledger and scope: expected both or neither")
+        source = SecureSampler()
+        adjacency = protected(self.data_set, persons)
+        check_books(adjacency, source, ledger, scope)
         rows, names = named_rows(X)
-        inputs, shape = input_rows(rows)
+        inputs, shape = input_rows(rows, records=True)
         classes, codes = record_labels(y, len(inputs), self.classes)
-        found = checked_keys(keys, len(inputs))
+        found = checked_persons(persons, len(inputs))
         # Whether there is such an engine has to be known before anything is charged.
         NeighbourSearch(Records.of([[0]], [0], None), engine=self.engine)
         alike = rows_named_alike(public, names, of="the private records", name="public")
@@ -259,22 +260,17 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         feature_map = feature_map_of(self.feature_map, shape)
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
-        plan = self._plan(sum(rounds), len(classes), protected(self.data_set, keys))
+        plan = self._plan(sum(rounds), len(classes), adjacency)
         plan.rehearse()
-        if ledger is not None:
-            check_bookable(plan.adjacency)
-        self.feature_map_, self.n_features_in_ = feature_map, inputs.shape[1]
+        first_map = feature_map
         circumstances = KnnCircumstances(
             feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes)
         )
-        session, bars = KnnSession(plan), flag(self.verbose, name="verbose") and report is None
-        charge = (
-            nullcontext(None)
-            if ledger is None or scope is None
-            else ledger.reserve(scope, plan.event, answers=1)
-        )
+        bars = flag(self.verbose, name="verbose") and report is None
+        use = use_of(inputs, data_set=self.data_set, estimator=self, booked=ledger is not None)
+        price = Price(plan.event, 1, "student", use=use)
         with (
-            charge as reservation,
+            paid(price, sampler=source, ledger=ledger, scope=scope) as payment,
             torch.random.fork_rng(devices=[]),
             progress(bars) as shown,
         ):
@@ -296,9 +292,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 voters, grid = self._voters(
                     public_features, feature_map.features(inputs), codes, found, plan
                 )
-                answers = session.answer(
-                    grid.points(public_features[places]), voters, sampler=SecureSampler()
-                )
+                answers = plan.answer(grid.points(public_features[places]), voters, sampler=source)
                 labels[places] = lessons[places] = answers
                 asked.append(places)
                 settings = last if number == len(rounds) - 1 else config
@@ -313,17 +307,24 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                     )
             if last is None:
                 student = surest_student(public_features, labels, classes=len(classes), seed=seed)
-            own = NearestLabels.of(
-                self.feature_map_.features(pictures), labels, classes=len(classes)
-            )
+            own = NearestLabels.of(first_map.features(pictures), labels, classes=len(classes))
             final: AnyStudent = own if student is None else student
             if checked is not None:
-                final, check = checked_student(final, own, checked, self.feature_map_)
+                final, check = checked_student(final, own, checked, first_map)
             self._unbooked = _Finished(
-                reservation, plan, circumstances, final, classes, names, labels, asked, check
+                payment=payment,
+                plan=plan,
+                circumstances=circumstances,
+                feature_map=first_map,
+                features=inputs.shape[1],
+                student=final,
+                classes=classes,
+                names=names,
+                labels=labels,
+                asked=asked,
+                check=check,
             )
-            self.commit()
-        return self
+        return self.commit()
 
     def commit(self) -> Self:
         """Books the receipt of a student that ``fit`` could not book, and takes the student on.
@@ -337,13 +338,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         finished = getattr(self, "_unbooked", None)
         if finished is None:
             raise NotFittedYet("commit: expected a student whose receipt is missing; there is none")
-        if finished.reservation is not None:
-            finished.reservation.commit("student")
-        self.booked_ = "" if finished.reservation is None else finished.reservation.id
+        finished.payment.commit()
+        self.receipt_ = finished.payment.receipt
         self.released_ = class_names(
             finished.labels, finished.classes, withheld=finished.labels == UNANSWERED
         )
         self.rounds_, self.check_ = finished.asked, finished.check
+        self.feature_map_, self.n_features_in_ = finished.feature_map, finished.features
         self._become(
             finished.plan,
             finished.circumstances,
@@ -442,7 +443,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             classes = restored_labels(settings["classes"])
             student = stored_network(settings, len(classes), bundle.arrays)
             circumstances = KnnCircumstances.from_dict(settings["card"])
-            unit = Unit.PERSON if circumstances.keyed else Unit.RECORD
+            unit = Unit.PERSON if circumstances.by_person else Unit.RECORD
             adjacency = AddRemove(1, unit, words(settings["data_set"], name="data_set"))
             plan = KnnPlan(
                 PrivateKnnSteps(**settings["steps"]),
@@ -488,12 +489,14 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         public: Array,
         private: Array,
         codes: Integers,
-        keys: Sequence[Any] | None,
+        persons: Sequence[Any] | None,
         plan: KnnPlan,
     ) -> tuple[SampledNeighbours, PointGrid]:
         """The private records on a grid around all public pictures."""
         grid = PointGrid.around(public)
-        search = NeighbourSearch(Records.of(grid.points(private), codes, keys), engine=self.engine)
+        search = NeighbourSearch(
+            Records.of(grid.points(private), codes, persons), engine=self.engine
+        )
         steps = plan.steps
         return SampledNeighbours(
             search, neighbours=steps.neighbours, probability=steps.sampling_probability
@@ -526,9 +529,11 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 class _Finished:
     """What a fit came to, until it is booked."""
 
-    reservation: Reservation | None
+    payment: Payment
     plan: KnnPlan
     circumstances: KnnCircumstances
+    feature_map: FeatureMap
+    features: int
     student: AnyStudent
     classes: npt.NDArray[Any]
     names: Iterable[str] | None

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.bundle import Bundle, rebuilding
 from reticent.core.checks import count, flag, words
 from reticent.core.errors import InvalidInput
-from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
+from reticent.release.bundle import Bundle, rebuilding
 from reticent.tables.feature_names import keep_names, kept_names, stored_names
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
 from reticent.training.public_space import PublicSpace, RowMap
@@ -43,7 +42,8 @@ def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
         "feature_names": kept_names(model),
         "feature_map": map_settings,
         "receipt": model.receipt_.to_dict(),
-        "keyed": model.keyed_,
+        "by_person": model.by_person_,
+        "most_records": model.most_records_,
         "public_rows": model.public_rows_,
         "public_labels": model.public_labels_,
     }
@@ -75,7 +75,7 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
                 raise InvalidInput(f"feature_map: expected the map {stored['name']!r}")
         elif stored is not None:
             found = public_map(stored, _part(bundle.arrays, "map."))
-        receipt = _receipt(settings["receipt"])
+        receipt = Receipt.from_dict(settings["receipt"])
         labels, columns = cls._restored_labels(settings)
         adjacency = receipt.guarantee.adjacency
         data_set = None if adjacency.unnamed else adjacency.data_set  # type: ignore[union-attr]
@@ -87,7 +87,7 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
             feature_map=found,
             data_set=data_set,
         )
-        model._check_settings()
+        model.check_settings()
         model.map_, model.space_ = found, PublicSpace.from_arrays(_part(bundle.arrays, "space."))
         model._keep_columns(columns)
         model.receipt_ = receipt
@@ -96,7 +96,8 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
             count(size, name="input_shape") for size in settings["input_shape"]
         )
         model.n_features_in_ = int(np.prod(model.input_shape_))
-        model.keyed_ = flag(settings["keyed"], name="keyed")
+        model.by_person_ = flag(settings["by_person"], name="by_person")
+        model.most_records_ = count(settings["most_records"], name="most_records")
         model.public_rows_ = count(settings["public_rows"], name="public_rows", minimum=0)
         model.public_labels_ = count(settings["public_labels"], name="public_labels", minimum=0)
         keep_names(model, stored_names(settings, model.n_features_in_))
@@ -128,13 +129,6 @@ def _part(arrays: Arrays, prefix: str) -> Arrays:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
-
-
-def _receipt(values: dict[str, Any]) -> Receipt:
-    fields = dict(values)
-    guarantee = Guarantee.from_dict(fields.pop("guarantee"))
-    flag(fields["seeded"], name="seeded")
-    return Receipt(guarantee=guarantee, **fields)
 
 
 def _plain(value: Any) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reticent.bundles.booking import same_records_again
 from reticent.core.guarantees import Guarantee, GuaranteeCard, Replace
+from reticent.release.paying import same_records_again
 from reticent.systems.record_labels import is_observed
 from reticent.systems.votes.outputs import is_several
 
@@ -20,6 +20,9 @@ def released_model_card(
     model: ReleasedModel, details: tuple[tuple[str, str], ...]
 ) -> GuaranteeCard:
     """The card of a fitted model: what is protected, from whom, and what is assumed."""
+    # A loaded model was fitted by another process, and a simulated one costs nothing.
+    use = None if model.simulated_ else getattr(model, "_data_use", None)
+    together = "" if use is None else use.card_line()
     return _card(
         model,
         model.guarantee,
@@ -27,7 +30,11 @@ def released_model_card(
         seeded=model.simulated_,
         from_whom="Anyone who has the model or its answers, however many, with any other knowledge "
         "and any computing power.",
-        details=(*details, ("released as", model.receipt_.mechanism)),
+        details=(
+            *details,
+            ("released as", model.receipt_.mechanism),
+            *((("fits on the same records", together),) if together else ()),
+        ),
     )
 
 
@@ -55,7 +62,7 @@ def _card(
 ) -> GuaranteeCard:
     adjacency = guarantee.adjacency
     assert not hasattr(adjacency, "metric")
-    whose = "all records of one person" if system.keyed_ else "any one record"
+    whose = "all records of one person" if system.by_person_ else "any one record"
     change = (
         f"Whether {whose} are these or any others"
         if isinstance(adjacency, Replace)
@@ -70,6 +77,7 @@ def _card(
             "is, or was computed from, a protected record"
         ),
         "all settings were chosen without looking at the private records",
+        f"there are at most {system.most_records_:,} records, in every data set that is compared",
         (
             f"the feature map ({row_map}) was made without the private records, and gives a record "
             "the same features whichever others there are"
@@ -79,8 +87,8 @@ def _card(
         "the observer does not see how long an answer took or how much memory it used",
         "the processor adds and multiplies as IEEE 754 says; numpy computes what it documents",
     ]
-    if not system.keyed_:
-        assumptions.append("no person owns more than one record; otherwise name them in keys")
+    if not system.by_person_:
+        assumptions.append("no person owns more than one record; otherwise name them in persons")
     if targets:
         assumptions.append("the range of the targets is public: it was not taken from the records")
     if not given:

@@ -65,13 +65,13 @@ class CellModel(ReleasedModel):
     _levels: list[Level]
 
     @override
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         for fewer, more in pairwise(self._sizes()):
             if more <= fewer:
                 raise InvalidParameter(f"cells={self.cells!r}: expected rising numbers")
 
     @override
-    def _before(self, public: PublicRows | None) -> None:
+    def prepare(self, public: PublicRows | None) -> None:
         levels = []
         for size in self._sizes():
             if public is None:
@@ -89,11 +89,11 @@ class CellModel(ReleasedModel):
         """What public labels say about cells."""
 
     @override
-    def _model(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Array]:
         return {"centroids": self.centroids_}
 
     @override
-    def _remodel(self, arrays: dict[str, Array]) -> None:
+    def restore(self, arrays: dict[str, Array]) -> None:
         self.centroids_ = finite_array(
             arrays["centroids"], name="centroids", ndim=2, columns=self.space_.dimension
         )

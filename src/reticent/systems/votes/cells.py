@@ -113,9 +113,9 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         return single
 
     @override
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         positive(self.smoothing, name="smoothing")
-        super()._check_settings()
+        super().check_settings()
 
     @override
     def _before_labels(self, public: PublicRows | None) -> None:
@@ -130,7 +130,7 @@ class CellsClassifier(CellModel, ReleasedClassifier):
             )
 
     @override
-    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         blocks = [
             SumBlock(
                 len(level) * output.width,
@@ -143,7 +143,7 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         return tuple(blocks), 1
 
     @override
-    def _learn(
+    def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         outputs, parts = self._columns.outputs, self._columns.parts
@@ -184,7 +184,7 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         del self._levels, self._prior
 
     @override
-    def _scores(self, points: Array) -> Array:
+    def scores(self, points: Array) -> Array:
         return np.asarray(self.log_shares_[nearest(points, self.centroids_)])
 
     @property
@@ -202,12 +202,12 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         return np.asarray(np.log(votes + self.smoothing + self.noise_))
 
     @override
-    def _model(self) -> dict[str, Array]:
-        return super()._model() | {"votes": self.votes_, "noise": np.array([self.noise_])}
+    def arrays(self) -> dict[str, Array]:
+        return super().arrays() | {"votes": self.votes_, "noise": np.array([self.noise_])}
 
     @override
-    def _remodel(self, arrays: dict[str, Array]) -> None:
-        super()._remodel(arrays)
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
         self.votes_ = self._by_cell(arrays, "votes", self._columns.width)
         self.noise_ = float(arrays["noise"][0])
         if not self.noise_ > 0:

@@ -29,7 +29,7 @@ class CellsRegressor(CellModel, ReleasedRegressor):
     A target t in [-1, 1] (halves of its public range from the middle) moves one cell's sum by at
     most 1, and its count by 1, so that noise does not grow with the number of cells; a record in
     place of another moves sums by at most 2 and counts by at most sqrt(2), where the noise is for
-    2; with ``keys`` a person's sums over all cells are cut to length 1, as are its counts. L
+    2; with ``persons`` a person's sums over all cells are cut to length 1, as are its counts. L
     targets are L such sums beside one count. A cell's mean is its noisy sum over its noisy count,
     shrunk towards the mean of its part of the coarser cells (of all cells; of public targets, if
     there are any) by the noise and by what released means differ by: post-processing.
@@ -113,9 +113,9 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         ]
 
     @override
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         positive(self.smoothing, name="smoothing")
-        super()._check_settings()
+        super().check_settings()
 
     @override
     def _before_labels(self, public: PublicRows | None) -> None:
@@ -130,7 +130,7 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         ).reshape(-1, 1)
 
     @override
-    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         outputs, levels = self._columns.outputs, self._levels
         share = (1.0 - _COUNTS) / (len(outputs) * len(levels))
         blocks: list[SumBlock] = []
@@ -140,7 +140,7 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         return tuple(blocks), 1
 
     @override
-    def _learn(
+    def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         outputs = self._columns.outputs
@@ -190,16 +190,16 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         del self._levels, self._prior
 
     @override
-    def _scores(self, points: Array) -> Array:
+    def scores(self, points: Array) -> Array:
         return np.asarray(self.means_[nearest(points, self.centroids_)])
 
     @override
-    def _model(self) -> dict[str, Array]:
-        return super()._model() | {"means": self.means_}
+    def arrays(self) -> dict[str, Array]:
+        return super().arrays() | {"means": self.means_}
 
     @override
-    def _remodel(self, arrays: dict[str, Array]) -> None:
-        super()._remodel(arrays)
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
         self.means_ = self._by_cell(arrays, "means", self._columns.width)
 
 

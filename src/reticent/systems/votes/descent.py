@@ -50,8 +50,8 @@ class Descent(LinearModel):
     records: int | None
 
     @override
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        super().check_settings()
         count(self.steps, name="steps", minimum=0)
         if positive(self.learning_rate, name="learning_rate") > _LARGEST_RATE:
             raise InvalidParameter(
@@ -72,7 +72,7 @@ class Descent(LinearModel):
             raise InvalidParameter("steps=0: expected warm_start=True, or at least one step")
 
     @override
-    def _before(self, public: PublicRows | None) -> None:
+    def prepare(self, public: PublicRows | None) -> None:
         columns = self._columns
         self._start = np.zeros((self.space_.dimension + 1, columns.width))
         self._signal = 0.0
@@ -89,7 +89,7 @@ class Descent(LinearModel):
         self._signal = math.sqrt(squares)
 
     @override
-    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         outputs, bound = self._columns.outputs, LENGTH * RESIDUAL
         counted = 0.0 if self.records is not None or self.counting == "replace" else COUNT_SHARE
         share = (1.0 - counted) / len(outputs)
@@ -101,7 +101,7 @@ class Descent(LinearModel):
         return (*gradients, SumBlock(1, COUNT_STEPS, counted)), self.steps
 
     @override
-    def _learn(
+    def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         weights, self.weights_ = self._start, self._start
@@ -111,8 +111,8 @@ class Descent(LinearModel):
         blocks = Directions(voters, self)
         counted = len(session.mechanism.blocks) > len(columns.outputs)
         noisy_count = NoisyCount(session.sigmas[-1]) if counted else None
-        # With counting="replace" the number of units is the same for neighbours.
-        records = float(self.records if self.records is not None else voters.units)
+        # With counting="replace" the number of units is the same for neighbours. It may be 0.
+        records = float(self.records if self.records is not None else max(1, voters.units))
         momentum, total = np.zeros_like(weights), np.zeros_like(weights)
         for step in range(self.steps):
             gradients = [np.zeros_like(weights[:, part]) for part in columns.parts]

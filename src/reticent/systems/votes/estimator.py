@@ -23,6 +23,7 @@ from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
 from reticent.tables.feature_names import keep_names, rows_as_fitted
 from reticent.tables.frames import named_rows, rows_named_alike
 from reticent.tables.shards import Shards
+from reticent.training.public_features import features_of
 from reticent.training.public_space import PublicSpace, RowMap, range_of, whitening_of
 
 Array = npt.NDArray[np.float64]
@@ -61,6 +62,7 @@ class VoteEstimator(BaseEstimator):
     input_shape_: tuple[int, ...]
     space_: PublicSpace
     map_: RowMap | None
+    most_records_: int
     _columns: Columns
 
     @abstractmethod
@@ -77,7 +79,7 @@ class VoteEstimator(BaseEstimator):
         y: npt.ArrayLike | None,
         public_X: npt.ArrayLike | None,
         public_y: npt.ArrayLike | None,
-        keys: Sequence[Any] | None,
+        persons: Sequence[Any] | None,
     ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
         """Records and public rows as points; refuses what does not fit, before any charge.
 
@@ -90,17 +92,18 @@ class VoteEstimator(BaseEstimator):
         if self.components is not None:
             count(self.components, name="components")
         shards = X if isinstance(X, Shards) else None
-        if shards is not None and (y is not None or keys is not None):
+        if shards is not None and (y is not None or persons is not None):
             raise InvalidInput(
-                "y, keys: expected None with shards, which hold their labels; a person's records "
+                "y, persons: expected None with shards, which hold their labels; a person's "
+                "records "
                 "have to be in one table"
             )
         records, names = (shards.first, None) if shards is not None else named_rows(X)
-        inputs, shape = input_rows(records)
+        inputs, shape = input_rows(records, records=True)
         labels = y if shards is None else shards.all_labels()
         rows = len(inputs) if shards is None else len(shards)
         columns, codes = self._read(labels, rows)
-        persons = _persons(keys, len(inputs))
+        numbers = _persons(persons, len(inputs))
         row_map = _row_map(self.feature_map, shape)
         public_inputs, public_codes = _public(
             public_X, public_y, columns, names=names, shape=shape, width=inputs.shape[1]
@@ -112,12 +115,12 @@ class VoteEstimator(BaseEstimator):
             shards.check()
             voters = ShardedVoters(shards, codes, points_of)
         else:
-            voters = voters_of(points_of(inputs), codes, persons)
-        self._adjacency = self._protected(keyed=persons is not None)
+            voters = voters_of(points_of(inputs), codes, numbers)
+        self._adjacency = self._protected(by_person=persons is not None)
         self.map_, self.space_ = row_map, space
         self._keep_columns(columns)
         self.input_shape_, self.n_features_in_ = shape, inputs.shape[1]
-        self.keyed_ = persons is not None
+        self.by_person_ = persons is not None
         self.public_rows_ = 0 if public_points is None else len(public_points)
         self.public_labels_ = 0 if public_codes is None else len(public_codes)
         keep_names(self, names)
@@ -145,7 +148,7 @@ class VoteEstimator(BaseEstimator):
                     "principal components are meant"
                 )
             return PublicSpace.of_range(*ends), None
-        features = _mapped(row_map, public_inputs)
+        features = features_of(row_map, public_inputs)
         space = PublicSpace.around(
             features,
             components=self.components,
@@ -155,8 +158,8 @@ class VoteEstimator(BaseEstimator):
         )
         return space, space.points(features)
 
-    def _protected(self, *, keyed: bool) -> AddRemove | Replace:
-        unit = Unit.PERSON if keyed else Unit.RECORD
+    def _protected(self, *, by_person: bool) -> AddRemove | Replace:
+        unit = Unit.PERSON if by_person else Unit.RECORD
         kind = Replace if self.counting == "replace" else AddRemove
         return kind(1, unit, data_set_name(self.data_set))
 
@@ -186,24 +189,7 @@ class _Points:
 
 def _features(row_map: RowMap | None, inputs: Array) -> Array:
     """Of each row, finite: zeros where a map gives none, which would fail after the charge."""
-    return finite_or_zero(_mapped(row_map, inputs))
-
-
-def _mapped(row_map: RowMap | None, inputs: Array) -> Array:
-    """What the map gives for each row.
-
-    Raises:
-        InvalidInput: a map that gives no row of numbers for each input.
-    """
-    if row_map is None:
-        return inputs
-    found = np.asarray(row_map.features(inputs), dtype=np.float64)
-    if found.ndim != 2 or len(found) != len(inputs):
-        raise InvalidInput(
-            f"feature_map: expected one row of features for each of {len(inputs)} inputs, got "
-            f"shape={found.shape}"
-        )
-    return found
+    return finite_or_zero(features_of(row_map, inputs))
 
 
 def _row_map(choice: Any, shape: tuple[int, ...]) -> RowMap | None:
@@ -247,14 +233,14 @@ def _public(
     return rows, codes
 
 
-def _persons(keys: Sequence[Any] | None, records: int) -> Integers | None:
-    """A number for each record, equal for those of one person; None without keys.
+def _persons(persons: Sequence[Any] | None, records: int) -> Integers | None:
+    """A number for each record, equal for those of one person; None without them.
 
     Raises:
-        InvalidInput: another number of keys, or one that is no text, bytes or integer.
+        InvalidInput: another number of persons, or one that is no text, bytes or integer.
     """
-    if keys is None:
+    if persons is None:
         return None
     numbers: dict[bytes, int] = {}
-    names = [key_bytes(key) for key in one_each(keys, records, name="keys")]
+    names = [key_bytes(person) for person in one_each(persons, records, name="persons")]
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

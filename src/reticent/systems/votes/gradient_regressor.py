@@ -29,7 +29,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     With features phi cut to a length of 1 and a residual cut to ``residual`` halves of the public
     range of targets, a record adds at most ``residual`` in l2 to a gradient, sqrt(L) times that to
     those of L targets; a record in place of another moves it by at most twice as much; with
-    ``keys`` a person's sum is cut as one record's is. T noisy gradients compose exactly as one
+    ``persons`` a person's sum is cut as one record's is. T noisy gradients compose exactly as one
     Gaussian mechanism. Steps are turned by the inverse of the second moments of public rows, so
     that few of them suffice; that, the momentum, the rates, the average of the iterates and what
     is divided by are post-processing of released sums with public numbers.
@@ -137,15 +137,15 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         ]
 
     @override
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        super().check_settings()
         positive(self.ridge, name="ridge")
         if not 0.001 <= real(self.residual, name="residual") <= 2:
             raise InvalidParameter(f"residual={self.residual!r}: expected a number from .001 to 2")
 
     @override
-    def _before(self, public: PublicRows | None) -> None:
-        super()._before(public)
+    def prepare(self, public: PublicRows | None) -> None:
+        super().prepare(public)
         self._inverse = inverse_moments(
             None if public is None else self._directions(public.points),
             self.space_.dimension + 1,
@@ -153,10 +153,10 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         )
 
     @override
-    def _learn(
+    def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
-        super()._learn(voters, public, session)
+        super().learn(voters, public, session)
         del self._inverse
 
     @override

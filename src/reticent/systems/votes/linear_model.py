@@ -38,7 +38,7 @@ class LinearModel(ReleasedModel):
     weights_: Array
 
     @override
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         intercept_of(self.intercept)
         if self.reach is not None:
             reach_of(self.reach)
@@ -52,15 +52,15 @@ class LinearModel(ReleasedModel):
         return cut_directions(points, intercept=self.intercept, reach=self.reach)
 
     @override
-    def _scores(self, points: Array) -> Array:
+    def scores(self, points: Array) -> Array:
         return np.asarray(self._directions(points) / LENGTH @ self.weights_)
 
     @override
-    def _model(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Array]:
         return {"weights": self.weights_}
 
     @override
-    def _remodel(self, arrays: dict[str, Array]) -> None:
+    def restore(self, arrays: dict[str, Array]) -> None:
         self.weights_ = finite_array(
             arrays["weights"], name="weights", ndim=2, columns=self._columns.width
         )

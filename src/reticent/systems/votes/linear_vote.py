@@ -9,6 +9,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import positive
+from reticent.core.rows import in_blocks
 from reticent.grids.whole_numbers import exact_product, of_length
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
@@ -22,6 +23,7 @@ Array = npt.NDArray[np.float64]
 
 _QUERY_LENGTH = 2.0**20
 _FINE = 2.0**30
+_CLIPS_AT_ONCE = 16
 
 
 class LinearVoteClassifier(QueryVotes):
@@ -108,26 +110,35 @@ class LinearVoteClassifier(QueryVotes):
         ]
 
     @override
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         positive(self.ridge, name="ridge")
         share_of(self.clip_quantile, name="clip_quantile")
         intercept_of(self.intercept)
 
     @override
-    def _before(self, public: PublicRows | None) -> None:
+    def prepare(self, public: PublicRows | None) -> None:
         rows = need_public(public, what="directions and clips")
         self._public = directions_of(rows.points, intercept=self.intercept)
         self._inverse = inverse_moments(self._public, self._public.shape[1], ridge=self.ridge)
 
     @override
-    def _weights(self, voters: Voters, queries: Array) -> Array:
-        turned = directions_of(queries, intercept=self.intercept) / LENGTH @ self._inverse
-        # Public: whatever rounding does here, it is the same direction for every record.
+    def asked(self, queries: Array) -> Array:
+        """Return the direction u_x of each query, whole numbers, and its clip, shape (q, m + 2)."""
+        directions = directions_of(queries, intercept=self.intercept) / LENGTH
+        # bit-exact: the blocks have one shape, and a query's place in them is public.
+        turned = in_blocks(lambda rows: rows @ self._inverse, directions)
         longest = np.maximum(np.abs(turned).max(axis=1, keepdims=True), 1e-300)
-        ways = of_length(np.rint(turned / longest * _FINE), _QUERY_LENGTH).T
-        bound = LENGTH * _QUERY_LENGTH
-        seen = np.abs(exact_product(self._public, ways, bound=bound))
-        clips = np.maximum(np.quantile(seen, self.clip_quantile, axis=0), 1.0)
+        ways = of_length(np.rint(turned / longest * _FINE), _QUERY_LENGTH)
+        return np.column_stack([ways, in_blocks(self._clips, ways, block=_CLIPS_AT_ONCE)])
+
+    @override
+    def weights(self, voters: Voters, queries: Array) -> Array:
+        ways, clips = queries[:, :-1], queries[:, -1]
         own = directions_of(voters.points, intercept=self.intercept)
-        pointing = exact_product(own, ways, bound=bound)
+        pointing = exact_product(own, ways.T, bound=LENGTH * _QUERY_LENGTH)
         return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))
+
+    def _clips(self, ways: Array) -> Array:
+        """tau_x of each direction, shape (q, 1), from public rows."""
+        seen = np.abs(exact_product(self._public, ways.T, bound=LENGTH * _QUERY_LENGTH))
+        return np.asarray(np.maximum(np.quantile(seen, self.clip_quantile, axis=0), 1.0)[:, None])

@@ -32,12 +32,12 @@ class _Moments(LinearModel):
     ridge: float
 
     @override
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        super().check_settings()
         positive(self.ridge, name="ridge")
 
     @override
-    def _before(self, public: PublicRows | None) -> None:
+    def prepare(self, public: PublicRows | None) -> None:
         self._inverse = inverse_moments(
             None if public is None else self._directions(public.points),
             self.space_.dimension + 1,
@@ -45,7 +45,7 @@ class _Moments(LinearModel):
         )
 
     @override
-    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         sums = tuple(
             SumBlock(
                 (self.space_.dimension + 1) * output.width,
@@ -57,7 +57,7 @@ class _Moments(LinearModel):
         return (*sums, SumBlock(1, COUNT_STEPS, COUNT_SHARE)), 1
 
     @override
-    def _learn(
+    def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         outputs = self._columns.outputs
@@ -168,7 +168,7 @@ class MomentRegressor(_Moments, ReleasedRegressor):
 
     With features phi cut to a length of 1, and a target t in [-1, 1] (halves of its public range
     from the middle), one record more or less moves the sum of phi t by at most 1 in l2; a record in
-    place of another by at most 2; with ``keys`` a person's sum is cut to 1. With L targets the
+    place of another by at most 2; with ``persons`` a person's sum is cut to 1. With L targets the
     joint sum moves by at most sqrt(L). The sum is divided by a noisy number of records and
     multiplied by the inverse of the second moments of public rows: everything but the sum and the
     count is public.

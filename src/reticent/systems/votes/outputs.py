@@ -136,7 +136,7 @@ class RangeOutput:
         """Targets in grid steps, from -``TARGET_STEPS`` to ``TARGET_STEPS``; those beyond the range
         are cut to it.
         """
-        values = finite_array(column, name="y", ndim=1)
+        values = finite_array(column, name="y", ndim=1, allow_empty=True)
         if len(values) != rows:
             raise InvalidInput(f"y: expected one target per record, got {len(values)} for {rows}")
         with np.errstate(over="ignore"):
@@ -260,7 +260,7 @@ def range_columns(
         InvalidParameter: no such range.
     """
     values = finite_array(present(y), name="y", allow_empty=True)
-    if values.ndim not in (1, 2) or len(values) != rows or values.size == 0:
+    if values.ndim not in (1, 2) or len(values) != rows or values.shape[1:] == (0,):
         raise InvalidInput(
             f"y: expected one target, or one row of them, for each of {rows} records, got "
             f"shape={values.shape}"

@@ -15,21 +15,20 @@ from typing_extensions import override
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
-from reticent.core.releases import Receipt, Release
-from reticent.core.scopes import Scope
-from reticent.ledger.ledger import Ledger
-from reticent.noise import Sampler, SeededSampler, release_sampler
-from reticent.systems.prepaid_answers import PrepaidAnswers
+from reticent.core.releases import Release
+from reticent.noise import Sampler, SeededSampler
+from reticent.release.fits import use_of
+from reticent.release.paying import Drawn, Price
+from reticent.release.prepaid import Prepaid
+from reticent.release.system import PredictsByRelease, release
 from reticent.systems.record_labels import Classes, record_labels
-from reticent.systems.releasing_system import with_class_names
-from reticent.systems.streaming import ReleasesStreams
+from reticent.systems.releasing_system import class_names
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import ClassOutput, Columns
 from reticent.systems.votes.responses import Response, response_of
-from reticent.systems.votes.sums import VOTE, check_exact
+from reticent.systems.votes.sums import VOTE, most_records
 from reticent.systems.votes.voters import ShardedVoters, Voters
-from reticent.tables.frames import framed
 from reticent.tables.shards import Shards
 
 Array = npt.NDArray[np.float64]
@@ -38,14 +37,14 @@ _AT_ONCE = 2**25
 """Weights, one for each record and query, that are held at once."""
 
 
-class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
+class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
     """What the classifiers share whose records vote on each query.
 
     Guarantee:
         All labels that one fitted classifier ever releases, at most ``answers``, are (epsilon,
         delta)-differentially private together. The queries are public, and may be chosen from
-        earlier answers. Neighbours are as in ``ReleasedModel``. ``predict`` is the owner's own,
-        noise-free answer and is *not* private, nor is ``simulate``.
+        earlier answers. Neighbours are as in ``ReleasedModel``. ``exact_predict`` is the owner's
+        own, noise-free answer and is *not* private, nor is ``simulate``.
 
     Args:
         epsilon, delta: of the total of all answers; delta may be 0 with the response "stability".
@@ -69,7 +68,7 @@ class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
     classes_: npt.NDArray[Any]
     response_: Response
     _voters: Voters | ShardedVoters
-    _prepaid: PrepaidAnswers
+    _prepaid: Prepaid
 
     @override
     def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, npt.NDArray[np.int64]]:
@@ -90,12 +89,12 @@ class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
         *,
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
-        keys: Sequence[Any] | None = None,
+        persons: Sequence[Any] | None = None,
     ) -> Self:
         """Keeps the private records, and settles the noise without looking at them.
 
         Args:
-            X, y, public_X, public_y, keys: as in ``ReleasedModel.fit``.
+            X, y, public_X, public_y, persons: as in ``ReleasedModel.fit``.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
@@ -103,11 +102,12 @@ class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta")
         count(self.answers, name="answers")
-        self._check_settings()
+        self.check_settings()
         fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
-        voters, public = fresh._prepare(X, y, public_X, public_y, keys)
+        voters, public = fresh._prepare(X, y, public_X, public_y, persons)
+        fresh._data_use = use_of(X, data_set=self.data_set, estimator=self, booked=False)
         # A vote is centred by multiplying with the number of labels.
-        check_exact(voters, VOTE * len(fresh.classes_))
+        fresh.most_records_ = most_records(voters, VOTE * len(fresh.classes_))
         response = response_of(
             self.response,
             epsilon=self.epsilon,
@@ -116,43 +116,36 @@ class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
             classes=len(fresh.classes_),
             adjacency=fresh._adjacency,
         )
-        fresh._before(public)
+        fresh.prepare(public)
         fresh._voters, fresh.response_ = voters, response
-        fresh._prepaid = PrepaidAnswers(response.event, answers=self.answers)
+        fresh._prepaid = Prepaid(response.event, queries=self.answers)
         self.__dict__ = fresh.__dict__
         return self
 
-    def release(
-        self,
-        X: npt.ArrayLike,
-        *,
-        ledger: Ledger | None = None,
-        scope: Scope | None = None,
-        sampler: str = "exact",
-    ) -> Release:
-        """A label for each public query, within the one total; noise from the operating system.
-
-        With a ledger *all answers* are charged before the first, once; later calls draw on that
-        charge and are counted in the ledger.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``; public.
-            ledger, scope: where the answers are booked; both from the first call on, or neither.
-            sampler: "exact" or "opendp", see docs/noise.md.
-
-        Returns:
-            ``values`` (labels), ``withheld`` (none is) and ``receipt``, whose guarantee is that of
-            all answers.
+    @override
+    def checked(self, X: npt.ArrayLike) -> Array:
+        """Return public queries as points, shape (n, m).
 
         Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, LedgerUnavailable: nothing is answered.
+            NotFittedYet, InvalidInput: as ``release``.
         """
         self._check_fitted()
-        points, source = self._points(X), release_sampler(sampler)
-        self._prepaid.take(len(points), ledger=ledger, scope=scope)
-        release = self._labelled(self._scores(points, source, 1.0), source, self._prepaid)
-        self._prepaid.commit(release.receipt.identifier)
-        return framed(release, X, ("label",))
+        return self._points(X)
+
+    @override
+    def price(self, inputs: Array) -> Price:
+        """Return the cost of all answers that will ever be given, and their count."""
+        words = f"{type(self).__name__}, {self.answers} answers, {self.response_.name}"
+        return Price(
+            self.response_.event, len(inputs), words, prepaid=self._prepaid, use=self._data_use
+        )
+
+    @override
+    def draw(self, inputs: Array, sampler: Sampler, *, noise_scale: float = 1.0) -> Drawn:
+        """Return a label for each of the checked queries, which must be paid for."""
+        places = self._noisy_scores(inputs, sampler, noise_scale).argmax(axis=1).astype(np.int64)
+        withheld = np.zeros(len(places), dtype=np.bool_)
+        return Drawn(class_names(places, self.classes_, withheld=withheld), withheld)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
         """As ``release`` with noise from a seed, times ``noise_scale``: for experiments, *not
@@ -165,15 +158,16 @@ class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
                 ``n_private`` records.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        release = self._labelled(self._simulated(X, sampler, noise_scale), sampler, None)
-        return framed(release, X, ("label",))
+        scale = positive(noise_scale, name="noise_scale")
+        return release(self, X, sampler=sampler, noise_scale=scale)
 
     def simulate_scores(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Array:
         """What ``simulate`` takes the largest of, shape (n, classes): noisy votes in records, less
         their mean; with the response "stability" 1 for the label that is answered and 0 for others.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        return self._simulated(X, sampler, noise_scale)
+        scale = positive(noise_scale, name="noise_scale")
+        return self._noisy_scores(self.checked(X), sampler, scale)
 
     def simulate_totals(
         self,
@@ -227,8 +221,10 @@ class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
         public rows.
         """
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The label with most votes, without noise. Private: for the owner of the records only."""
+    def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the label with most votes, without noise. Private: for the owner of the records,
+        never to be sent.
+        """
         self._check_fitted()
         sums = self.vote_table(X)
         return np.asarray(self.classes_[sums.argmax(axis=1)])
@@ -268,59 +264,49 @@ class QueryVotes(ReleasesStreams, ClassifierMixin, VoteEstimator):
             ),
         )
 
-    def _simulated(self, X: npt.ArrayLike, sampler: Sampler, noise_scale: float) -> Array:
-        self._check_fitted()
-        return self._scores(self._points(X), sampler, positive(noise_scale, name="noise_scale"))
-
-    def _scores(self, points: Array, sampler: Sampler, noise_scale: float) -> Array:
+    def _noisy_scores(self, points: Array, sampler: Sampler, noise_scale: float) -> Array:
         table = self._tables(points, self.response_)
         return self.response_.scores(table, sampler=sampler, noise_scale=noise_scale)
 
     def _tables(self, points: Array, response: Response) -> Array:
         """Exact sums of all records for some queries, shape (n, classes), whole numbers."""
         table = np.zeros((len(points), len(self.classes_)))
+        asked = self.asked(points)  # before blocks, whose sizes follow from private numbers
         for voters in self._voters.blocks():
             most = max(1, _AT_ONCE // max(1, len(voters)))
             if voters.starts is not None:
                 most = max(1, most // len(self.classes_))
             for start in range(0, len(points), most):
                 part = slice(start, start + most)
-                table[part] += response.sums(voters, self._weights(voters, points[part]))
+                table[part] += response.sums(voters, self.weights(voters, asked[part]))
         return table
-
-    def _labelled(self, scores: Array, sampler: Sampler, prepaid: PrepaidAnswers | None) -> Release:
-        booked = "" if prepaid is None else prepaid.booked
-        position, digest = prepaid.place if prepaid is not None and booked else (0, "")
-        receipt = Receipt(
-            mechanism=f"{type(self).__name__}, {self.answers} answers, {self.response_.name}",
-            guarantee=self.response_.guarantee,
-            answers=len(scores),
-            bundle="",
-            certificate="none",
-            sampler=sampler.name,
-            seeded=sampler.seeded,
-            booked=booked,
-            position=position,
-            digest=digest,
-        )
-        labels = scores.argmax(axis=1).astype(np.int64)
-        withheld = np.zeros(len(scores), dtype=np.bool_)
-        return with_class_names(Release(labels, withheld, receipt), self.classes_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "response_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
 
     @abstractmethod
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         """Refuses constructor arguments out of their range."""
 
     @abstractmethod
-    def _before(self, public: PublicRows | None) -> None:
+    def prepare(self, public: PublicRows | None) -> None:
         """What is learned from public rows alone."""
 
+    def asked(self, queries: Array) -> Array:
+        """Return what ``weights`` takes of each query: the query itself, or a public function of it
+        that is computed here, in blocks of a public size.
+
+        Args:
+            queries: shape (q, m), points.
+
+        Returns:
+            Shape (q, ...).
+        """
+        return queries
+
     @abstractmethod
-    def _weights(self, voters: Voters, queries: Array) -> Array:
+    def weights(self, voters: Voters, queries: Array) -> Array:
         """Weight of every record for every query, shape (n, q), whole numbers of at most ``VOTE``
         in magnitude; each from that record, that query and public things alone, to the last bit.
         """

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
+from reticent.core.rows import in_blocks
 from reticent.grids.whole_numbers import exact_product
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
@@ -19,6 +20,8 @@ from reticent.systems.votes.voters import Voters
 from reticent.training.public_space import REACH, UNIT, share_of
 
 Array = npt.NDArray[np.float64]
+
+_LIMITS_AT_ONCE = 16
 
 
 class RadiusVotesClassifier(QueryVotes):
@@ -98,7 +101,7 @@ class RadiusVotesClassifier(QueryVotes):
         ]
 
     @override
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         if (self.share is None) == (self.radius is None):
             raise InvalidParameter(
                 f"share={self.share!r}, radius={self.radius!r}: expected one of them, None for the "
@@ -110,24 +113,28 @@ class RadiusVotesClassifier(QueryVotes):
             positive(self.radius, name="radius")
 
     @override
-    def _before(self, public: PublicRows | None) -> None:
+    def prepare(self, public: PublicRows | None) -> None:
         self._public = None
         if self.share is not None:
             self._public = need_public(public, what="radii (or give radius)").points
 
     @override
-    def _weights(self, voters: Voters, queries: Array) -> Array:
-        limits = self._limits(queries)
-        return np.where(_squares(voters.points, queries) <= limits, VOTE, 0.0)
+    def asked(self, queries: Array) -> Array:
+        """Return each query, and the largest squared distance of its votes, shape (q, m + 1)."""
+        return np.column_stack([queries, in_blocks(self._limits, queries, block=_LIMITS_AT_ONCE)])
+
+    @override
+    def weights(self, voters: Voters, queries: Array) -> Array:
+        return np.where(_squares(voters.points, queries[:, :-1]) <= queries[:, -1], VOTE, 0.0)
 
     def _limits(self, queries: Array) -> Array:
-        """The largest squared distance of a vote, for each query; from public things alone."""
+        """Shape (q, 1), from public things alone."""
         if self._public is None or self.share is None:
             assert self.radius is not None
-            return np.full(len(queries), np.floor((self.radius * UNIT) ** 2))
+            return np.full((len(queries), 1), np.floor((self.radius * UNIT) ** 2))
         nearest = max(1, round(self.share * len(self._public)))
         distances = np.partition(_squares(self._public, queries), nearest - 1, axis=0)
-        return np.asarray(distances[nearest - 1])
+        return np.asarray(distances[nearest - 1])[:, None]
 
 
 def _squares(points: Array, queries: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
@@ -44,6 +43,15 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
 
     Attributes:
         classes_: the labels, sorted; with several columns a list of them.
+
+    References:
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14, sensitivity.
+        - docs/write-your-own.md, the hooks of a model of your own.
+
+    See Also:
+        reticent.MomentClassifier: a model of this kind.
+        reticent.testing.check_system: what tests one.
     """
 
     classes: Classes | Sequence[Sequence[Any]]
@@ -55,11 +63,10 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     _kind = "classifier"
 
     @classmethod
-    @abstractmethod
     def settings_grid(
         cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
     ) -> list[dict[str, Any]]:
-        """A few candidate settings, as constructor arguments, that are worth trying.
+        """Return candidate settings, as constructor arguments, that are worth trying.
 
         Args:
             n_private: about how many private records there will be.
@@ -68,6 +75,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
             classes: how many labels there are.
             epsilon: of the total.
         """
+        return [{}]
 
     def with_student(self, public_X: npt.ArrayLike, share: float | None) -> Self:
         """This fitted model with another student, or none: post-processing, which costs nothing.
@@ -179,7 +187,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     def _taught(self, points: Array, share: float) -> SurestLabels | None:
         return surest_labels(
             points,
-            self._scores(points),
+            self.scores(points),
             share=share_of(share, name="student_share"),
             seed=self.random_state,
         )
@@ -187,7 +195,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     def _answers(self, X: npt.ArrayLike) -> Array:
         points = self._points(X)
         self._check_fitted()
-        return self._scores(points) if self.student_ is None else self.student_.scores(points)
+        return self.scores(points) if self.student_ is None else self.student_.scores(points)
 
     @override
     def _more_arrays(self) -> dict[str, Array]:

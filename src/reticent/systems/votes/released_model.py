@@ -5,28 +5,29 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.bundles.booking import check_bookable
-from reticent.bundles.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.reservations import Reservation
 from reticent.mechanisms import NoisySums, SumBlock, SumSession
 from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.release.fits import DataUse, use_of
+from reticent.release.paying import Price, paid, receipt_of
 from reticent.systems.votes.bundles import common_settings, restore_common
 from reticent.systems.votes.cards import released_model_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import Columns
-from reticent.systems.votes.sums import check_exact
+from reticent.systems.votes.sums import most_records
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.shards import Shards
 
@@ -40,7 +41,7 @@ class ReleasedModel(VoteEstimator):
         A fitted model is (epsilon, delta)-differentially private for its private records, and so is
         everything that is computed from it: ``predict`` is for anyone, any number of times. With
         ``counting="add-remove"`` neighbours are two sets of records one of which has one record
-        more, with "replace" two sets of one size that differ in one; with ``keys``, "one record"
+        more, with "replace" two sets of one size that differ in one; with ``persons``, "one record"
         reads "all records of one person". ``card()`` says what is assumed, docs/votes.md has the
         proof. ``simulate_fit`` is *not private*.
 
@@ -69,6 +70,7 @@ class ReleasedModel(VoteEstimator):
     simulated_: bool
 
     _kind: ClassVar[str]
+    _data_use: DataUse | None
 
     def fit(
         self,
@@ -77,7 +79,7 @@ class ReleasedModel(VoteEstimator):
         *,
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
-        keys: Sequence[Any] | None = None,
+        persons: Sequence[Any] | None = None,
         ledger: Ledger | None = None,
         scope: Scope | None = None,
         sampler: str = "exact",
@@ -91,8 +93,8 @@ class ReleasedModel(VoteEstimator):
             public_X: public rows, of the same kind; everything that is learned without paying for
                 it (scales, directions, centroids) is learned from these.
             public_y: their labels, or None.
-            keys: one per record, equal for those of one person, who is then protected as a whole;
-                None where no person has two.
+            persons: one per record, equal for those of one person, who is then protected as a
+                whole; None where no person has two.
             ledger, scope: where the total is booked, both or neither.
             sampler: "exact" or "opendp", see docs/noise.md.
 
@@ -101,7 +103,7 @@ class ReleasedModel(VoteEstimator):
             BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve``.
         """
         return self._fit(
-            X, y, public_X, public_y, keys, release_sampler(sampler), 1.0, ledger, scope
+            X, y, public_X, public_y, persons, release_sampler(sampler), 1.0, ledger, scope
         )
 
     def simulate_fit(
@@ -113,20 +115,20 @@ class ReleasedModel(VoteEstimator):
         noise_scale: float = 1.0,
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
-        keys: Sequence[Any] | None = None,
+        persons: Sequence[Any] | None = None,
     ) -> Self:
         """As ``fit`` with noise from a seed, times ``noise_scale``: for experiments, *not private*;
         the card and the receipt say so.
 
         Args:
-            X, y, public_X, public_y, keys: as in ``fit``.
+            X, y, public_X, public_y, persons: as in ``fit``.
             seed: at least 0.
             noise_scale: n_here / n_private, so that noise has the effect that it will have on
                 ``n_private`` records; ``records``, where there is one, is to be given for those
                 here.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        return self._fit(X, y, public_X, public_y, keys, sampler, noise_scale, None, None)
+        return self._fit(X, y, public_X, public_y, persons, sampler, noise_scale, None, None)
 
     def simulate_fits(
         self,
@@ -159,7 +161,9 @@ class ReleasedModel(VoteEstimator):
             for seed in seeds:
                 one = copy(fresh)  # shallow: what was prepared is read, and never written
                 one.epsilon, one.delta = epsilon, delta
-                one._release(voters, public, SeededSampler(seed), noise_scale, None)
+                sampler = SeededSampler(seed)
+                receipt = receipt_of(one._price(), sampler, None)
+                one._release(voters, public, sampler, noise_scale, receipt)
                 yield one
 
     @property
@@ -179,7 +183,7 @@ class ReleasedModel(VoteEstimator):
         """
         self._check_fitted()
         settings, arrays = common_settings(self)
-        arrays |= {f"model.{name}": array for name, array in self._model().items()}
+        arrays |= {f"model.{name}": array for name, array in self.arrays().items()}
         arrays |= self._more_arrays()
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
@@ -208,7 +212,7 @@ class ReleasedModel(VoteEstimator):
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         loaded = restore_common(cls, bundle, feature_map)
         with rebuilding():
-            loaded._remodel(
+            loaded.restore(
                 {
                     name.removeprefix("model."): array
                     for name, array in bundle.arrays.items()
@@ -226,33 +230,28 @@ class ReleasedModel(VoteEstimator):
         y: npt.ArrayLike | None,
         public_X: npt.ArrayLike | None,
         public_y: npt.ArrayLike | None,
-        keys: Sequence[Any] | None,
+        persons: Sequence[Any] | None,
         sampler: Sampler,
         noise_scale: float,
         ledger: Ledger | None,
         scope: Scope | None,
     ) -> Self:
         positive(noise_scale, name="noise_scale")
-        if (ledger is None) != (scope is None):
-            raise InvalidInput("ledger and scope: expected both or neither")
-        if not (scope is None or isinstance(scope, Scope)):
-            raise InvalidInput(
-                f"scope: expected one Scope, got {type(scope).__name__}; the records pay for the "
-                "whole model"
-            )
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta", allow_zero=False)
         fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
-        voters, public = fresh._ready(X, y, public_X, public_y, keys)
-        mechanism = fresh._mechanism()
-        booked = None
-        if ledger is not None and scope is not None and fresh._blocks()[1]:
-            check_bookable(fresh._adjacency)
-            booked = ledger.reserve(scope, mechanism.event, answers=1)
-        fresh._release(voters, public, sampler, noise_scale, booked)
-        self.__dict__ = fresh.__dict__
-        if booked is not None:
-            booked.commit(self.receipt_.identifier)
+        voters, public = fresh._ready(X, y, public_X, public_y, persons)
+        use = None
+        if fresh.blocks()[1]:
+            booked, name = ledger is not None, self.data_set
+            use = use_of(X, data_set=name, estimator=self, booked=booked, simulated=sampler.seeded)
+        else:
+            ledger = scope = None  # a model of public labels alone costs nothing
+        fresh._data_use = use
+        price = replace(fresh._price(), use=use)
+        with paid(price, sampler=sampler, ledger=ledger, scope=scope) as payment:
+            fresh._release(voters, public, sampler, noise_scale, payment.receipt)
+            self.__dict__ = fresh.__dict__
         return self
 
     def _ready(
@@ -261,15 +260,15 @@ class ReleasedModel(VoteEstimator):
         y: npt.ArrayLike | None,
         public_X: npt.ArrayLike | None,
         public_y: npt.ArrayLike | None,
-        keys: Sequence[Any] | None,
+        persons: Sequence[Any] | None,
     ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
         """Records and public rows as points, and what public rows decide; refuses what does not
         fit, before any charge.
         """
-        self._check_settings()
-        voters, public = self._prepare(X, y, public_X, public_y, keys)
-        self._before(public)
-        check_exact(voters, *(block.bound for block in self._blocks()[0]))
+        self.check_settings()
+        voters, public = self._prepare(X, y, public_X, public_y, persons)
+        self.prepare(public)
+        self.most_records_ = most_records(voters, *(block.bound for block in self.blocks()[0]))
         return voters, public
 
     def _release(
@@ -278,30 +277,25 @@ class ReleasedModel(VoteEstimator):
         public: PublicRows | None,
         sampler: Sampler,
         noise_scale: float,
-        booked: Reservation | None,
+        receipt: Receipt,
     ) -> None:
         """Draws the noise and learns the model; what public rows decide is there already."""
         mechanism = self._mechanism()
         session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)
-        self._learn(voters, public, session)
+        self.learn(voters, public, session)
         self._finish(public)
         self.simulated_ = sampler.seeded
         self.mechanism_ = mechanism
-        self.receipt_ = Receipt(
-            mechanism=f"{type(self).__name__}, {mechanism.sums} noisy sum(s)",
-            guarantee=mechanism.guarantee,
-            answers=1,
-            bundle="",
-            certificate="none",
-            sampler=sampler.name,
-            seeded=sampler.seeded,
-            booked="" if booked is None else booked.id,
-            position=0 if booked is None else booked.position,
-            digest="" if booked is None else booked.digest,
-        )
+        self.receipt_ = receipt
+
+    def _price(self) -> Price:
+        """The cost of the whole model: that of one answer."""
+        mechanism = self._mechanism()
+        words = f"{type(self).__name__}, {mechanism.sums} noisy sum(s)"
+        return Price(mechanism.event, 1, words)
 
     def _mechanism(self) -> NoisySums:
-        blocks, sums = self._blocks()
+        blocks, sums = self.blocks()
         return NoisySums(
             blocks=blocks,
             sums=max(1, sums),  # a model of public labels alone draws none, and is not charged
@@ -315,36 +309,68 @@ class ReleasedModel(VoteEstimator):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
 
     @abstractmethod
-    def _check_settings(self) -> None:
-        """Refuses constructor arguments out of their range."""
+    def check_settings(self) -> None:
+        """Refuse constructor arguments out of their range. Nothing is charged yet.
 
-    @abstractmethod
-    def _before(self, public: PublicRows | None) -> None:
-        """What is learned from public rows alone."""
-
-    @abstractmethod
-    def _blocks(self) -> tuple[tuple[SumBlock, ...], int]:
-        """Blocks of one sum, and how many sums there are."""
-
-    @abstractmethod
-    def _learn(
-        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
-    ) -> None:
-        """Releases the sums, and makes the model of them; total."""
-
-    @abstractmethod
-    def _scores(self, points: Array) -> Array:
-        """What answers are made of, a number for every coordinate of every column of labels, shape
-        (n, width).
+        Raises:
+            InvalidParameter: a setting that cannot be used.
         """
 
     @abstractmethod
-    def _model(self) -> dict[str, Array]:
-        """The released arrays, by name."""
+    def prepare(self, public: PublicRows | None) -> None:
+        """Settle what follows from public rows alone, before any charge. ``space_.dimension`` is
+        the number of coordinates of a point.
+
+        Args:
+            public: the public rows as points, or None.
+        """
 
     @abstractmethod
-    def _remodel(self, arrays: dict[str, Array]) -> None:
-        """The model of such arrays."""
+    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+        """Return the blocks of one sum, and how many sums ``learn`` will release.
+
+        A block's ``bound`` is what one unit (record or person) adds to it at most, in l2, in grid
+        steps, after every rounding. Nobody checks it at run time: the noise is made for it.
+        """
+
+    @abstractmethod
+    def learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
+        """Release the sums by ``session.release``, and make the model of what it returns.
+
+        What a unit adds is whole numbers that depend on that unit, on public things and on sums
+        released before alone, and never on how many records there are. The cost is paid when this
+        begins, so it is total: it never raises, whatever the records are, none included.
+
+        Args:
+            voters: the records, ``points`` of shape (n, space_.dimension) and ``codes`` of labels.
+            public: as for ``prepare``.
+            session: draws the noise of each sum, and counts them.
+        """
+
+    @abstractmethod
+    def scores(self, points: Array) -> Array:
+        """Return what answers are made of, from released arrays alone.
+
+        Args:
+            points: shape (n, space_.dimension).
+
+        Returns:
+            Shape (n, width), finite: a number for every label, of which the largest is predicted.
+        """
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]:
+        """Return the released arrays, by name; a bundle and an audit read nothing else."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Become the model of such arrays.
+
+        Raises:
+            InvalidInput: arrays that are none of this model's.
+        """
 
     def _finish(self, public: PublicRows | None) -> None:
         """Post-processing of a model that was just released."""
@@ -367,7 +393,7 @@ class ReleasedModel(VoteEstimator):
 
     def _check_model(self) -> None:
         """Refuses arrays that do not answer."""
-        scores = self._scores(np.zeros((1, self.space_.dimension)))
+        scores = self.scores(np.zeros((1, self.space_.dimension)))
         if scores.shape != (1, self._columns.width) or not bool(np.isfinite(scores).all()):
             raise InvalidInput("model: expected finite scores for every label")
 

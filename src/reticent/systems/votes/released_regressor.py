@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,15 @@ class ReleasedRegressor(RegressorMixin, ReleasedModel):
         target_range: public (lower, upper) ends of the targets, numbers, or one for each column of
             ``y``; never from the private records. Targets beyond it count as its ends, and no
             prediction leaves it.
+
+    References:
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14, sensitivity.
+        - docs/write-your-own.md, the hooks of a model of your own.
+
+    See Also:
+        reticent.MomentRegressor: a model of this kind.
+        reticent.testing.check_system: what tests one.
     """
 
     target_range: Any
@@ -37,11 +45,10 @@ class ReleasedRegressor(RegressorMixin, ReleasedModel):
     _kind = "regression model"
 
     @classmethod
-    @abstractmethod
     def settings_grid(
         cls, *, n_private: int, n_public: int, features: int, targets: int, epsilon: float
     ) -> list[dict[str, Any]]:
-        """A few candidate settings, as constructor arguments, that are worth trying.
+        """Return candidate settings, as constructor arguments, that are worth trying.
 
         Args:
             n_private: about how many private records there will be.
@@ -50,12 +57,13 @@ class ReleasedRegressor(RegressorMixin, ReleasedModel):
             targets: how many columns of targets there are.
             epsilon: of the total.
         """
+        return [{}]
 
     def predict(self, X: npt.ArrayLike) -> Array:
         """Targets, shape (n,), or (n, L) for several; for anyone, any number of times."""
         points = self._points(X)
         self._check_fitted()
-        shares = self._scores(points)
+        shares = self.scores(points)
         found = [
             output.targets(shares[:, at]) for at, output in enumerate(range_outputs(self._columns))
         ]

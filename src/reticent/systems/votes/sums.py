@@ -44,20 +44,28 @@ def centred_length(classes: int) -> float:
     return math.nextafter(math.sqrt(classes * (classes - 1)), math.inf)
 
 
-def check_exact(voters: Voters | ShardedVoters, *bounds: float) -> None:
-    """Refuses more records than sums are exact for; called before any charge.
+def most_records(voters: Voters | ShardedVoters, *bounds: float) -> int:
+    """Return how many records sums are exact for; called before any charge.
+
+    The refusal of more looks at the records, so that the guarantee is for data sets of at most so
+    many. The number is public and stands on the card.
 
     Args:
         voters: whose records they are.
         bounds: of what one record adds to a sum, in grid steps.
 
     Raises:
-        InvalidInput: a sum of all of them could leave what doubles hold exactly.
+        InvalidInput: there are more, and a sum of all of them could leave what doubles hold
+            exactly.
     """
-    if len(voters) * max(bounds) > EXACT / 2:
+    bound = max(bounds)
+    most = int(EXACT / 2 / bound)
+    most -= most * bound > EXACT / 2  # where the quotient was rounded up
+    if len(voters) > most:
         raise InvalidInput(
-            f"X: expected fewer records, got {len(voters)}; beyond that sums are not exact"
+            f"X: expected fewer records, got {len(voters)}; sums of more than {most} are not exact"
         )
+    return most
 
 
 def outer_sum(voters: Voters, left: Array, right: Array, *, lengths: tuple[float, float]) -> Array:
@@ -84,6 +92,38 @@ def outer_sum(voters: Voters, left: Array, right: Array, *, lengths: tuple[float
             persons = np.add.reduceat(parts.reshape(len(parts), -1), starts, axis=0)
         total += clipped(persons, lengths[0] * lengths[1]).sum(axis=0).reshape(total.shape)
     return total
+
+
+def unit_sum(voters: Voters, parts: Array, *, bound: float) -> Array:
+    """Return the sum over units of what each adds, every unit's part cut to a length.
+
+    A unit is a record, or a person whose records are protected together. With this a sum of any
+    vectors has the sensitivity ``bound``: for models of your own.
+
+    Args:
+        voters: the records.
+        parts: shape (n, m), whole numbers, each row from its own record and public things alone.
+        bound: the l2 length to which a unit's part is cut, above 0.
+
+    Returns:
+        Shape (m,), whole numbers.
+
+    Example:
+        >>> records = Voters(np.zeros((3, 1)), np.zeros(3, dtype=np.int64), None)
+        >>> unit_sum(records, np.array([[3.0, 4.0], [3.0, 4.0], [30.0, 40.0]]), bound=5.0).tolist()
+        [8.0, 11.0]
+
+    References:
+        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
+          data analysis", doi:10.1007/11681878_14, sensitivity.
+
+    See Also:
+        reticent.mechanisms.NoisySums: the noise that such a sum is given.
+    """
+    units = parts
+    if voters.starts is not None and len(voters.starts):
+        units = np.add.reduceat(parts, voters.starts, axis=0)
+    return np.asarray(clipped(units, bound).sum(axis=0))
 
 
 def label_sums(voters: Voters, weights: Array, classes: int) -> Array:

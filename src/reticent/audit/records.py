@@ -1,0 +1,512 @@
+"""An audit of a method that protects training records, through its own ``fit`` and ``release``.
+
+The method is fitted on a data set D or on a neighbour D', as a fair coin says, many times and with
+real noise. What it releases is all that the audit sees. If the coin can be guessed from it better
+than the claimed guarantee allows, the claim is refuted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.audit.lower_bounds import AuditResult, epsilon_lower_bound
+from reticent.audit.sequential import Refutation, SequentialTest, linear_score
+from reticent.core.checks import count, positive, probability
+from reticent.core.errors import InvalidInput
+from reticent.core.guarantees import AddRemove, Guarantee, Replace, Unit
+from reticent.mechanisms import analytic_sigma
+from reticent.release.fits import not_counted
+from reticent.training.progress import Report, silent
+
+Array = npt.NDArray[np.float64]
+
+LEAST_RUNS = 200
+"""Fewer establish nothing."""
+
+_SEARCH_SHARE = 0.25
+"""Share of the runs, and of the time, in which neighbours are chosen."""
+
+_LEARN_SHARE = 0.25
+"""Share of the remaining runs that the score of the lower bound is learnt from."""
+
+_LEAST_BOUND = 100
+"""Fewer runs on a side give no lower bound."""
+
+_EXTREMES, _OTHERS, _CORNERS = 2, 1, 4
+"""Records that the search tries: farthest from the mean, drawn at random, and at corners of the
+box around all.
+"""
+
+_LEAST_TRIALS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsAudit:
+    """The result of ``audit_records``. It is as private as the records.
+
+    Attributes:
+        system: the name of the estimator.
+        claim: the guarantee that was examined.
+        neighbour: the neighbouring data set, in words.
+        candidates: the number of neighbours among which it was chosen; 1 where it was given.
+        runs: the number of fits, or of answers of one fit, that the results rest on, on both sides.
+        seconds: the time that everything took.
+        alpha: the chance of refuting a claim that holds, of all tests together.
+        claimed: the sequential test of the claim.
+        stated_noise: the sequential test of ``mu``, or None where none is stated.
+        mu: the Gaussian noise that the method states, as mu-GDP, or None.
+        bound: the lower bound on epsilon at the claimed delta, or None for too few runs.
+    """
+
+    system: str
+    claim: Guarantee
+    neighbour: str
+    candidates: int
+    runs: int
+    seconds: float
+    alpha: float
+    claimed: Refutation
+    stated_noise: Refutation | None
+    mu: float | None
+    bound: AuditResult | None
+
+    @property
+    def epsilon_lower(self) -> float:
+        """The lower bound on epsilon; 0 for too few runs."""
+        return 0.0 if self.bound is None else self.bound.epsilon_lower
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim, or the noise that it states, cannot stand."""
+        return bool(
+            self.claimed.refuted
+            or (self.stated_noise is not None and self.stated_noise.refuted)
+            or self.epsilon_lower > self.claim.epsilon
+        )
+
+    @property
+    def summary(self) -> str:
+        """The result in a few plain sentences."""
+        claim, found = self.claim, self.epsilon_lower
+        tried = "" if self.candidates == 1 else f", chosen among {self.candidates}"
+        lines = [
+            f"{self.system} claims epsilon={claim.epsilon:g}, delta={claim.delta:g}.",
+            f"Neighbour: {self.neighbour}{tried}.",
+            f"{self.runs} runs in {self.seconds:.0f} seconds.",
+        ]
+        if self.bound is not None:
+            lines.append(
+                f"Its epsilon is at least {found:.3g}, with confidence {self.bound.confidence:g}."
+            )
+        lines.append(f"Claim: {self.claimed.summary}.")
+        if self.stated_noise is not None:
+            lines.append(f"Stated noise: {self.stated_noise.summary}.")
+        lines.append(
+            f"Refuted, at level {self.alpha:g}: this method gives away more than it claims."
+            if self.refuted
+            else "Not refuted. An audit can refute a claim, never prove it."
+        )
+        return "\n".join(lines)
+
+
+@not_counted("an audit by the owner: nothing that is fitted leaves")
+def audit_records(
+    estimator: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    public_X: npt.ArrayLike | None = None,
+    public_y: npt.ArrayLike | None = None,
+    remove: int | None = None,
+    add: tuple[npt.ArrayLike, Any] | None = None,
+    queries: npt.ArrayLike | None = None,
+    outputs: Callable[[Any], npt.ArrayLike] | None = None,
+    mu: float | None = None,
+    runs: int,
+    alpha: float,
+    seconds: float | None = None,
+    seed: int | None = None,
+    report: Report = silent,
+) -> RecordsAudit:
+    """Fit a method many times on two neighbouring data sets, and test its claim on what it
+    releases.
+
+    For each run a fair coin chooses the records as given or the neighbour. The public ``fit`` and
+    ``release`` are called with noise from the operating system, without a ledger. Methods whose
+    training is without noise (certified ones) are fitted once on either side and answer afresh in
+    each run. What is released is the model's arrays, or labels of queries.
+
+    Three tests share ``alpha`` evenly: the sequential test of the claimed (epsilon, delta), the
+    same of ``mu``, and a Clopper-Pearson lower bound on epsilon. All use a linear score, learnt
+    from earlier runs alone.
+
+    Guarantee:
+        If the estimator is as private between the two data sets as it claims, the result is
+        refuted with probability at most ``alpha``. An audit gives no guarantee for neighbours that
+        it did not try.
+
+        **The audit itself is private**: it spends no budget and protects nothing. Every run is a
+        further release about the records. It is for their owner, who shows neither the runs nor
+        the result to anybody.
+
+    Args:
+        estimator: an estimator, not fitted, that protects training records; it is not changed.
+        X: shape (n, features) or with more axes; the records, n at least 2.
+        y: shape (n,), labels or targets.
+        public_X, public_y: public rows and their labels, if ``fit`` takes them; or None.
+        remove: the place of the record that the neighbour lacks.
+        add: the row and the label of a record that the neighbour has in addition. With ``remove``
+            it stands in that record's place, as the adjacency "replace" needs. Where neither is
+            given, neighbours are searched with a quarter of the runs: records removed, added with
+            another label, or added at corners of the box around all.
+        queries: shape (q, ...), public rows that are asked; None asks the neighbour's record, as
+            often as the method's total allows.
+        outputs: a function from the fitted estimator to what it releases, numbers of shape (d,),
+            in place of arrays and labels.
+        mu: the noise that the method states, as mu-GDP; None takes it from the claim where the
+            estimator is one of ours whose sums have Gaussian noise, and tests none otherwise.
+        runs: how many, those of the search included, at least 200.
+        alpha: the chance of refuting a claim that holds, in (0, 1).
+        seconds: time limit after which fewer runs are made, or None.
+        seed: of coins and search, never of noise; None takes them from the operating system.
+        report: told after each run.
+
+    Raises:
+        InvalidInput, InvalidParameter: data, neighbours or numbers that cannot be.
+
+    Example:
+        >>> from reticent import MomentClassifier
+        >>> X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+        >>> model = MomentClassifier(
+        ...     epsilon=2.0, delta=1e-5, classes=[0, 1], feature_range=(-4, 4)
+        ... )
+        >>> audit = audit_records(model, X, y, remove=3, runs=400, alpha=1e-6)
+        >>> audit.refuted, audit.runs
+        (False, 400)
+
+    References:
+        - Jagielski, Ullman and Oprea (2020), "Auditing differentially private machine learning: how
+          private is private SGD?", arXiv:2006.07709, algorithm 2.
+
+    See Also:
+        reticent.audit.SequentialTest: the test, and its proof.
+        reticent.audit.audit_fitted: of fitted systems that protect their inputs.
+    """
+    from sklearn.base import clone
+
+    if count(runs, name="runs") < LEAST_RUNS:
+        raise InvalidInput(f"runs={runs}: expected at least {LEAST_RUNS}; fewer establish nothing")
+    probability(alpha, name="alpha", allow_zero=False)
+    if seconds is not None:
+        positive(seconds, name="seconds")
+    words = None if seed is None else [count(seed, name="seed", minimum=0), 0xA0D]
+    random = np.random.default_rng(words)
+    start = time.monotonic()
+    rows, labels = np.asarray(X), np.asarray(y)
+    if rows.ndim < 2 or labels.ndim != 1 or len(rows) != len(labels) or len(rows) < 2:
+        raise InvalidInput(
+            f"X, y: expected at least two records and a label for each, got shapes {rows.shape} "
+            f"and {labels.shape}"
+        )
+    given = _public(estimator, public_X, public_y)
+    read = _Reader(
+        clone(estimator), given, None if queries is None else np.asarray(queries), outputs
+    )
+    first = _DataSet("the records as given", rows, labels, rows[:1])
+    claim = read.claim(first)
+    candidates = (
+        # Each candidate needs some runs on either side.
+        _searched(claim, first, random)[
+            : max(1, round(_SEARCH_SHARE * runs) // (2 * _LEAST_TRIALS))
+        ]
+        if remove is None and add is None
+        else [_neighbour(claim, first, remove, add)]
+    )
+    chosen, spent = 0, 0
+    if len(candidates) > 1:
+        until = None if seconds is None else start + _SEARCH_SHARE * seconds
+        chosen, spent = _search(read, first, candidates, round(_SEARCH_SHARE * runs), until, report)
+    second = candidates[chosen]
+    noise = _stated_mu(estimator, claim) if mu is None else positive(mu, name="mu")
+    level = alpha / (2 if noise is None else 3)
+    coins = random.random(runs - spent) < 0.5
+    sides = read.sides(first, second)
+    found: list[Array] = []
+    for coin in coins:
+        if seconds is not None and found and time.monotonic() - start >= seconds:
+            break
+        found.append(sides[0 if coin else 1]())
+        report("runs", len(found), len(coins), float("nan"))
+    heads, values = coins[: len(found)], np.stack(found)
+    tests = [SequentialTest(epsilon=claim.epsilon, delta=claim.delta, alpha=level)]
+    if noise is not None:
+        tests.append(SequentialTest(mu=noise, alpha=level))
+    results = []
+    for test in tests:
+        test.update(heads, values)
+        results.append(test.result(seconds=time.monotonic() - start))
+    return RecordsAudit(
+        system=type(estimator).__name__,
+        claim=claim,
+        neighbour=second.name,
+        candidates=len(candidates),
+        runs=len(values),
+        seconds=time.monotonic() - start,
+        alpha=alpha,
+        claimed=results[0],
+        stated_noise=results[1] if noise is not None else None,
+        mu=noise,
+        bound=_bound(heads, values, claim.delta, 1.0 - level),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _DataSet:
+    """A data set, and the row that tells it from the other.
+
+    Attributes:
+        name: in words.
+        rows: shape (n, ...).
+        labels: shape (n,).
+        asked: shape (1, ...), the row of the record in which it differs.
+    """
+
+    name: str
+    rows: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    asked: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Fits an estimator, and reads what it releases as numbers."""
+
+    estimator: Any
+    given: dict[str, Any]
+    queries: npt.NDArray[Any] | None
+    outputs: Callable[[Any], npt.ArrayLike] | None
+
+    def fitted(self, data: _DataSet) -> Any:
+        return self.estimator.fit(data.rows, data.labels, **self.given)
+
+    def claim(self, data: _DataSet) -> Guarantee:
+        """What the estimator says that everything which is released of one run costs."""
+        found = getattr(self.fitted(data), "guarantee", None)
+        if not isinstance(found, Guarantee) or not isinstance(found.adjacency, AddRemove | Replace):
+            raise InvalidInput(
+                f"estimator: expected one that protects training records, with a guarantee; got "
+                f"{type(self.estimator).__name__}"
+            )
+        if found.adjacency.unit is not Unit.RECORD or found.adjacency.records != 1:
+            raise InvalidInput("estimator: expected a guarantee for one record")
+        return found
+
+    def sides(self, first: _DataSet, second: _DataSet) -> list[Callable[[], Array]]:
+        """Functions that make one run on either data set."""
+        from copy import deepcopy
+
+        from reticent.systems.certified.system import CertifiedSystem
+
+        asked = self.queries if self.queries is not None else self._asked(second.asked)
+        if isinstance(self.estimator, CertifiedSystem):
+            # All noise is in the answer, and each answer costs the claim by itself.
+            held = [deepcopy(self.fitted(data)) for data in (first, second)]
+            return [lambda one=one: self._read(one, asked) for one in held]  # type: ignore[misc]
+        return [
+            lambda data=data: self._read(self.fitted(data), asked)  # type: ignore[misc]
+            for data in (first, second)
+        ]
+
+    def _asked(self, row: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The row, as often as the total of the estimator allows, at most 64 times."""
+        for name in ("queries", "answers", "votes"):
+            most = getattr(self.estimator, name, None)
+            if isinstance(most, int | float):
+                return np.repeat(row, min(64, max(1, int(most))), axis=0)
+        return row
+
+    def _read(self, system: Any, asked: npt.NDArray[Any]) -> Array:
+        if self.outputs is not None:
+            return np.asarray(self.outputs(system), dtype=np.float64).ravel()
+        if callable(getattr(system, "release", None)):
+            release = system.release(asked)
+            known = np.asarray(system.classes_)
+            named = np.asarray(release.values)[:, None] == known
+            named &= ~np.asarray(release.withheld)[:, None]
+            return np.asarray(named, dtype=np.float64).ravel()
+        if hasattr(system, "mechanism_"):
+            arrays = system.bundle().arrays
+            return np.concatenate(
+                [
+                    np.asarray(array, dtype=np.float64).ravel()
+                    for name, array in sorted(arrays.items())
+                    if name.startswith("model.")
+                ]
+            )
+        if callable(getattr(system, "predict_proba", None)):
+            return np.asarray(system.predict_proba(asked), dtype=np.float64).ravel()
+        raise InvalidInput(
+            f"outputs: expected a function, since a {type(system).__name__} has neither release, "
+            "the arrays of a released model, nor predict_proba"
+        )
+
+
+def _public(
+    estimator: Any, public_X: npt.ArrayLike | None, public_y: npt.ArrayLike | None
+) -> dict[str, Any]:
+    """Public rows under the names that ``fit`` has for them."""
+    known = inspect.signature(estimator.fit).parameters
+    found = {}
+    for value, names in ((public_X, ("public_X", "public")), (public_y, ("public_y",))):
+        if value is None:
+            continue
+        taken = [name for name in names if name in known]
+        if not taken:
+            raise InvalidInput(
+                f"{names[0]}: fit of a {type(estimator).__name__} takes no such rows"
+            )
+        found[taken[0]] = value
+    return found
+
+
+def _neighbour(
+    claim: Guarantee, first: _DataSet, remove: int | None, add: tuple[npt.ArrayLike, Any] | None
+) -> _DataSet:
+    """The neighbour that the caller names."""
+    replaces = isinstance(claim.adjacency, Replace)
+    if replaces != (remove is not None and add is not None):
+        wanted = "both, the record and what replaces it" if replaces else "one of them"
+        raise InvalidInput(f"remove, add: expected {wanted}, by the adjacency of the guarantee")
+    rows, labels, asked = first.rows, first.labels, first.asked
+    if remove is not None:
+        place = count(remove, name="remove", minimum=0)
+        if place >= len(rows):
+            raise InvalidInput(f"remove={place}: expected a place among {len(rows)} records")
+        asked = rows[place : place + 1]
+        rows, labels = np.delete(rows, place, axis=0), np.delete(labels, place)
+    if add is not None:
+        row = np.asarray(add[0])
+        if row.shape != rows.shape[1:]:
+            raise InvalidInput(f"add: expected a row of shape {rows.shape[1:]}, got {row.shape}")
+        asked = row[None]
+        rows = np.concatenate([rows, asked])
+        labels = np.concatenate([labels, np.asarray([add[1]])])
+    name = (
+        f"record {remove} replaced"
+        if remove is not None and add is not None
+        else f"record {remove} removed"
+        if remove is not None
+        else "a record added"
+    )
+    return _DataSet(name, rows, labels, asked)
+
+
+def _searched(claim: Guarantee, first: _DataSet, random: np.random.Generator) -> list[_DataSet]:
+    """Neighbours to choose from: extreme records and others, removed or with another label."""
+    flat = np.nan_to_num(first.rows.reshape(len(first.rows), -1).astype(np.float64))
+    far = np.argsort(-np.abs(flat - flat.mean(axis=0)).sum(axis=1), kind="stable")[:_EXTREMES]
+    drawn = random.permutation(len(flat))[:_OTHERS]
+    places = list(dict.fromkeys(int(place) for place in (*far, *drawn)))
+    replaces = isinstance(claim.adjacency, Replace)
+    found = []
+    for place in places:
+        other = (first.rows[place], _other_label(first.labels, place))
+        if replaces:
+            found.append(_neighbour(claim, first, place, other))
+            continue
+        found.append(_neighbour(claim, first, place, None))
+        found.append(_neighbour(claim, first, None, other))
+    ends = np.stack([first.rows.min(axis=0), first.rows.max(axis=0)])
+    for turn in range(_CORNERS):
+        row = np.where(random.random(first.rows.shape[1:]) < 0.5, *ends)
+        add = (row, first.labels[random.integers(len(first.labels))])
+        # Such a record is like no other, so that nothing else hides it.
+        found.insert(2 * turn, _neighbour(claim, first, places[0] if replaces else None, add))
+    return found
+
+
+def _other_label(labels: npt.NDArray[Any], place: int) -> Any:
+    """The other end of the targets, or the next label."""
+    known = np.unique(labels)
+    if labels.dtype.kind == "f":
+        middle = (known[0] + known[-1]) / 2
+        return known[0] if labels[place] > middle else known[-1]
+    return known[(int(np.searchsorted(known, labels[place])) + 1) % len(known)]
+
+
+def _search(
+    read: _Reader,
+    first: _DataSet,
+    candidates: list[_DataSet],
+    runs: int,
+    until: float | None,
+    report: Report,
+) -> tuple[int, int]:
+    """The place of the neighbour that runs tell best, and how many runs that took.
+
+    In each round the better half of the candidates goes on.
+    """
+    rounds = max(1, (len(candidates) - 1).bit_length())
+    left = list(range(len(candidates)))
+    values: dict[int, list[Array]] = {place: [] for place in left}
+    spent = 0
+    for number in range(rounds):
+        each = 2 * max(_LEAST_TRIALS // 2, runs // (2 * rounds * len(left)))
+        gaps = []
+        for place in left:
+            sides = read.sides(first, candidates[place])
+            values[place] += [sides[turn % 2]() for turn in range(each)]
+            spent += each
+            gaps.append(_told_apart(np.stack(values[place])))
+            if until is not None and time.monotonic() >= until:
+                return left[int(np.argmax(gaps))], spent
+        order = np.argsort(-np.array(gaps), kind="stable")
+        left = [left[place] for place in order[: (len(left) + 1) // 2]]
+        report("search", number + 1, rounds, float("nan"))
+    return left[0], spent
+
+
+def _told_apart(values: Array) -> float:
+    """How many standard errors the scores of two data sets, drawn in turn, are apart: those of the
+    second half, by a score of the first.
+    """
+    coins = np.arange(len(values)) % 2 == 0
+    half = len(values) // 2
+    scores = linear_score(coins[:half], values[:half])(values[half:])
+    one, other = scores[coins[half:]], scores[~coins[half:]]
+    error = np.sqrt(one.var() / len(one) + other.var() / len(other))
+    return float((one.mean() - other.mean()) / max(float(error), 1e-300))
+
+
+def _stated_mu(estimator: Any, claim: Guarantee) -> float | None:
+    """The mu of Gaussian noise that is just (epsilon, delta)-private, a millionth more for its
+    rounding, where noisy sums are all that is released; None otherwise.
+    """
+    from reticent.systems.votes.released_model import ReleasedModel
+
+    if not isinstance(estimator, ReleasedModel):
+        return None
+    sigma = analytic_sigma(sensitivity=1.0, epsilon=claim.epsilon, delta=claim.delta)
+    return (1.0 + 1e-6) / sigma
+
+
+def _bound(
+    coins: npt.NDArray[np.bool_], values: Array, delta: float, confidence: float
+) -> AuditResult | None:
+    """The lower bound from runs of a score that a first share of them has taught."""
+    learnt = round(_LEARN_SHARE * len(coins))
+    rest = coins[learnt:]
+    least = min(int(rest.sum()), int((~rest).sum()))
+    if least < _LEAST_BOUND:
+        return None
+    scores = linear_score(coins[:learnt], values[:learnt])(values[learnt:])
+    return epsilon_lower_bound(
+        scores[rest][:least], scores[~rest][:least], delta=delta, confidence=confidence
+    )

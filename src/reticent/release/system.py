@@ -1,0 +1,336 @@
+"""What releases: three methods of a system, and the one function that puts them together.
+
+A system says what it refuses (``checked``), what it costs (``price``) and how it answers
+(``draw``). ``release`` calls the three in that order and pays between the second and the third.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import count
+from reticent.core.errors import InvalidInput
+from reticent.core.releases import Release
+from reticent.core.scopes import Scope
+from reticent.core.signatures import check_signing_key
+from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.release.parts import Parts, opened, release_parts
+from reticent.release.paying import Books, Drawn, Price, Scopes, check_both_or_neither, paid
+from reticent.tables.batches import LARGEST_BATCH, Batch, read_batches
+from reticent.tables.feature_names import kept_names
+from reticent.tables.frames import framed
+from reticent.tables.schema import TabularSchema
+
+
+class System(Protocol):
+    """A fitted system that answers inputs.
+
+    ``reticent.testing.check_system`` tests what each of the three promises.
+    """
+
+    def checked(self, X: Any) -> Any:
+        """Return the inputs as ``price`` and ``draw`` take them, with a length.
+
+        Nothing is spent yet, so this is the place to refuse. It looks at public facts alone where
+        the inputs are what is protected: shapes, names, kinds and whether numbers are finite.
+
+        Raises:
+            NotFittedYet, InvalidInput: inputs that the system does not answer.
+        """
+
+    def price(self, inputs: Any) -> Price:
+        """Return what answers for ``inputs`` cost. It depends on their number alone."""
+
+    def draw(self, inputs: Any, sampler: Sampler) -> Drawn:
+        """Return one answer for each of ``inputs``, with noise from ``sampler``.
+
+        It is total: the answer is paid for, so this never raises, whatever the rows and the
+        records are, and no private row decides how long it takes by more than its guarantee
+        allows.
+        """
+
+
+def release(
+    system: System,
+    X: Any,
+    *,
+    sampler: str | Sampler = "exact",
+    ledger: Books | None = None,
+    scope: Scopes | None = None,
+    **options: Any,
+) -> Release:
+    """Return one answer for each row of ``X``, charged durably before it is drawn.
+
+    Args:
+        system: the fitted system that answers.
+        X: the rows that are asked about.
+        sampler: the source of noise, "exact" or "opendp", or a sampler.
+        ledger: the ledger or its leases, or None for a receipt that says that nothing was booked.
+        scope: the scope that is charged, given with ``ledger`` or not at all. A sequence charges
+            each row to a scope of its own, where X is what is protected.
+        options: further arguments of ``system.draw``.
+
+    Raises:
+        NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable:
+            nothing is drawn.
+    """
+    inputs = system.checked(X)
+    source = release_sampler(sampler) if isinstance(sampler, str) else sampler
+    price = system.price(inputs)
+    with paid(price, sampler=source, ledger=ledger, scope=scope) as payment:
+        drawn = payment.kept(system.draw(inputs, source, **options))
+    found = Release(drawn.values, drawn.withheld, payment.receipt)
+    return framed(found, X, drawn.columns)
+
+
+class Releasing(ABC):
+    """Mixin of a fitted system: ``release``, ``simulate`` and ``release_stream`` from its
+    ``checked``, ``price`` and ``draw``; see ``System``.
+    """
+
+    @abstractmethod
+    def checked(self, X: npt.ArrayLike) -> Any:
+        """Return X as the fitted system takes it; see ``System``. Private where X is.
+
+        Raises:
+            NotFittedYet, InvalidInput: as ``release``.
+        """
+
+    @abstractmethod
+    def price(self, inputs: Any) -> Price:
+        """Return what answers for checked inputs cost; see ``System``."""
+
+    @abstractmethod
+    def draw(self, inputs: Any, sampler: Sampler) -> Drawn:
+        """Return one answer for each of the checked inputs, which must be paid for; see
+        ``System``.
+        """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy may not spend again what was prepaid: it goes on in a ledger that counts it."""
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        prepaid = state.get("_prepaid")
+        return state if prepaid is None else {**state, "_prepaid": copy(prepaid)}
+
+    def release(
+        self,
+        X: npt.ArrayLike,
+        *,
+        ledger: Books | None = None,
+        scope: Scopes | None = None,
+        sampler: str = "exact",
+    ) -> Release:
+        """Return one answer for each row of X, charged before it is drawn, with noise from the
+        operating system.
+
+        Args:
+            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
+                says what is protected: X, or the records seen in ``fit``.
+            ledger: the ledger or its leases, or None for a receipt that says that nothing was
+                booked. Answers that are paid for together are booked from the first call on, or
+                never.
+            scope: the scope that is charged, given with ``ledger`` or not at all. A sequence
+                charges each row to a scope of its own, where X is what is protected.
+            sampler: the source of noise, "exact" (our own samplers) or "opendp" (an extra;
+                docs/noise.md).
+
+        Returns:
+            ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
+            and ``receipt``.
+
+        Raises:
+            NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable:
+                nothing is answered.
+        """
+        return release(self, X, sampler=sampler, ledger=ledger, scope=scope)
+
+    def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
+        """Return what ``release`` could, with noise from a seed: for experiments, *not private*
+        and not counted, as the receipt says.
+
+        Args:
+            X: as for ``release``.
+            seed: at least 0.
+        """
+        return release(self, X, sampler=SeededSampler(count(seed, name="seed", minimum=0)))
+
+    def release_stream(
+        self,
+        source: str | Path | Iterable[Any],
+        output: str | Path,
+        *,
+        rows: int = LARGEST_BATCH,
+        format: str = "parquet",
+        ledger: Books | None = None,
+        scope: Scope | None = None,
+        ignore: Sequence[str] = (),
+        subject_column: str | None = None,
+        sampler: str = "exact",
+        key: str | Path | None = None,
+        report: Callable[[int], None] = lambda rows: None,
+    ) -> Iterator[Release]:
+        """Answers every row, part by part, into a folder; an interrupted run goes on where it was.
+
+        A part is charged once, before it is answered, and stands in the folder whole or not at all.
+        Repeat the same call after an interruption: parts that are there are neither charged nor
+        answered again. What a killed run had charged and not written is lost, and charged again.
+
+        Args:
+            source: a CSV, Parquet or Arrow IPC file, whose columns are found by name; or data
+                frames or arrays, each of them a part, the same ones when the call is repeated.
+            output: folder for ``part-000000.parquet``, ... and a receipt for each.
+            rows: of a part, where ``source`` is a file; 1 to 100,000. Memory grows with it.
+            format: of the parts: "parquet", "csv" or "arrow".
+            ledger, scope: where each part is booked, both or neither.
+            ignore: columns of the file that are not read; each must be there.
+            subject_column: a column of the file that says whose privacy each row spends.
+            sampler: as for ``release``.
+            key: private key file that signs every receipt.
+            report: called with the number of rows after each part.
+
+        Returns:
+            An iterator over the answers of every part that this run writes, each once it is on the
+            disk. Nothing is answered before it is asked for: iterate, or call ``list``.
+
+        Raises:
+            NotFittedYet, UnknownName, MissingExtra: nothing is answered.
+            InvalidInput: rows that do not fit, or a folder of something else. Parts written before
+                stay, as for every error.
+            BudgetExceeded, LedgerUnavailable, WriteFailed: see ``release``.
+        """
+        check_both_or_neither(ledger, scope)
+        if subject_column is not None and ledger is None:
+            raise InvalidInput("subject_column: expected together with ledger and scope")
+        if key is not None:
+            check_signing_key(Path(key))
+        path = Path(source) if isinstance(source, str | Path) else None
+        columns = None if path is None else columns_of(self)
+        bundle = str(getattr(self, "bundle_identity_", ""))
+        identity = {"bundle": bundle, "source": _identity(path)}
+        parts = Parts(Path(output), format, rows, identity)
+
+        def answers() -> Iterator[Release]:
+            with opened(parts) as start:
+                if path is None or columns is None:
+                    batches = _frames(source, start)  # type: ignore[arg-type]
+                else:
+                    batches = read_batches(
+                        path,
+                        columns,
+                        rows=rows,
+                        ignore=ignore,
+                        subject_column=subject_column,
+                        skip=start * rows,
+                        name="source",
+                    )
+                yield from release_parts(
+                    self,  # type: ignore[arg-type]
+                    batches,
+                    parts,
+                    start=start,
+                    ledger=ledger,
+                    scope=scope,
+                    sampler=sampler,
+                    key=None if key is None else Path(key),
+                    report=report,
+                )
+
+        return answers()
+
+
+class PredictsByRelease(Releasing):
+    """Mixin of a classifier whose ``predict`` is a release: charged and counted as ``release`` is.
+
+    ``score`` and whatever else calls ``predict`` spends the same. The owner's own answer, without
+    noise, has another name: ``exact_predict``.
+    """
+
+    @property
+    def _withholds(self) -> bool:
+        """Whether the fitted system may withhold an answer, or ``NotFittedYet``."""
+        return False
+
+    def predict(
+        self, X: npt.ArrayLike, *, ledger: Books | None = None, scope: Scopes | None = None
+    ) -> npt.NDArray[Any]:
+        """Return the labels of ``release(X)``, which may leave: with noise, charged and counted.
+
+        Args:
+            X: as for ``release``.
+            ledger: as for ``release``.
+            scope: as for ``release``.
+
+        Returns:
+            Shape (n,), labels. A withheld answer is the constructor's ``fallback``.
+
+        Raises:
+            InvalidInput: answers may be withheld, and ``fallback`` is none of ``classes_``. Nothing
+                is charged.
+            NotFittedYet, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: as
+                ``release``.
+        """
+        fallback = _fallback(self) if self._withholds else None
+        found = self.release(X, ledger=ledger, scope=scope)
+        values: npt.NDArray[Any] = found.values
+        if fallback is not None:
+            values = np.where(found.withheld, fallback, values)
+        return values.astype(np.asarray(getattr(self, "classes_", values)).dtype)
+
+
+def _fallback(system: Any) -> Any:
+    """Return the label that stands for a withheld answer, as it stands among the classes.
+
+    Raises:
+        InvalidInput: it is none of them. What else it is may not fit among released labels, which
+            would show after the charge.
+    """
+    label = getattr(system, "fallback", None)
+    found = [] if label is None else [known for known in system.classes_ if known == label]
+    if len(found) != 1:
+        raise InvalidInput(
+            f"fallback={label!r}: expected one of the labels, which predict gives where an answer "
+            "is withheld; set it, or call release, which says what is withheld"
+        )
+    return found[0]
+
+
+def columns_of(system: Any, *, name: str = "source") -> TabularSchema | list[str]:
+    """What a fitted system reads from a file: its schema, or the names of its columns.
+
+    Raises:
+        InvalidInput: it was fitted on an array, so that nothing in a file can be found by name.
+    """
+    schema = getattr(getattr(system, "query_", None), "schema", None)
+    if isinstance(schema, TabularSchema):
+        return schema
+    names = kept_names(system)
+    if names is None:
+        raise InvalidInput(
+            f"{name}: this {type(system).__name__} was fitted on an array, without column names; "
+            "fit it on a data frame, or pass arrays"
+        )
+    return names
+
+
+def _identity(path: Path | None) -> dict[str, Any]:
+    """What makes a file the same file: never its content, which is private."""
+    if path is None:
+        return {"kind": "frames"}
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InvalidInput(f"source={str(path)!r}: cannot be read ({error.strerror})") from error
+    return {"kind": "file", "bytes": found.st_size, "changed": found.st_mtime_ns}
+
+
+def _frames(source: Iterable[Any], start: int) -> Iterator[Batch]:
+    for number, rows in enumerate(source):
+        if number >= start:
+            yield Batch(rows, None)

@@ -1,0 +1,179 @@
+"""What a check is given: an estimator that is not fitted, and tiny data to fit it on."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood, Replace
+from reticent.core.scopes import Scope
+from reticent.ledger import Ledger
+from reticent.release.fits import not_counted
+
+Rows = npt.NDArray[Any]
+
+SCOPE = Scope(principal="checks", subject="checked")
+DATA_SET = "checked"
+
+
+class CheckFailed(AssertionError):
+    """A system that breaks the contract. The message names the check and what was found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A system under test.
+
+    A system is one of three kinds, which the checks find out. A *model* is paid for in ``fit`` and
+    has ``receipt_``. An *answerer* protects its records and is paid for by ``release``. An *input
+    system* protects the rows that it is asked about.
+
+    Attributes:
+        estimator: the estimator, not fitted. Its parameter ``data_set``, where it has one, is set
+            by the checks.
+        X: shape (n, ...), the rows that ``fit`` gets, about ten: the private records, or public
+            rows of an input system.
+        y: shape (n,), their labels or targets.
+        fit: further arguments of ``fit``, as ``public_X``. All of them are public.
+        queries: shape (q, ...), rows to ask about, at most as many as may be answered; None for a
+            model.
+        extreme: shape (m, ...), rows that neighbours are made of: far outside of every range and
+            inside, at least two. None takes them from ``X``.
+        labels: the labels that such rows are given. None takes those of ``y``.
+        neighbours: for an input system, shape (2, ...): two inputs that its guarantee calls
+            neighbours, as far apart as it allows.
+        weaker: a statement of what this system's data sets have besides, such as "at least one
+            record"; "" for a system that fits no records too.
+    """
+
+    estimator: Any
+    X: Rows
+    y: Rows
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    queries: Rows | None = None
+    extreme: Rows | None = None
+    labels: tuple[Any, ...] | None = None
+    neighbours: Rows | None = None
+    weaker: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the estimator's class."""
+        return type(self.estimator).__name__
+
+    def fitted(self, X: Any = None, y: Any = None, **more: Any) -> Any:
+        """Return a fitted copy of the estimator, on other records where they are given.
+
+        Nothing that is fitted here leaves, so fits are not counted.
+        """
+        if X is None and not more and self.kind == "input":
+            return self._first  # fitted on public rows, and nothing is used up by asking
+        return self._fitted(X, y, **more)
+
+    def _fitted(self, X: Any = None, y: Any = None, **more: Any) -> Any:
+        made = self.fresh()
+        with not_counted("a check of the estimator: nothing leaves"):
+            return made.fit(
+                self.X if X is None else X, self.y if y is None else y, **{**self.fit, **more}
+            )
+
+    def fresh(self) -> Any:
+        """Return the estimator, not fitted, for records with a name that a ledger can book."""
+        made = clone(self.estimator)
+        if "data_set" in made.get_params(deep=False):
+            made.set_params(data_set=DATA_SET)
+        return made
+
+    @property
+    def asking(self) -> Rows:
+        """Rows to ask about: the queries, or what was fitted on."""
+        return np.asarray(self.X if self.queries is None else self.queries)
+
+    @cached_property
+    def _first(self) -> Any:
+        return self._fitted()
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """What the fitted system protects."""
+        found: Adjacency = self._first.guarantee.adjacency
+        return found
+
+    @cached_property
+    def kind(self) -> str:
+        """ "model", "answerer" or "input"; see the class."""
+        fitted = self._first
+        if hasattr(fitted, "receipt_"):
+            return "model"
+        adjacency = fitted.guarantee.adjacency
+        of_input = isinstance(adjacency, Neighborhood) or not adjacency.data_set
+        return "input" if of_input else "answerer"
+
+    def changed(self) -> Iterator[tuple[Rows, Rows]]:
+        """Yield neighbours of the records (X, y): one added, one removed, or one in place of
+        another, as the system's adjacency says.
+        """
+        extreme = self.X[:2] if self.extreme is None else self.extreme
+        labels = tuple(dict.fromkeys(self.y.tolist())) if self.labels is None else self.labels
+        added = [(row, label) for row in extreme for label in labels]
+        if isinstance(self.adjacency, Replace):
+            for place in range(len(self.X)):
+                for row, label in added:
+                    X, y = self.X.copy(), self.y.copy()
+                    X[place], y[place] = row, label
+                    yield X, y
+            return
+        for row, label in added:
+            yield np.concatenate([self.X, row[None]]), np.append(self.y, label)
+        for place in range(len(self.X)):
+            yield np.delete(self.X, place, axis=0), np.delete(self.y, place)
+
+    def asked(self, fitted: Any, **books: Any) -> Any:
+        """Return what ``fitted`` releases about the case's queries."""
+        return fitted.release(self.asking, **books)
+
+    @contextmanager
+    def ledger(self, total: Guarantee, *, times: float = 1000.0) -> Iterator[Ledger]:
+        """A new ledger with a budget of so many times ``total`` for ``SCOPE``."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder)
+            made = Ledger.create(path / "ledger.db", synchronous="NORMAL", anchor=path / "anchor")
+            with closing(made) as ledger:
+                ledger.grant(
+                    SCOPE,
+                    replace(
+                        total,
+                        epsilon=total.epsilon * times,
+                        delta=min(total.delta * times, 0.5),
+                    ),
+                )
+                yield ledger
+
+
+def spent(ledger: Ledger) -> tuple[int, int, int]:
+    """Return what a ledger has charged: micro-epsilon, entries that charge, and commits."""
+    accounts = ledger.report().accounts
+    return (
+        sum(account.spent_epsilon for account in accounts),
+        sum(account.reservations for account in accounts),
+        sum(account.commits for account in accounts),
+    )
+
+
+def expect(held: bool, check: str, found: str) -> None:
+    """Raise ``CheckFailed`` unless ``held``."""
+    if not held:
+        raise CheckFailed(f"{check}: {found}")
+
+
+Run = Callable[[Case, float], None]
+"""A check: raises ``CheckFailed``. The second argument is the seconds that it may take."""

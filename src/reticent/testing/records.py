@@ -1,0 +1,271 @@
+"""Checks of what records do: sums against the bounds that were charged, few records and none, and
+what the number of records may not move.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.guarantees import Replace
+from reticent.mechanisms import SumSession
+from reticent.noise import SecureSampler
+from reticent.release.fits import not_counted
+from reticent.systems.certified.system import CertifiedSystem
+from reticent.systems.votes.query_votes import QueryVotes
+from reticent.systems.votes.released_model import ReleasedModel
+from reticent.testing.cases import Case, Rows, expect
+
+Array = npt.NDArray[np.float64]
+Sums = list[list[Array]]
+"""For each sum that was released, the exact numbers of each block."""
+
+
+class Watched:
+    """Stands before a ``SumSession``: notes the exact sums, and what a model is given for them.
+
+    Args:
+        session: draws, or None where ``released`` is given.
+        released: what every sum of this fit is told to be, as another fit was told.
+    """
+
+    def __init__(self, session: SumSession, released: Sequence[Any] | None = None) -> None:
+        self.mechanism, self.sampler = session.mechanism, session.sampler
+        self.noise_scale, self.sigmas = session.noise_scale, session.sigmas
+        self._session, self._given = session, released
+        self.exact: Sums = []
+        self.released: list[tuple[Any, ...]] = []
+
+    def release(self, totals: Sequence[npt.ArrayLike]) -> tuple[Any, ...]:
+        """As of the session."""
+        self.exact.append([np.array(total, dtype=np.float64) for total in totals])
+        place = len(self.released)
+        if self._given is None:
+            found = self._session.release(totals)
+        else:
+            expect(place < len(self._given), "sums", "their number depends on the records")
+            found = tuple(np.array(block) for block in self._given[place])
+        self.released.append(found)
+        return found
+
+
+def watched_fit(
+    case: Case, X: Rows, y: Rows, *, released: Sequence[Any] | None = None
+) -> tuple[Any, Watched, str]:
+    """Fit a released model, and see every sum as the model sees it.
+
+    Returns:
+        The model, what was seen, and a digest of all that was public when its ``learn`` began.
+    """
+    made = case.fresh()
+    seen: list[Any] = []
+
+    class Seen(type(made)):  # type: ignore[misc]
+        def learn(self, voters: Any, public: Any, session: Any) -> None:
+            seen.append(_digest(self.__dict__))
+            seen.append(Watched(session, released))
+            super().learn(voters, public, seen[1])
+
+    made.__class__ = Seen
+    with not_counted("a check of the estimator: nothing leaves"):
+        made.fit(X, y, **case.fit)
+    made.__class__ = type(case.estimator)
+    return made, seen[1], seen[0]
+
+
+def check_sums(case: Case, seconds: float) -> None:
+    """No neighbour moves what is summed by more than the bound that the noise was made for."""
+    fitted = case.fitted()
+    if isinstance(fitted, ReleasedModel):
+        _check_model_sums(case)
+    elif isinstance(fitted, QueryVotes):
+        _check_votes(case, fitted)
+    elif isinstance(fitted, CertifiedSystem):
+        _check_distances(case, fitted)
+
+
+def _check_model_sums(case: Case) -> None:
+    _, first, _ = watched_fit(case, case.X, case.y)
+    factor = 2.0 if isinstance(first.mechanism.adjacency, Replace) else 1.0
+    for X, y in case.changed():
+        _, other, _ = watched_fit(case, X, y, released=first.released)
+        expect(len(other.exact) == len(first.exact), "sums", "their number depends on the records")
+        for mine, others in zip(first.exact, other.exact, strict=True):
+            for block, here, there in zip(first.mechanism.blocks, mine, others, strict=True):
+                moved = float(np.linalg.norm((here - there).ravel()))
+                expect(
+                    moved <= factor * block.bound * (1 + 1e-12),
+                    "sums",
+                    f"a neighbour moves a block by {moved:g} grid steps, the noise is made for "
+                    f"{factor * block.bound:g}",
+                )
+
+
+def _check_votes(case: Case, fitted: QueryVotes) -> None:
+    response: Any = fitted.response_
+    first = fitted.vote_table(case.asking)
+    for X, y in case.changed():
+        other = case.fitted(X, y).vote_table(case.asking)
+        if hasattr(response, "levels"):
+            _expect_levels(
+                (first.argmax(axis=1), response.levels(first.astype(np.float64))),
+                (other.argmax(axis=1), response.levels(other.astype(np.float64))),
+            )
+            continue
+        [bound] = response.mechanism.distances
+        moved = np.linalg.norm((first - other).astype(np.float64), axis=1).max()
+        expect(
+            moved <= bound,
+            "sums",
+            f"a neighbour moves votes by {moved:g}, the noise is made for {bound:g}",
+        )
+
+
+def _check_distances(case: Case, fitted: CertifiedSystem) -> None:
+    first = fitted.stable_distances(case.asking)
+    for X, y in case.changed():
+        _expect_levels(first, case.fitted(X, y).stable_distances(case.asking))
+
+
+def _expect_levels(first: Any, other: Any) -> None:
+    """Stable distances of neighbours differ by at most 1, and both are 0 where labels differ."""
+    (labels, levels), (others, beside) = first, other
+    apart = int(np.abs(levels - beside).max())
+    expect(apart <= 1, "sums", f"neighbours' stable distances are {apart} apart")
+    differ = labels != others
+    expect(
+        not (levels[differ].any() or beside[differ].any()),
+        "sums",
+        "neighbours have different labels and a stable distance above 0",
+    )
+
+
+def check_few_records(case: Case, seconds: float) -> None:
+    """No records, and one, are data sets like any other: they fit, and are answered."""
+    if case.kind == "input":
+        return
+    least = 1 if case.weaker else 0
+    for n in range(least, 2):
+        try:
+            fitted = case.fitted(case.X[:n], case.y[:n])
+            if case.kind == "answerer":
+                fitted.release(np.asarray(case.queries)[:1])
+        except Exception as error:
+            expect(False, "few records", f"{n} records: {type(error).__name__}: {error}")
+    if case.weaker:
+        words = fitted.card().to_markdown()
+        expect(case.weaker in words, "few records", f"the card does not say {case.weaker!r}")
+
+
+def check_sizes(case: Case, seconds: float) -> None:
+    """What is public, and what each record adds, is the same to the bit for n and n + 1 records.
+
+    For a released model: the public arrays when ``learn`` begins, and that its sums are the sum of
+    what each record alone adds.
+    """
+    if not isinstance(case.fitted(), ReleasedModel):
+        return
+    _, all_of_them, public = watched_fit(case, case.X, case.y)
+    _, none, _ = watched_fit(case, case.X[:0], case.y[:0], released=all_of_them.released)
+    parts = [[np.array(block) for block in blocks] for blocks in none.exact]
+    for place in range(len(case.X)):
+        one = slice(place, place + 1)
+        _, alone, mine = watched_fit(case, case.X[one], case.y[one], released=all_of_them.released)
+        expect(mine == public, "sizes", "what is public depends on the number of records")
+        for total, own, empty in zip(parts, alone.exact, none.exact, strict=True):
+            for at in range(len(total)):
+                total[at] = total[at] + own[at] - empty[at]
+    for whole, added in zip(all_of_them.exact, parts, strict=True):
+        for here, there in zip(whole, added, strict=True):
+            expect(
+                np.array_equal(here, there),
+                "sizes",
+                "a sum is not the sum of what its records add alone",
+            )
+
+
+def _digest(value: Any) -> str:
+    found = hashlib.sha256()
+    _add(found, value, set())
+    return found.hexdigest()
+
+
+def _add(found: Any, value: Any, seen: set[int]) -> None:
+    """Digest arrays and plain values, wherever they are; what is random or private is left out."""
+    if isinstance(value, np.ndarray):
+        found.update(str((value.dtype, value.shape)).encode())
+        found.update(value.tobytes() if value.dtype != object else repr(value.tolist()).encode())
+    elif isinstance(value, (str, bytes, int, float, bool, type(None))):
+        found.update(repr(value).encode())
+    elif id(value) in seen:
+        return
+    elif isinstance(value, dict):
+        seen.add(id(value))
+        for name in sorted(value, key=str):
+            # A use counts fits on the same records; a receipt has a name drawn at random.
+            if str(name) not in ("_data_use", "receipt_"):
+                found.update(str(name).encode())
+                _add(found, value[name], seen)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _add(found, one, seen)
+    elif hasattr(value, "__dict__"):
+        seen.add(id(value))
+        _add(found, vars(value), seen)
+
+
+def check_noise(case: Case, seconds: float) -> None:
+    """The noise in what a model learns from has the variance that was charged.
+
+    Of at least 100,000 numbers, or as many as fit into the time: the mean square of (released -
+    exact) over its variance is within five standard errors of 1. A sound model fails this once in
+    1.7 million.
+    """
+    if not isinstance(case.fitted(), ReleasedModel):
+        return
+    end, squares, n = time.monotonic() + seconds, 0.0, 0
+    while n < 100_000 and time.monotonic() < end:
+        _, seen, _ = watched_fit(case, case.X, case.y)
+        for exact, released in zip(seen.exact, seen.released, strict=True):
+            for here, there, sigma in zip(exact, released, seen.mechanism.sigmas, strict=True):
+                drawn = (np.asarray(there, dtype=np.float64) - here.reshape(there.shape)) / sigma
+                squares += float(np.square(drawn).sum())
+                n += drawn.size
+    off = abs(squares / n - 1.0)
+    expect(
+        off <= 5.0 * (2.0 / n) ** 0.5,
+        "noise",
+        f"the variance is {squares / n:.4f} of what was charged, over {n} numbers",
+    )
+
+
+def check_seeds(case: Case, seconds: float) -> None:
+    """No release says that it was seeded, and no seed can be booked."""
+    fitted = case.fitted()
+    if case.kind == "model":
+        expect(not fitted.receipt_.seeded, "seeds", "a fit was seeded")
+        return
+    rows = np.asarray(case.queries if case.queries is not None else case.X)[:1]
+    from reticent.noise import SeededSampler
+    from reticent.release import release
+    from reticent.testing.cases import SCOPE, spent
+
+    found = release(fitted, rows, sampler=SeededSampler(0))
+    expect(found.receipt.seeded, "seeds", "a seeded answer does not say so")
+    expect(
+        not release(fitted, rows, sampler=SecureSampler()).receipt.seeded,
+        "seeds",
+        "an answer with noise from the operating system says that it was seeded",
+    )
+    with case.ledger(fitted.guarantee) as ledger:
+        try:
+            release(fitted, rows, sampler=SeededSampler(0), ledger=ledger, scope=SCOPE)
+        except ValueError:
+            expect(spent(ledger)[1] == 0, "seeds", "a seeded answer was charged")
+        else:
+            expect(False, "seeds", "a seeded answer was booked")

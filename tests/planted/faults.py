@@ -1,0 +1,806 @@
+"""Faults that may be planted, one at a time, in a copy of the source: each would void a guarantee,
+and the quick tests of its room have to notice it.
+
+Locations are file names below ``src/reticent`` and texts that occur there exactly once, which
+``test_planted.py`` checks. Whoever moves a function moves its faults with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One change of the source that must not go unnoticed.
+
+    Attributes:
+        name: the fault in plain words, unique.
+        file: the changed file, below ``src/reticent``.
+        old: a text that occurs in it exactly once.
+        new: the text in its place.
+        room: folders of tests, below ``tests``, whose quick tests must notice.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    room: tuple[str, ...]
+
+
+def _scaled(factor: str) -> str:
+    """A session of sums that draws ``factor`` of the noise that is charged."""
+    return f"""        session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)
+        whole = session.release
+        session.release = lambda totals: tuple(  # type: ignore[method-assign]
+            np.asarray(exact, dtype=np.int64) + np.rint({factor} * (noisy - np.asarray(exact)))
+            for exact, noisy in zip(totals, whole(totals), strict=True)
+        )
+"""
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "discrete Gaussian cut at 5 sigma",
+        "noise/gaussian.py",
+        "kept = proposals[_accepted(proposals, sigma, exact, words)][:wanted]",
+        """kept = proposals[_accepted(proposals, sigma, exact, words)]
+        kept = kept[np.abs(kept) <= 5.0 * sigma][:wanted]""",
+        ("noise",),
+    ),
+    Fault(
+        "discrete Gaussian cut at 4 sigma",
+        "noise/gaussian.py",
+        "return enclosed_coins(exponential(exponent), _ERROR, threshold, words)",
+        """return enclosed_coins(exponential(exponent), _ERROR, threshold, words) & (
+        np.abs(proposals) <= 4.0 * sigma
+    )""",
+        ("noise",),
+    ),
+    Fault(
+        "discrete Gaussian of 1/1.02 of its sigma",
+        "noise/gaussian.py",
+        "proposals = digits.laplace(min(BLOCK, int(wanted / _ACCEPTED) + 8), words)",
+        """proposals = digits.laplace(min(BLOCK, int(wanted / _ACCEPTED) + 8), words)
+        sigma = sigma / 1.02 if done == 0 else sigma""",
+        ("noise",),
+    ),
+    Fault(
+        "leading digits of a Laplace draw go on once at most",
+        "noise/geometric.py",
+        "pending = pending[again == more]",
+        "pending = pending[:0]",
+        ("noise",),
+    ),
+    Fault(
+        "exponential cut at 20, where it is not small enough",
+        "noise/lazy_coins.py",
+        "_LARGEST_EXPONENT = 40.0",
+        "_LARGEST_EXPONENT = 20.0",
+        ("noise",),
+    ),
+    Fault(
+        "coins that 16 bits leave open show tails",
+        "noise/coins.py",
+        "heads_up[undecided] = sampler.bernoulli(np.full(undecided.size, scaled - whole))",
+        "heads_up[undecided] = False",
+        ("noise",),
+    ),
+    Fault(
+        "remainders of words beyond the last multiple are kept",
+        "noise/uniform.py",
+        "last_fair = _WORD_MAX - (_WORD_MAX % modulus + np.uint64(1)) % modulus",
+        "last_fair = np.full_like(modulus, _WORD_MAX)",
+        ("noise",),
+    ),
+    Fault(
+        "words of the operating system come twice in one block",
+        "noise/operating_system.py",
+        """    finally:
+        os.close(device)
+    return block
+""",
+        """    finally:
+        os.close(device)
+    block[count - count // 2 :] = block[: count // 2]
+    return block
+""",
+        ("noise",),
+    ),
+    Fault(
+        "K-norm radius of one geometric variable too few",
+        "noise/k_norm.py",
+        "parts = sampler.geometric((rows, dimension + 1), scale=scale)",
+        "parts = sampler.geometric((rows, max(1, dimension)), scale=scale)",
+        ("noise",),
+    ),
+    Fault(
+        "a release takes the sampler of experiments",
+        "noise/release_samplers.py",
+        'return RELEASE_SAMPLERS[one_of(name, RELEASE_SAMPLERS, name="sampler")]()',
+        """from reticent.noise.exact_sampler import AuditSampler
+
+    one_of(name, RELEASE_SAMPLERS, name="sampler")
+    return AuditSampler(0)""",
+        ("noise",),
+    ),
+    Fault(
+        "all orders of a Rényi filter share one delta",
+        "accounting/filters.py",
+        "share = total.delta / alphas.size",
+        "share = total.delta",
+        ("accounting",),
+    ),
+    Fault(
+        "a record takes part once more than its cap allows",
+        "accounting/individual_filter.py",
+        "inside = np.asarray(self._spent[records] <= self.cap - costs)",
+        "inside = np.asarray(self._spent[records] < self.cap)",
+        ("accounting",),
+    ),
+    Fault(
+        "a forked filter goes on by itself",
+        "accounting/individual_filter.py",
+        "return self._home.is_here",
+        "return True",
+        ("accounting",),
+    ),
+    Fault(
+        "screening on a subsample is booked in one direction",
+        "accounting/screening.py",
+        """    return np.maximum(
+        largest_divergence(mixed, base, alphas), largest_divergence(base, mixed, alphas)
+    )
+""",
+        "    return largest_divergence(base, mixed, alphas)\n",
+        ("accounting",),
+    ),
+    Fault(
+        "thresholds between two numbers of votes are rounded down",
+        "accounting/screening.py",
+        "np.ceil(gaps).astype(np.int64)",
+        "np.floor(gaps).astype(np.int64)",
+        ("accounting",),
+    ),
+    Fault(
+        "failures of single answers are not taken off delta",
+        "accounting/composition.py",
+        'spare = probability(delta, name="delta") - own',
+        'spare = probability(delta, name="delta")',
+        ("accounting",),
+    ),
+    Fault(
+        "subsampling without its factor 3 for both directions",
+        "accounting/sampling.py",
+        "log_moments[1:] += math.log(3.0)",
+        "log_moments[1:] += math.log(1.0)",
+        ("accounting",),
+    ),
+    Fault(
+        "conversion to epsilon divides by the order",
+        "accounting/conversion.py",
+        """np.log(delta * alphas) / (alphas - 1)
+    found = rdp""",
+        """np.log(delta * alphas) / alphas
+    found = rdp""",
+        ("accounting",),
+    ),
+    Fault(
+        "graph table checked along one direction of its edges",
+        "grids/public_graph.py",
+        """        first = np.concatenate([own, self.edges[:, 0], self.edges[:, 1]])
+        second = np.concatenate([own, self.edges[:, 1], self.edges[:, 0]])
+""",
+        """        first = np.concatenate([own, self.edges[:, 0]])
+        second = np.concatenate([own, self.edges[:, 1]])
+""",
+        ("grids",),
+    ),
+    Fault(
+        "node of an input by a matrix product over the batch",
+        "grids/public_graph.py",
+        'apart = cdist(array[start : start + rows], self.points, "sqeuclidean")',
+        """norms = (self.points**2).sum(axis=1)
+            apart = norms - 2.0 * array[start : start + rows] @ self.points.T""",
+        ("grids",),
+    ),
+    Fault(
+        "lattice cells one grid step too narrow",
+        "grids/lattice.py",
+        "return math.ceil(math.ldexp(radius, -exponent)) + 1",
+        "return math.ceil(math.ldexp(radius, -exponent))",
+        ("grids",),
+    ),
+    Fault(
+        "e^epsilon of a double in place of a number below it",
+        "grids/shares.py",
+        "return Fraction(total, 1 << _PRECISION)",
+        "return Fraction(math.nextafter(math.exp(exact), math.inf))",
+        ("grids",),
+    ),
+    Fault(
+        "an answer that one cell never gives passes the check",
+        "grids/shares.py",
+        "wrong |= (below == 0) | (below > above)",
+        """wrong &= below != 0
+        wrong |= below > above""",
+        ("grids",),
+    ),
+    Fault(
+        "bounds are rounded to the nearest step",
+        "grids/rounding.py",
+        "return np.asarray(np.ceil(values / unit - float(OFFSET)))",
+        "return np.asarray(np.rint(values / unit - float(OFFSET)))",
+        ("grids",),
+    ),
+    Fault(
+        "interval arithmetic without the rounding of weights",
+        "grids/arithmetic.py",
+        "slack = float(np.ceil(0.51 * terms * ceil(largest_input / input_unit)))",
+        "slack = 0.0",
+        ("grids", "lipschitz"),
+    ),
+    Fault(
+        "balls on the grid without the rounding of their centre",
+        "lipschitz/bounds.py",
+        "rounding = ceil(0.5 * self.input_norm.of_ones(points.shape[1]))",
+        "rounding = 0",
+        ("lipschitz",),
+    ),
+    Fault(
+        "a residual block is as steep as its branch",
+        "lipschitz/bounds.py",
+        "return 1.0 + inner",
+        "return max(1.0, inner)",
+        ("lipschitz",),
+    ),
+    Fault(
+        "stability levels are asked one radius too near",
+        "lipschitz/bounds.py",
+        "radii = ask[open_points].astype(np.float64) * float(radius_steps)",
+        "radii = (ask[open_points] - 1).astype(np.float64) * float(radius_steps)",
+        ("lipschitz",),
+    ),
+    Fault(
+        "a radius in grid steps without the step of snapping",
+        "lipschitz/radius.py",
+        " + ceil(bound.input_norm.of_ones(bound.domain.dimension))",
+        "",
+        ("lipschitz",),
+    ),
+    Fault(
+        "convex certificate: replacing counted as one change",
+        "retraining/convex.py",
+        "worth = self.settings.changed + 2.0 * self.settings.proved_error",
+        "worth = 1.0 + 2.0 * self.settings.proved_error",
+        ("retraining",),
+    ),
+    Fault(
+        "convex certificate without its solver's proved error",
+        "retraining/convex.py",
+        "worth = self.settings.changed + 2.0 * self.settings.proved_error",
+        "worth = float(self.settings.changed)",
+        ("retraining",),
+    ),
+    Fault(
+        "convex certificate: the search ends eight times too early",
+        "retraining/convex.py",
+        "if 1.001 * float(np.linalg.norm(gradient)) + error <= _RESIDUAL:",
+        "if 1.001 * float(np.linalg.norm(gradient)) + error <= 8.0 * _RESIDUAL:",
+        ("retraining",),
+    ),
+    Fault(
+        "single removed records are not searched for",
+        "retraining/training_sums.py",
+        "unsettled = open_ & (k > 0) & (sums.least < limit)",
+        "unsettled = open_ & (k > 1) & (sums.least < limit)",
+        ("retraining",),
+    ),
+    Fault(
+        "voters of a third label cannot join the runner-up",
+        "retraining/stability.py",
+        "price = of_winner[moved] + others[joined, columns]",
+        "price = np.where(joined > 0, never, of_winner[moved])",
+        ("retraining",),
+    ),
+    Fault(
+        "a record's batch is its place in the list",
+        "retraining/record_keys.py",
+        "return np.array([int.from_bytes(digest) % size for digest in digests], dtype=np.int64)",
+        "return np.arange(sum(1 for _ in digests), dtype=np.int64) % size",
+        ("retraining",),
+    ),
+    Fault(
+        "signed distance: labels at level 0 lie sqrt 2 apart",
+        "mechanisms/signed_distance.py",
+        "least = math.isqrt(self.classes * (self.classes - 1) * unit * unit // 2)",
+        "least = math.isqrt(self.classes * (self.classes - 1) * unit * unit)",
+        ("mechanisms",),
+    ),
+    Fault(
+        "noisy sums: replacing a record counted as adding one",
+        "mechanisms/noisy_sums.py",
+        "factor = self.adjacency.records * (2 if isinstance(self.adjacency, Replace) else 1)",
+        "factor = self.adjacency.records",
+        ("mechanisms",),
+    ),
+    Fault(
+        "noisy sums: each block gets the whole precision",
+        "mechanisms/noisy_sums.py",
+        "alone * math.sqrt(self.sums / block.share) * _ROUND_UP for block in self.blocks",
+        "alone * math.sqrt(self.sums) * _ROUND_UP for block in self.blocks",
+        ("mechanisms",),
+    ),
+    Fault(
+        "noisy sums: one more sum than is paid for",
+        "mechanisms/noisy_sums.py",
+        "if self.released >= self.mechanism.sums:",
+        "if self.released > self.mechanism.sums:",
+        ("mechanisms",),
+    ),
+    Fault(
+        "Laplace noise of 2/3 of its scale",
+        "mechanisms/laplace.py",
+        "return self.steps_sensitivity / self.epsilon * _ROUND_UP",
+        "return self.steps_sensitivity / self.epsilon * (2.0 / 3.0)",
+        ("mechanisms", "audit"),
+    ),
+    Fault(
+        "additive noise without the rounding to its grid",
+        "mechanisms/additive.py",
+        "return (distance / self.grid.step + ones) * _ROUND_UP",
+        "return distance / self.grid.step * _ROUND_UP",
+        ("mechanisms", "audit"),
+    ),
+    Fault(
+        "a table of labels is believed without its exact check",
+        "mechanisms/checked_table.py",
+        "check_shares(shares, shares, lattice=self.cells, epsilon=self.epsilon, what=self.name)",
+        "pass",
+        ("mechanisms",),
+    ),
+    Fault(
+        "propose-test-release: the inner sensitivity lacks the radius",
+        "mechanisms/propose_test_release.py",
+        'needed = positive(proposal, name="proposal") * positive(radius, name="radius")',
+        'needed = positive(proposal, name="proposal") * min(1.0, positive(radius, name="radius"))',
+        ("mechanisms",),
+    ),
+    Fault(
+        "propose-test-release: the test gets both epsilons",
+        "mechanisms/propose_test_release.py",
+        "Guarantee(epsilon_test + cost.epsilon, ",
+        "Guarantee(max(epsilon_test, cost.epsilon), ",
+        ("mechanisms",),
+    ),
+    Fault(
+        "Laplace test: a radius of the test is not set aside",
+        "mechanisms/laplace_test.py",
+        "set_aside = math.ceil(math.ldexp(self.radius, -self._grid.exponent))",
+        "set_aside = 0",
+        ("mechanisms", "audit"),
+    ),
+    Fault(
+        "labels from gaps without their rounding",
+        "mechanisms/label_mechanism.py",
+        "ROUNDING_STEPS = 3.0",
+        "ROUNDING_STEPS = 0.0",
+        ("mechanisms",),
+    ),
+    Fault(
+        "stability response: the closed form of two labels for more",
+        "mechanisms/stability_response.py",
+        "wrong.append(max(decay * wrong[-1], growth * (others * wrong[-1] - slack) / others))",
+        "wrong.append(decay * decay * wrong[-1] * (1.0 + others) / (1.0 + others * decay))",
+        ("mechanisms",),
+    ),
+    Fault(
+        "sparse vector: votes with half their noise",
+        "mechanisms/sparse_vector.py",
+        "scale=2.0 / self.epsilon_query)",
+        "scale=1.0 / self.epsilon_query)",
+        ("mechanisms", "audit"),
+    ),
+    Fault(
+        "micro-units are rounded down",
+        "ledger/charges.py",
+        "units = math.ceil(value * unit)",
+        "units = math.floor(value * unit)",
+        ("ledger",),
+    ),
+    Fault(
+        "answers of a lease are spent again after a fork",
+        "ledger/leases.py",
+        "return 0 if self._closed or not self._home.is_here else self.answers - self.spent",
+        "return 0 if self._closed else self.answers - self.spent",
+        ("ledger",),
+    ),
+    Fault(
+        "an entry's digest leaves out the one before it",
+        "ledger/chain.py",
+        "return hashlib.sha256(previous + _encode(self).encode()).digest()",
+        "return hashlib.sha256(_encode(self).encode()).digest()",
+        ("ledger",),
+    ),
+    Fault(
+        "a reservation may be committed to two receipts",
+        "ledger/postings.py",
+        "other = sorted(seq for seq, found in done.items() if found != receipt)",
+        "other: list[int] = []",
+        ("ledger",),
+    ),
+    Fault(
+        "several answers are charged the delta of one",
+        "ledger/charges.py",
+        'epsilon_cost(epsilon, answers=answers), delta_cost(delta, answers=answers), "basic"',
+        'epsilon_cost(epsilon, answers=answers), delta_cost(delta, answers=1), "basic"',
+        ("ledger",),
+    ),
+    Fault(
+        "what fits is judged by epsilon alone",
+        "ledger/charges.py",
+        "return charge.epsilon <= self.left_epsilon and charge.delta <= self.left_delta",
+        "return charge.epsilon <= self.left_epsilon",
+        ("ledger",),
+    ),
+    Fault(
+        "claims of one call on one budget are judged one by one",
+        "ledger/charging.py",
+        "budget, charge = Budget.of_row(rows[number], statement), together(mine)",
+        "budget, charge = Budget.of_row(rows[number], statement), mine[-1].charge",
+        ("ledger",),
+    ),
+    Fault(
+        "of an anchor's two sectors the older one counts",
+        "ledger/anchors.py",
+        "return max(whole, key=lambda anchor: anchor.seq)",
+        "return min(whole, key=lambda anchor: anchor.seq)",
+        ("ledger",),
+    ),
+    Fault(
+        "a signature of a bundle stands for a receipt",
+        "core/signatures.py",
+        'return b"reticent " + purpose.encode() + b"\\0" + hashlib.sha256(content).digest()',
+        'return b"reticent " + hashlib.sha256(content).digest()',
+        ("core",),
+    ),
+    Fault(
+        "a signed receipt does not bind its ledger entry",
+        "core/releases.py",
+        '"digest": self.digest,',
+        '"digest": "",',
+        ("core",),
+    ),
+    Fault(
+        "guarantees of two adjacencies add up",
+        "core/guarantees.py",
+        "if self.adjacency != other.adjacency:",
+        "if type(self.adjacency) is not type(other.adjacency):",
+        ("core",),
+    ),
+    Fault(
+        "a key revoked meanwhile is still charged for",
+        "service/answering.py",
+        "            self._keys.check(page.connection, request.key)\n",
+        "",
+        ("service",),
+    ),
+    Fault(
+        "an idempotency key gives the answer to another request",
+        "service/answering.py",
+        "if row.request != request.digest:",
+        "if False:",
+        ("service",),
+    ),
+    Fault(
+        "a grant for one subject opens all that begin like it",
+        "service/keys.py",
+        "name.startswith(grant[:-1]) if grant.endswith(ANY) else name == grant for grant in grants",
+        "name.startswith(grant.removesuffix(ANY)) for grant in grants",
+        ("service",),
+    ),
+    Fault(
+        "a list that was cut before the sample is not deepened",
+        "neighbours/sampled.py",
+        "for row in short:",
+        "for row in short[:0]:",
+        ("neighbours",),
+    ),
+    Fault(
+        "a person votes with every record",
+        "neighbours/sampled.py",
+        "counted = first_coin & (columns - start < per_unit) & (names >= 0)",
+        "counted = first_coin & (names >= 0)",
+        ("neighbours",),
+    ),
+    Fault(
+        "clipped votes are rounded up",
+        "neighbours/votes.py",
+        'count(tau, name="tau") * VOTE_STEPS // owned))',
+        '-(-count(tau, name="tau") * VOTE_STEPS // owned)))',
+        ("neighbours",),
+    ),
+    Fault(
+        "points that rounding moves out of the ball stay there",
+        "neighbours/integer_points.py",
+        "        nearest[:, outside] = np.trunc(columns[:, outside])\n",
+        "",
+        ("neighbours",),
+    ),
+    Fault(
+        "screening and vote share a sample and are booked as two",
+        "systems/private_knn/plan.py",
+        "fresh = self.screening is not None and not self.steps.shared_subsample",
+        "fresh = False",
+        ("systems/private_knn",),
+    ),
+    Fault(
+        "screening without noise",
+        "systems/private_knn/plan.py",
+        "return self.screening.release(votes.max(axis=1), sampler=sampler)",
+        "return np.asarray(votes.max(axis=1) >= (self.steps.threshold or 0.0))",
+        ("systems/private_knn",),
+    ),
+    Fault(
+        "individual filter charges a look of precision p as a whole one",
+        "systems/private_knn/individual_session.py",
+        "self.filter.admit(numbers, look * costs)",
+        "self.filter.admit(numbers, costs)",
+        ("systems/private_knn",),
+    ),
+    Fault(
+        "individual plan draws 1/1.3 of its noise",
+        "systems/private_knn/individual_session.py",
+        "sigma = plan.budget.sigma * noise_scale",
+        "sigma = plan.budget.sigma * noise_scale / 1.3",
+        ("systems/private_knn",),
+    ),
+    Fault(
+        "individual plan draws 1/1.1 of its noise",
+        "systems/private_knn/individual_session.py",
+        "sigma = plan.budget.sigma * noise_scale",
+        "sigma = plan.budget.sigma * noise_scale / 1.1",
+        ("systems/private_knn",),
+    ),
+    Fault(
+        "all queries of a block get one query's noise",
+        "systems/private_knn/individual_session.py",
+        "[look[row] for look in noise]",
+        "[look[0] for look in noise]",
+        ("systems/private_knn",),
+    ),
+    Fault(
+        "forgetting a key also forgets what it had spent",
+        "systems/private_knn/held_records.py",
+        "gone = self.numbers == number",
+        """self._known.pop(self._digest(key), None)
+        gone = self.numbers == number""",
+        ("systems/private_knn",),
+    ),
+    Fault(
+        "replacing a record counted as one vote of margin, not two",
+        "systems/votes/responses.py",
+        "vote = VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0)",
+        "vote = VOTE",
+        ("systems/votes",),
+    ),
+    Fault(
+        "the noisy count counts records where persons are protected",
+        "systems/votes/descent.py",
+        "[COUNT_STEPS * voters.units]",
+        "[COUNT_STEPS * len(voters)]",
+        ("systems/votes",),
+    ),
+    Fault(
+        "clip of the linear vote is a quantile over private records",
+        "systems/votes/linear_vote.py",
+        "        return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))\n",
+        """        if len(pointing):
+            clips = np.quantile(np.abs(pointing), self.clip_quantile, axis=0)
+            clips = np.maximum(clips, 1.0)
+        return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))
+""",
+        ("systems/votes",),
+    ),
+    Fault(
+        "a sum over no records is divided by their number",
+        "systems/votes/descent.py",
+        "max(1, voters.units)",
+        "voters.units",
+        ("systems/votes",),
+    ),
+    Fault(
+        "maps of one's own get all records at once",
+        "training/public_features.py",
+        "    return in_blocks(features, inputs)\n",
+        "    return features(inputs)\n",
+        ("systems/votes", "training"),
+    ),
+    Fault(
+        "released models draw .9 of their noise",
+        "systems/votes/released_model.py",
+        "        session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)\n",
+        _scaled(".9"),
+        ("systems/votes",),
+    ),
+    Fault(
+        "released models draw half of their noise",
+        "systems/votes/released_model.py",
+        "        session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)\n",
+        _scaled(".5"),
+        ("systems/votes",),
+    ),
+    Fault(
+        "a person's products are not cut",
+        "systems/votes/sums.py",
+        "total += clipped(persons, lengths[0] * lengths[1]).sum(axis=0).reshape(total.shape)",
+        "total += persons.sum(axis=0).reshape(total.shape)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "targets beyond their public range count in full",
+        "systems/votes/outputs.py",
+        "np.rint(np.clip(shares, -1.0, 1.0) * TARGET_STEPS)",
+        "np.rint(np.clip(shares, -9.0, 9.0) * TARGET_STEPS)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "radius on a logarithmic scale taken as on a linear one",
+        "systems/power/protection.py",
+        "return min(1.0, math.log1p(radius) / math.log1p(span))",
+        "return min(1.0, radius / span)",
+        ("systems/power",),
+    ),
+    Fault(
+        "largest shared l2 radius .95 in place of .86",
+        "systems/power/protection.py",
+        "LARGEST_SHARED_RADIUS = 0.86",
+        "LARGEST_SHARED_RADIUS = 0.95",
+        ("systems/power",),
+    ),
+    Fault(
+        "rounding step left out of the bound of scores",
+        "systems/power/protection.py",
+        """            return UNIT + 1
+        return UNIT + 2 + math.isqrt(len(self.protected))
+""",
+        """            return UNIT
+        return UNIT
+""",
+        ("systems/power",),
+    ),
+    Fault(
+        "l2 bound of scores without a step for each coordinate",
+        "systems/power/protection.py",
+        "return UNIT + 2 + math.isqrt(len(self.protected))",
+        "return UNIT + 2",
+        ("systems/power",),
+    ),
+    Fault(
+        "levels of the two sides are cut unlike",
+        "systems/power/protected_query.py",
+        "np.where(steps >= 0, steps, -steps - 1)",
+        "np.where(steps >= 0, steps, -steps)",
+        ("systems/power",),
+    ),
+    Fault(
+        "weights of scores twice as steep as is charged",
+        "systems/power/lipschitz_scores.py",
+        "beyond = sum(constant > WEIGHT for constant in steep)",
+        "beyond = sum(constant > 2 * WEIGHT for constant in steep)",
+        ("systems/power",),
+    ),
+    Fault(
+        "budgets of two data sets are one",
+        "systems/certified/query.py",
+        "return replace(self.members[0].settings.adjacency, data_set=self.data_set)",
+        "return self.members[0].settings.adjacency",
+        ("systems/certified",),
+    ),
+    Fault(
+        "a local release gets the whole epsilon beside its test",
+        "systems/posthoc/calibration.py",
+        "epsilon_release=epsilon - share * epsilon,",
+        "epsilon_release=epsilon,",
+        ("systems/posthoc",),
+    ),
+    Fault(
+        "points outside the public box are not moved into it",
+        "lipschitz/radius.py",
+        "np.round(bound.domain.clip(array) / bound.input_step)",
+        "np.round(array / bound.input_step)",
+        ("lipschitz",),
+    ),
+    Fault(
+        "numbers outside their public range stay there",
+        "tables/number_attributes.py",
+        "clipped = np.clip(values, self.lower, self.upper) - self.lower",
+        "clipped = np.maximum(values, self.lower) - self.lower",
+        ("tables",),
+    ),
+    Fault(
+        "a plan's queries are not refused beyond what is left",
+        "release/prepaid.py",
+        "if self.queries is not None and queries > self._left():",
+        "if self.queries is not None and self._left() == 0:",
+        ("release", "systems/private_knn"),
+    ),
+    Fault(
+        "an answer is drawn before it is paid for",
+        "release/system.py",
+        """    with paid(price, sampler=source, ledger=ledger, scope=scope) as payment:
+        drawn = payment.kept(system.draw(inputs, source, **options))
+""",
+        """    early = system.draw(inputs, source, **options)
+    with paid(price, sampler=source, ledger=ledger, scope=scope) as payment:
+        drawn = payment.kept(early)
+""",
+        ("release",),
+    ),
+    Fault(
+        "a copy of a plan shares the home of the original",
+        "release/prepaid.py",
+        'self.__dict__.update(state, _home=copy(state["_home"]), _turn=Turn())',
+        "self.__dict__.update(state, _turn=Turn())",
+        ("release", "systems/private_knn", "systems/votes"),
+    ),
+    Fault(
+        "two threads may both pay for a plan",
+        "release/prepaid.py",
+        """        with self._turn:
+            if self.entry is None or self.queries is None:""",
+        """        with Turn():
+            if self.entry is None or self.queries is None:""",
+        ("release", "systems/private_knn", "systems/votes"),
+    ),
+    Fault(
+        "the first receipt is booked by whoever comes",
+        "release/prepaid.py",
+        "if self._paid is not None and self._home.is_here:",
+        "if self._paid is not None:",
+        ("release", "systems/private_knn", "systems/votes"),
+    ),
+    Fault(
+        "seeded answers may be booked",
+        "release/paying.py",
+        "    if sampler.seeded:\n        raise",
+        "    if sampler.seeded and False:\n        raise",
+        ("release", "systems/votes"),
+    ),
+    Fault(
+        "answers beyond those that were granted are given out",
+        "release/paying.py",
+        "beyond = (~drawn.withheld).cumsum() > self.granted",
+        "beyond = drawn.withheld.cumsum() > self.granted",
+        ("release", "systems/private_knn"),
+    ),
+    Fault(
+        "a fit that no ledger books is not counted",
+        "release/paying.py",
+        "        if price.use is not None and not sampler.seeded:",
+        "        if price.use is not None and sampler.seeded:",
+        ("release", "systems/votes"),
+    ),
+    Fault(
+        "predict gives the exact answer",
+        "release/system.py",
+        "        found = self.release(X, ledger=ledger, scope=scope)\n",
+        "        return self.exact_predict(X)\n        found = self.release(X)\n",
+        ("systems/votes", "systems/private_knn"),
+    ),
+    Fault(
+        "directions of queries in blocks of the private number of records",
+        "systems/votes/query_votes.py",
+        "self.weights(voters, asked[part])",
+        "self.weights(voters, self.asked(points[part]))",
+        ("systems/votes",),
+    ),
+    Fault(
+        "a data set without records is refused",
+        "systems/input_rows.py",
+        "if values.shape[0] == 0 and not records:",
+        "if values.shape[0] == 0:",
+        ("systems/votes", "systems/private_knn"),
+    ),
+)

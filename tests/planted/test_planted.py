@@ -1,0 +1,51 @@
+"""The table of faults fits the source, and, in the soak, nearly every fault is noticed."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+import pytest
+
+from tests.planted.__main__ import ROOT, Outcome, main, planted, table
+from tests.planted.faults import FAULTS, Fault
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_has_one_place_in_the_source_and_can_be_run(fault: Fault) -> None:
+    text = (ROOT / "src" / "reticent" / fault.file).read_text()
+    changed = planted(text, fault)
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+    assert fault.room
+    for room in fault.room:
+        assert list((ROOT / "tests" / room).rglob("test_*.py"))
+
+
+def test_faults_are_many_and_each_has_a_name() -> None:
+    assert len(FAULTS) >= 40
+    assert Counter(fault.name for fault in FAULTS).most_common(1)[0][1] == 1
+    assert not any("|" in fault.name for fault in FAULTS)
+
+
+def test_a_text_that_occurs_twice_is_no_place() -> None:
+    fault = Fault("twice", "core/names.py", "a", "b", ("core",))
+    with pytest.raises(ValueError, match="2 places"):
+        planted("a a", fault)
+    assert planted("a c", fault) == "b c"
+
+
+def test_survivors_show_in_the_table() -> None:
+    fault = Fault("a fault", "core/names.py", "a", "b", ("core",))
+    shown = table([Outcome(fault, "test_names.py::test_words[a|b]"), Outcome(fault, "")])
+    assert "| a fault | core | `test_names.py::test_words` |" in shown
+    assert "| a fault | core | **no test** |" in shown
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_at_most_one_fault_survives(capsys: pytest.CaptureFixture[str]) -> None:
+    """An hour of CPU time."""
+    status = main([])
+    with capsys.disabled():
+        print(capsys.readouterr().out)
+    assert status == 0

@@ -1,0 +1,493 @@
+"""Bundles that anyone may have edited: what comes out of a load is a system or a documented error,
+and nothing else.
+
+Bytes are changed under the manifest that was written for them, which must be found every time;
+and values are changed with a manifest that is made for them, as a person would who knows the
+format.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import random
+import shutil
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
+from torch import nn
+
+from reticent.core.errors import CorruptBundle, InvalidInput, ReticentError
+from reticent.release import Bundle
+from reticent.systems import (
+    BetaVAE,
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    LabelAware,
+    NearestRowClassifier,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    PrivateKNNStudent,
+)
+from reticent.training.students import StudentConfig
+
+FILES = ("bundle.json", "card.md", "manifest.json", "weights.safetensors")
+SECONDS = 20
+"""A load that takes longer than this has been made to."""
+
+SOAK_MUTANTS = 20_000
+X, Y = load_iris(return_X_y=True)
+CLASSES = [0, 1, 2]
+PICTURES = np.random.default_rng(0).uniform(size=(80, 8, 8))
+DIGITS = np.arange(80) % 3
+POSTHOC: dict[str, Any] = {"radius": 0.2, "random_state": 0}
+TRAINING: dict[str, Any] = {"hidden": (4,), "epochs": 1}
+
+
+def _student() -> PrivateKNNStudent:
+    settings = StudentConfig(image_shape=(1, 8, 8), epochs=1, channels=(2, 2), width=4)
+    student = PrivateKNNStudent(
+        **{
+            "epsilon": 4.0,
+            "delta": 1e-5,
+            "queries": (5,),
+            "neighbours": 10,
+            "sampling_probability": 0.5,
+        },
+        **{
+            "student": settings,
+            "classes": range(3),
+            "random_state": 0,
+            "feature_map": "identity",
+            "reduce_to": None,
+        },
+    )
+    return student.fit(PICTURES[:60], DIGITS[:60], public=PICTURES[60:])
+
+
+SYSTEMS: dict[str, Callable[[], Any]] = {
+    "encoder": lambda: PosthocEncoder(
+        epsilon=8.0,
+        delta=0.0,
+        embedder="identity",
+        obfuscator=NoiseAware(outputs=2, **TRAINING),
+        **POSTHOC,
+    ).fit(X, Y),
+    "local encoder": lambda: PosthocEncoder(
+        epsilon=8.0,
+        delta=1e-2,
+        embedder="identity",
+        obfuscator=nn.Linear(4, 2),
+        path="local",
+        mechanism="laplace",
+        **POSTHOC,
+    ).fit(X, Y),
+    "label of a beta-VAE": lambda: PosthocClassifier(
+        epsilon=8.0,
+        delta=0.0,
+        embedder=BetaVAE(latent_dimension=2, epochs=1),
+        classifier=LabelAware(**TRAINING),
+        **POSTHOC,
+    ).fit(PICTURES, DIGITS),
+    "nearest row": lambda: NearestRowClassifier(
+        epsilon=2.0, nodes=20, neighbours=2, random_state=0, classifier=GaussianNB()
+    ).fit(X, Y),
+    "certified": lambda: CertifiedClassifier(
+        epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"
+    ).fit(X, Y),
+    "ensemble": lambda: CertifiedEnsemble(
+        epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1
+    ).fit(X, Y),
+    "vectors": lambda: PowerEncoder(
+        epsilon=4.0,
+        delta=0.0,
+        radius=0.3,
+        schema=(0.0, 8.0),
+        mechanism="k-norm-l2",
+        outputs=2,
+        hidden=(4,),
+        epochs=1,
+        random_state=0,
+    ).fit(X, Y),
+    "codes": lambda: PowerEncoder(
+        epsilon=4.0,
+        delta=0.0,
+        radius=None,
+        schema=(0.0, 8.0),
+        mechanism="code",
+        hidden=(4,),
+        epochs=1,
+        random_state=0,
+    ).fit(X, Y),
+    "student": _student,
+}
+LOADERS: dict[str, Any] = {
+    system.__name__: system
+    for system in (
+        *(PosthocEncoder, PosthocClassifier, CertifiedClassifier, CertifiedEnsemble),
+        *(NearestRowClassifier, PowerEncoder, PrivateKNNStudent),
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("bundles")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return {name: make().save(root / name.replace(" ", "-")) for name, make in SYSTEMS.items()}
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    def late(*_: Any) -> None:
+        raise AssertionError(f"took more than {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _load(folder: Path, system: str) -> Any:
+    with _in_time(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LOADERS[system].load(folder)
+
+
+# Bytes
+
+
+def _flipped(content: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(content)
+    changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def _slice_moved(content: bytes, rng: random.Random) -> bytes:
+    start, stop = sorted(rng.randrange(len(content)) for _ in range(2))
+    return content[:start] + content[stop:] + content[start:stop]
+
+
+BYTES: dict[str, Callable[[bytes, random.Random], bytes]] = {
+    "flip": _flipped,
+    "cut": lambda content, rng: content[: rng.randrange(len(content))],
+    "more": lambda content, rng: content + rng.choice([b" ", b"\n", b"\0", content]),
+    "moved": _slice_moved,
+    "noise": lambda content, rng: rng.randbytes(rng.randrange(1, 200)),
+    "blank": lambda content, rng: (
+        content.replace(b"  ", b"\t", 1) if b"  " in content else b" " + content
+    ),
+}
+
+
+def _byte_mutant(folder: Path, scratch: Path, rng: random.Random) -> str | None:
+    """Changes one file in a copy of ``folder``; what was done, or None where that changed
+    nothing.
+    """
+    shutil.copytree(folder, scratch)
+    name, what = rng.choice(FILES), rng.choice(list(BYTES))
+    content = (scratch / name).read_bytes()
+    changed = BYTES[what](content, rng)
+    (scratch / name).write_bytes(changed)
+    return None if changed == content else f"{what} in {name}"
+
+
+def _check_bytes(bundles: dict[str, Path], tmp_path: Path, *, mutants: int, seed: int) -> None:
+    rng = random.Random(seed)
+    for number in range(mutants):
+        folder, scratch = rng.choice(list(bundles.values())), tmp_path / "mutant"
+        system = Bundle.read(folder).system
+        done = _byte_mutant(folder, scratch, rng)
+        if done is not None:
+            try:
+                _load(scratch, system)
+            except CorruptBundle:
+                pass
+            except BaseException as error:
+                raise AssertionError(
+                    f"mutant {number} of seed {seed}: {folder.name}, {done}: {error!r}"
+                ) from error
+            else:
+                pytest.fail(f"mutant {number} of seed {seed} was loaded: {folder.name}, {done}")
+        shutil.rmtree(scratch)
+
+
+# Values, with a manifest made for them
+
+VALUES: list[Any] = [
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        3,
+        7,
+        2**31,
+        2**53 + 1,
+        2**63,
+        -(2**63),
+        0.0,
+        -0.0,
+        0.5,
+        1.0,
+        2.0,
+        -1.5,
+    ),
+    *(
+        1e-300,
+        1e-9,
+        1e9,
+        1e300,
+        1.7e308,
+        5e-324,
+        "",
+        "x",
+        "linf",
+        "l2",
+        "unnamed x",
+        "0" * 64,
+        "\u2028",
+        "\ud83d\ude00",
+        "a\0b",
+    ),
+    *(
+        [],
+        [[]],
+        [0],
+        [1, 2],
+        ["a"],
+        [None],
+        [1e300, -1e300],
+        {},
+        {"a": 1},
+        [[[[1]]]],
+        list(range(50)),
+    ),
+]
+
+
+def _nodes(value: Any) -> list[tuple[Any, Any]]:
+    """Every place in nested lists and dictionaries: its container and its key."""
+    if isinstance(value, dict):
+        places = [(value, key) for key in value]
+    elif isinstance(value, list):
+        places = [(value, index) for index in range(len(value))]
+    else:
+        return []
+    return places + [inner for container, key in places for inner in _nodes(container[key])]
+
+
+def _edit_settings(settings: dict[str, Any], rng: random.Random) -> str:
+    container, key = rng.choice(_nodes(settings))
+    what = rng.choice(
+        ["replace", "replace", "replace", "scale", "drop", "add", "twice", "wrap", "swap"]
+    )
+    value = container[key]
+    if what == "scale" and isinstance(value, int | float) and not isinstance(value, bool):
+        changed = value * rng.choice([-1, 0, 2, 0.5, 100, 1e6, 1e-6, 1 + 1e-15])
+        container[key] = changed if math.isfinite(changed) else 1
+    elif what == "drop":
+        del container[key]
+    elif what == "add" and isinstance(container, dict):
+        container[rng.choice(["extra", "", str(key) + " "])] = copy.deepcopy(rng.choice(VALUES))
+    elif what == "twice" and isinstance(container, list):
+        container.append(copy.deepcopy(value))
+    elif what == "wrap":
+        container[key] = [value]
+    elif what == "swap":
+        other, place = rng.choice(_nodes(settings))
+        container[key], taken = copy.deepcopy(other[place]), copy.deepcopy(value)
+        del taken
+    else:
+        container[key] = copy.deepcopy(rng.choice(VALUES))
+    return f"{what} {key!r}"
+
+
+def _edit_arrays(arrays: dict[str, np.ndarray], rng: random.Random) -> str:
+    name = rng.choice(list(arrays))
+    array = np.array(arrays[name])
+    what = rng.choice(
+        ["scale", "nan", "infinity", "type", "shape", "drop", "add", "one", "empty", "swap"]
+    )
+    if what == "scale":
+        arrays[name] = (array * rng.choice([-1.0, 0.0, 1e6, 1e300, 1 + 1e-15])).astype(array.dtype)
+    elif what in ("nan", "infinity"):
+        array = array.astype(np.float64)
+        array.reshape(-1)[: 1 + rng.randrange(max(1, array.size))] = (
+            math.nan if what == "nan" else math.inf
+        )
+        arrays[name] = array
+    elif what == "type":
+        arrays[name] = array.astype(
+            rng.choice([np.float16, np.float32, np.float64, np.int8, np.int64, np.bool_])
+        )
+    elif what == "shape":
+        arrays[name] = rng.choice(
+            [array.reshape(-1), array[None], array[:-1] if array.ndim else array]
+        )
+    elif what == "drop":
+        del arrays[name]
+    elif what == "add":
+        arrays[name + "x"] = array
+    elif what == "one":
+        array.reshape(-1)[: min(1, array.size)] += 1
+        arrays[name] = array
+    elif what == "empty":
+        arrays[name] = np.zeros((0, *array.shape[1:]), array.dtype)
+    else:
+        arrays[name] = np.array(arrays[rng.choice(list(arrays))])
+    return f"{what} {name}"
+
+
+def _value_mutant(folder: Path, scratch: Path, rng: random.Random) -> str | None:
+    """Writes a copy of ``folder`` with one to three values changed and a manifest for it; None
+    where it cannot be written.
+    """
+    stored = Bundle.read(folder)
+    settings, arrays = copy.deepcopy(stored.settings), dict(stored.arrays)
+    serial, system = stored.serial, stored.system
+    done = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(rng.choice([1, 1, 1, 2, 3])):
+            choice = rng.random()
+            if choice < 0.7 and _nodes(settings):
+                done.append(_edit_settings(settings, rng))
+            elif choice < 0.97 and arrays:
+                done.append(_edit_arrays(arrays, rng))
+            else:
+                serial = "" if serial else "1a2b"
+                done.append("serial")
+    try:
+        Bundle(system, settings, arrays, stored.card, serial).write(scratch)
+    except InvalidInput:
+        return None
+    return ", ".join(done)
+
+
+def _check_values(bundles: dict[str, Path], tmp_path: Path, *, mutants: int, seed: int) -> None:
+    rng, loaded = random.Random(seed), 0
+    for number in range(mutants):
+        folder, scratch = rng.choice(list(bundles.values())), tmp_path / "mutant"
+        system = Bundle.read(folder).system
+        done = _value_mutant(folder, scratch, rng)
+        if done is None:
+            continue
+        try:
+            found = _load(scratch, system)
+        except (CorruptBundle, InvalidInput):
+            found = None
+        except BaseException as error:
+            raise AssertionError(
+                f"mutant {number} of seed {seed}: {folder.name}, {done}: {error!r}"
+            ) from error
+        if found is not None:
+            loaded += 1
+            _check_usable(found, scratch, f"mutant {number} of seed {seed}: {folder.name}, {done}")
+        shutil.rmtree(scratch)
+    # Some values may be changed by whoever makes a manifest (epsilon of a label, a utility); most
+    # do not fit the rest.
+    assert loaded < mutants / 3
+
+
+def _check_usable(found: Any, folder: Path, where: str) -> None:
+    """What was loaded is what was stored, and answers or says in plain words why not."""
+    assert found.bundle().same_content(Bundle.read(folder)), where
+    assert found.card().to_markdown(), where
+    try:
+        with _in_time(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inputs = np.full((2, found.n_features_in_), 0.5)
+            found.predict(inputs) if isinstance(found, PrivateKNNStudent) else found.simulate(
+                inputs, seed=0
+            )
+    except ReticentError:
+        pass
+    except BaseException as error:
+        raise AssertionError(f"{where}: {error!r}") from error
+
+
+def test_what_was_written_loads_and_would_be_written_alike(bundles: dict[str, Path]) -> None:
+    for folder in bundles.values():
+        _check_usable(_load(folder, Bundle.read(folder).system), folder, folder.name)
+
+
+def test_every_changed_byte_is_found(bundles: dict[str, Path], tmp_path: Path) -> None:
+    _check_bytes(bundles, tmp_path, mutants=SOAK_MUTANTS // 200, seed=1)
+
+
+def test_changed_values_end_in_a_system_or_a_documented_error(
+    bundles: dict[str, Path], tmp_path: Path
+) -> None:
+    _check_values(bundles, tmp_path, mutants=SOAK_MUTANTS // 200, seed=2)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_thousand_of_each(bundles: dict[str, Path], tmp_path: Path, seed: int) -> None:
+    _check_bytes(bundles, tmp_path, mutants=SOAK_MUTANTS // 20, seed=1000 + seed)
+    _check_values(bundles, tmp_path, mutants=SOAK_MUTANTS // 20, seed=2000 + seed)
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+
+REPLACED: dict[str, Callable[[Path], Any]] = {
+    "nothing": lambda path: None,
+    "pipe": os.mkfifo,
+    "link to a device": _device,
+    "link to itself": lambda path: path.symlink_to(path),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "link to the file": lambda path: path.symlink_to(path.with_name(f"{path.name}.moved")),
+    "folder": lambda path: path.mkdir(),
+    "empty": lambda path: path.write_bytes(b""),
+    "a tebibyte": _sparse,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("put", REPLACED.values(), ids=REPLACED.keys())
+def test_only_plain_files_of_bounded_size_are_read(
+    bundles: dict[str, Path], tmp_path: Path, name: str, put: Callable[[Path], Any]
+) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(bundles["encoder"], folder)
+    (folder / name).rename(folder / f"{name}.moved")
+    put(folder / name)
+    with pytest.raises(CorruptBundle):
+        _load(folder, "PosthocEncoder")
+
+
+def test_files_of_two_bundles_do_not_mix(bundles: dict[str, Path], tmp_path: Path) -> None:
+    for name in FILES:
+        folder = tmp_path / name
+        shutil.copytree(bundles["encoder"], folder)
+        shutil.copyfile(bundles["local encoder"] / name, folder / name)
+        with pytest.raises(CorruptBundle):
+            _load(folder, "PosthocEncoder")

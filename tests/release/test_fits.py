@@ -1,0 +1,251 @@
+"""Fits on the same records are counted, whoever makes them; other records are not."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+import warnings
+from copy import copy, deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Replace
+from reticent.core.errors import IncompatibleGuarantees, InvalidInput, PrivacyWarning
+from reticent.release.fits import (
+    LEAST_ROWS,
+    DataUse,
+    _hashes,
+    _ranking,
+    forget_fits,
+    not_counted,
+    use_of,
+)
+from reticent.tables.shards import Shards
+
+COST = Guarantee(1.0, 1e-5, AddRemove(data_set="a"))
+
+
+def rows(number: int, seed: int = 0, columns: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(number, columns))
+
+
+def fitted(X: object, *, data_set: str | None = None, booked: bool = False) -> DataUse:
+    return use_of(X, data_set=data_set, estimator=None, booked=booked)
+
+
+def counts(first: object, second: object) -> bool:
+    """Whether a release from the second rows counts one from the first."""
+    forget_fits()
+    fitted(first).spent(COST)
+    use = fitted(second)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        use.spent(COST)
+    together = use.together()
+    assert together is not None
+    assert together.fits == 1 + len(caught)
+    return together.fits == 2
+
+
+@pytest.mark.parametrize("columns", [1, 3, 64, 65, 300])
+def test_the_same_records_are_known_again(columns: int) -> None:
+    table = rows(1000, columns=columns)
+    assert counts(table, table)
+    assert counts(table, table[::-1])
+    assert counts(table, table.tolist())
+    assert counts(table, pd.DataFrame(table))
+    assert counts(table, np.asfortranarray(table))
+    assert counts(table, Shards((table[:300], table[300:]), (np.zeros(300), np.zeros(700))))
+    assert counts(table, table[200:])  # .2^64 of the keys have no row in common
+    assert not counts(table, rows(1000, seed=1, columns=columns))
+    assert not counts(table[:500], table[500:])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.bool_, object])
+def test_numbers_of_any_type_are_the_same_records(dtype: type) -> None:
+    table = np.random.default_rng(0).integers(0, 2, size=(40, 30))
+    assert counts(table.astype(np.float64), table.astype(dtype))
+    assert counts(-0.0 * table, 0.0 * table)
+
+
+@pytest.mark.parametrize("columns", [7, 200])
+def test_blocks_of_any_size_rank_alike(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.random.default_rng(0).integers(0, 2, size=(3000, columns)).astype(float)
+    table[:, 3:] *= np.random.default_rng(1).random((3000, columns - 3)) < 0.01
+    whole = fitted(table)
+    monkeypatch.setattr("reticent.release.fits._AT_ONCE", 2**11)
+    blocks = fitted(table[np.random.default_rng(2).permutation(3000)])
+    assert whole._rows == blocks._rows
+    assert len(whole._rows) == min(LEAST_ROWS, len(np.unique(table, axis=0)))
+
+
+def test_rows_of_small_whole_numbers_have_hashes_apart() -> None:
+    # Doubles of 0 and 1 differ in their high bits alone. 2^23 pairs, of which two are equal by
+    # chance with 2^-44 each.
+    table = np.array(list(np.ndindex(*(2,) * 12)), dtype=np.float64)
+    assert len(np.unique(_hashes(table, _ranking(12)[1]))) == 2**12
+
+
+def test_few_common_rows_among_many_are_found_as_often_as_minima_say() -> None:
+    # 200 of 1,000 rows are in both, a ninth of all: none of them is among the first 64 of all, and
+    # so of both, with (1 - 1/9)^64 = .0005 of the keys.
+    table = rows(1800)
+    assert counts(table[:1000], table[800:])
+
+
+def test_a_name_is_enough_and_another_name_does_not_hide_the_rows() -> None:
+    fitted(rows(10), data_set="ward").spent(COST)
+    scaled = fitted(rows(10) * 2, data_set="ward")
+    with pytest.warns(PrivacyWarning):
+        scaled.spent(COST)
+    renamed = fitted(rows(10), data_set="another")
+    with pytest.warns(PrivacyWarning):
+        renamed.spent(COST)
+    other = fitted(rows(10, seed=1), data_set="third")
+    other.spent(COST)
+    assert other.card_line() == ""
+
+
+def test_the_sum_is_by_kind_of_neighbours_and_grows() -> None:
+    first, second = fitted(rows(10)), fitted(rows(10))
+    first.spent(COST)
+    assert first.card_line() == ""
+    with pytest.warns(PrivacyWarning, match=r"epsilon=4, delta=3e-05"):
+        second.spent(Guarantee(1.5, 1e-5, AddRemove()), answers=2)
+    second.spent(Guarantee(3.0, 0.0, Replace(unit="person")))  # warned once for each fit
+    for use in (first, second):
+        together = use.together()
+        assert together is not None
+        assert (together.fits, together.releases) == (2, 4)
+        assert {kind: cost for kind, *cost in together.costs} == {
+            AddRemove(): [4.0, pytest.approx(3e-5)],
+            Replace(unit="person"): [3.0, 0.0],
+        }
+        assert together.words() in use.card_line()
+    with pytest.warns(PrivacyWarning):
+        first.spent(COST)
+
+
+def test_a_fit_that_has_released_nothing_costs_nothing() -> None:
+    fitted(rows(10))
+    use = fitted(rows(10))
+    assert use.together() is None
+    use.spent(COST)
+    assert use.card_line() == ""
+
+
+def test_booked_simulated_and_excused_fits_do_not_count() -> None:
+    fitted(rows(10)).spent(COST)
+    for use in (
+        fitted(rows(10), booked=True),
+        use_of(rows(10), data_set=None, estimator=None, booked=False, simulated=True),
+    ):
+        use.spent(COST)
+        assert use.together() is None
+    use = fitted(rows(10))
+    with not_counted("the rows are made up"):
+        inner = fitted(rows(10))
+        use.spent(COST)
+    inner.spent(COST)
+    assert inner.together() is None
+    assert use.together() is None
+    with pytest.raises(InvalidInput), not_counted(""):
+        pass
+
+
+def test_an_excuse_ends_with_its_thread() -> None:
+    found: list[DataUse] = []
+    with not_counted("the rows are made up"):
+        worker = threading.Thread(target=lambda: found.append(fitted(rows(10))))
+        worker.start()
+        worker.join()
+    assert found[0].counted
+
+
+def test_costs_of_other_things_than_records_are_refused() -> None:
+    use = fitted(rows(10))
+    with pytest.raises(IncompatibleGuarantees):
+        use.spent(Guarantee(1.0, 0.0, Neighborhood("l2", 1.0, "space")))
+    with pytest.raises(IncompatibleGuarantees):
+        use.spent(Guarantee(1.0, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY))
+
+
+def test_copies_and_pickles_are_the_same_fit_and_hold_no_digest() -> None:
+    use = fitted(rows(100), data_set="ward")
+    use.spent(COST)
+    stored = pickle.dumps(use)
+    assert not any(digest in stored for digest in use._rows)
+    for again in (copy(use), deepcopy(use), pickle.loads(stored)):
+        assert again is use
+        again.spent(COST)  # one fit's second release
+    forget_fits()  # as another process would know nothing
+    elsewhere = pickle.loads(stored)
+    assert elsewhere is not use
+    fitted(rows(100)).spent(COST)
+    named = fitted(rows(7, seed=1), data_set="ward")
+    named.spent(COST)
+    with pytest.warns(PrivacyWarning):
+        elsewhere.spent(COST)
+
+
+def test_the_line_of_a_card_travels_with_a_pickle() -> None:
+    fitted(rows(10)).spent(COST)
+    use = fitted(rows(10))
+    with pytest.warns(PrivacyWarning):
+        use.spent(COST)
+    line, stored = use.card_line(), pickle.dumps(use)
+    forget_fits()
+    assert pickle.loads(stored).card_line() == line != ""
+
+
+def test_no_release_of_many_threads_is_lost() -> None:
+    uses = [fitted(rows(10)) for _ in range(2)]
+    start = threading.Barrier(8)
+
+    def release(use: DataUse) -> None:
+        start.wait()
+        for _ in range(2000):
+            use.spent(COST)
+
+    often, before = 1e-6, sys.getswitchinterval()
+    workers = [threading.Thread(target=release, args=(uses[n % 2],)) for n in range(8)]
+    sys.setswitchinterval(often)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+    finally:
+        sys.setswitchinterval(before)
+    together = uses[0].together()
+    assert together is not None
+    assert (together.fits, together.releases) == (2, 16000)
+    assert together.costs[0][1] == 16000.0
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 0), (0,), (1,)])
+def test_tables_without_rows_or_columns_share_no_records(shape: tuple[int, ...]) -> None:
+    use = fitted(np.zeros(shape))
+    fitted(rows(10)).spent(COST)
+    use.spent(COST)
+    together = use.together()
+    assert together is not None
+    assert together.fits == 1
+
+
+def test_words_are_no_rows() -> None:
+    with pytest.raises(InvalidInput):
+        fitted([["a", "b"]])
+
+
+def test_the_warning_points_at_the_callers_line() -> None:
+    fitted(rows(10)).spent(COST)
+    use = fitted(rows(10))
+    with pytest.warns(PrivacyWarning) as caught:
+        use.spent(COST)
+    assert caught[0].filename == __file__

@@ -1,0 +1,96 @@
+"""Workers answer what one process would, and no two of them draw the same noise."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+from reticent.accounting import PrivacyEvent
+from reticent.core import Guarantee, Replace, Scope
+from reticent.core.errors import InvalidParameter
+from reticent.ledger import Ledger
+from reticent.noise import SecureSampler, SeededSampler
+from reticent.release import parallel
+from tests.release.asking import asked
+
+ONE = Guarantee(0.5, 0.0, Replace(1))
+ROWS = np.arange(2000.0).reshape(1000, 2)
+
+
+class Noisy:
+    """Adds 64 random bits, and says which process it was."""
+
+    mechanism = SimpleNamespace(name="noisy", guarantee=ONE, event=PrivacyEvent("noisy", ONE))
+    certificate = "none"
+
+    def answer(self, inputs: Any, *, sampler: Any) -> tuple[Any, Any]:
+        words = sampler.words(len(inputs)) if not sampler.seeded else np.zeros(len(inputs))
+        here = np.full(len(inputs), os.getpid())
+        return np.c_[inputs, words.astype(float), here], inputs[:, 0] > 1000
+
+
+def release(**more: Any) -> Any:
+    return asked(Noisy(), ROWS, **more)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+def test_workers_answer_every_row_once_in_order(backend: str) -> None:
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        found = release()
+    np.testing.assert_array_equal(found.values[:, :2], ROWS)
+    np.testing.assert_array_equal(found.withheld, ROWS[:, 0] > 1000)
+    assert found.receipt.answers == 1000
+    here = set(found.values[:, 3])
+    assert len(here) <= 2
+    assert (here == {os.getpid()}) == (backend == "threading")
+    assert len(set(found.values[:, 2])) == 1000  # no word twice: 64 bits each
+
+
+def test_few_rows_one_worker_and_seeds_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("no worker was to be started")
+
+    monkeypatch.setattr(parallel, "Parallel", fail)
+    for sampler, jobs in ((SecureSampler(), None), (SecureSampler(), 1), (SeededSampler(1), 4)):
+        assert set(release(sampler=sampler, n_jobs=jobs).values[:, 3]) == {os.getpid()}
+    monkeypatch.setattr(parallel, "_LEAST_ROWS", 600)
+    assert set(release(n_jobs=4).values[:, 3]) == {os.getpid()}
+
+
+def test_all_rows_are_charged_before_any_worker_starts(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
+    ledger.grant(Scope(subject="s"), Guarantee(1000.0, 0.0, Replace(1)))
+    found = release(ledger=ledger, scope=Scope(subject="s"), n_jobs=2)
+    (account,) = ledger.report().accounts
+    assert (account.answers, account.reservations, account.commits) == (1000, 1, 1)
+    assert ledger.verify(receipts=[found.receipt]).problems == ()
+    for wrong in (0, 1.5, "two", True):
+        with pytest.raises(InvalidParameter, match="n_jobs="):
+            release(ledger=ledger, scope=Scope(subject="s"), n_jobs=wrong)
+    assert ledger.report().accounts[0].answers == 1000
+
+
+def _words(out: Any) -> None:
+    out.put(SecureSampler().words(64).tolist())
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_noise_of_started_processes_is_independent(how: str) -> None:
+    """A sampler that was used before the start must not go on from one state in several."""
+    context = multiprocessing.get_context(how)
+    before = SecureSampler().words(64).tolist()
+    out = context.SimpleQueue()
+    workers = [context.Process(target=_words, args=(out,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    drawn = [out.get() for _ in workers] + [before, SecureSampler().words(64).tolist()]
+    for worker in workers:
+        worker.join()
+    assert len({word for words in drawn for word in words}) == 4 * 64

@@ -1,0 +1,75 @@
+"""Data sets of no record, one and two are data sets like any other."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.release.fits import not_counted
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble, ConvexCertifiedClassifier
+
+QUERIES = np.array([[2.0, 2.0], [-2.0, 1.0], [0.0, 0.0], [0.1, -0.1]])
+RECORDS = [((2.0, 2.0), 1), ((-2.0, -2.0), 0), ((-2.0, -2.0), 1), ((1e6, 0.0), 0)]
+"""With contradicting labels, and far outside of the public range."""
+
+KINDS: dict[str, Any] = {
+    "linear": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=3, clip=1.0),
+    "hidden, batches": lambda: CertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], k_max=3, hidden=(2,), batches=2, random_state=0
+    ),
+    "missing class": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], k_max=3),
+    "ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=[0, 1], k_max=3, members=3),
+    "convex": lambda: ConvexCertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], regularization=2.0, norm_bound=3.0
+    ),
+}
+
+
+def fitted(kind: str, records: tuple[int, ...]) -> Any:
+    X = np.array([RECORDS[place][0] for place in records]).reshape(len(records), 2)
+    y = np.array([RECORDS[place][1] for place in records], dtype=np.int64)
+    with not_counted("brute force over tiny data sets"):
+        return KINDS[kind]().fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:X. ")
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_of_few_records_are_one_apart_and_at_zero_where_labels_differ(kind: str) -> None:
+    sets = [
+        records
+        for size in range(4)
+        for records in combinations_with_replacement(range(len(RECORDS)), size)
+    ]
+    found = {records: fitted(kind, records).stable_distances(QUERIES) for records in sets}
+    for records in sets:
+        for place in range(len(records)):
+            labels, distances = found[records]
+            others, beside = found[records[:place] + records[place + 1 :]]
+            assert np.abs(distances - beside).max() <= 1
+            differ = labels != others
+            assert not distances[differ].any()
+            assert not beside[differ].any()
+
+
+@pytest.mark.filterwarnings("ignore:X. ")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [0, 1])
+def test_no_record_and_one_are_released_and_stored(kind: str, size: int, tmp_path: Any) -> None:
+    system = fitted(kind, (0,) * size)
+    assert len(system.release(QUERIES)) == len(QUERIES)
+    loaded = type(system).load(system.save(tmp_path / "bundle"))
+    np.testing.assert_array_equal(
+        loaded.stable_distances(QUERIES), system.stable_distances(QUERIES)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_records_of_one_identity_are_refused(kind: str) -> None:
+    X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
+    with pytest.raises(InvalidInput, match="certified training protects records, not persons"):
+        KINDS[kind]().fit(X, y, ["anna", "anna"])
+    assert len(KINDS[kind]().fit(X, y, ["anna", "ben"]).release(X)) == 2

@@ -1,0 +1,48 @@
+"""The contract of everything that releases, for classifiers by private neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.testing import Case, Check, checks_of
+
+ROWS = np.array(
+    [[-3.0, 0.0], [0.2, 0.1], [0.2, 0.1], [2.0, 2.0], [1.0, -2.0], [-1.0, 1.0], [0.4, 0.3], [3, 1]]
+)
+LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
+PUBLIC = np.random.default_rng(0).normal(size=(30, 2)) * 2.0
+CASES = {
+    "private-kNN": Case(
+        estimator=PrivateKNNClassifier(
+            epsilon=4.0, delta=1e-5, queries=80, neighbours=3, sampling_probability=0.5,
+            classes=(0, 1), feature_range=(-4, 4),
+        ),
+        X=ROWS, y=LABELS, queries=np.array([[0.3, 0.2]]),
+    ),
+    "private-kNN, screened": Case(
+        estimator=PrivateKNNClassifier(
+            epsilon=8.0, delta=1e-5, queries=80, answers=40, neighbours=3, threshold=2.0,
+            sampling_probability=0.5, classes=(0, 1), feature_range=(-4, 4), fallback=0,
+        ),
+        X=ROWS, y=LABELS, queries=np.array([[0.3, 0.2]]),
+    ),
+    "individual filters": Case(
+        estimator=IndividualKNNClassifier(
+            epsilon=4.0, delta=1e-5, classes=(0, 1), votes=4.0, share=0.3
+        ),
+        X=ROWS, y=LABELS, fit={"public_X": PUBLIC}, queries=np.array([[0.3, 0.2]]),
+    ),
+}  # fmt: skip
+CHECKS = [
+    pytest.param(check, id=f"{name}, {check.name}")
+    for name, case in CASES.items()
+    for check in checks_of(case, seconds=3.0)
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_contract(check: Check) -> None:
+    """Chance fails the audit of a sound system once in 10^6 runs."""
+    check()

@@ -1,0 +1,75 @@
+"""The noise of an individual-budget classifier, from its answers alone: how often one query, asked
+again and again, gets the label of the majority.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from reticent.neighbours import WEIGHT_STEPS
+from reticent.systems import IndividualKNNClassifier
+from reticent.systems.private_knn.individual_session import IndividualPlan
+
+ANSWERS = 30_000
+ALARM = 1e-7
+"""Chance that right noise fails one test; drawn afresh in every run. Noise that is 1.1 times too
+small is 11 standard errors off."""
+
+
+def share_of_the_majority(plan: IndividualPlan, ahead: int) -> float:
+    """Chance that the class with ``ahead`` whole votes more has the larger noisy sum.
+
+    Two sums of two classes are +-(votes' difference) and discrete Gaussians of the charged sigma,
+    wider than 2^16 steps: their difference is the continuous law's to 10^-9.
+    """
+    assert plan.budget.sigma > 2**16
+    lead = 2 * ahead * WEIGHT_STEPS
+    return float(stats.norm.cdf(lead / (plan.budget.sigma * np.sqrt(2.0))))
+
+
+def majority(ahead: int, *, votes: float) -> tuple[IndividualPlan, int]:
+    """The plan, and how many of ``ANSWERS`` name the label of ``ahead`` records more."""
+    records = np.zeros((10 + 10 + ahead, 1))
+    labels = np.repeat([0, 1], [10 + ahead, 10])
+    classifier = IndividualKNNClassifier(
+        epsilon=8.0,
+        delta=1e-5,
+        classes=[0, 1],
+        votes=votes,
+        radius=0.5,
+        power=0,
+        feature_range=(-1.0, 1.0),
+    ).fit(records, labels)
+    answers = classifier.release(np.zeros((ANSWERS, 1))).values
+    return classifier.plan_, int((np.asarray(answers) == 0).sum())
+
+
+@pytest.mark.parametrize("deviations", [0.7, 1.3])
+def test_one_query_gets_its_label_as_often_as_the_charged_noise_says(deviations: float) -> None:
+    votes = float(ANSWERS)  # so that nobody retires, which would change the margin
+    plan = IndividualPlan.of(
+        epsilon=8.0,
+        delta=1e-5,
+        classes=2,
+        votes=votes,
+        looks=(1,),
+        lead=1.0,
+        adjacency=None,  # type: ignore[arg-type]
+    )
+    ahead = round(deviations * plan.budget.sigma / (np.sqrt(2.0) * WEIGHT_STEPS))
+    found_plan, found = majority(ahead, votes=votes)
+    assert found_plan.budget == plan.budget
+    right = share_of_the_majority(plan, ahead)
+    assert 0.6 < right < 0.95
+    assert stats.binomtest(found, ANSWERS, right).pvalue > ALARM
+    for factor in (1.1, 1 / 1.1):  # what a fault of a tenth would show
+        wrong = stats.norm.cdf(factor * stats.norm.ppf(right))
+        error = np.sqrt(right * (1 - right) / ANSWERS)
+        assert abs(wrong - right) > 7 * error
+
+
+def test_a_query_without_a_margin_gets_either_label_equally_often() -> None:
+    _, found = majority(0, votes=float(ANSWERS))
+    assert stats.binomtest(found, ANSWERS, 0.5).pvalue > ALARM

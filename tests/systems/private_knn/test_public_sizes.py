@@ -1,0 +1,164 @@
+"""What is public, and what a record contributes, is the same to the last bit whatever the number of
+private records, their order and the number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+from torch import nn
+
+from reticent.core.rows import in_blocks
+from reticent.neighbours import PointGrid
+from reticent.release.fits import not_counted
+from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.training.features import FeatureMap, Origin, ReducedFeatures
+from reticent.training.features import HogFeatures as Hog
+
+RANDOM = np.random.default_rng(0)
+SIZES = (0, 1, 31, 32, 33, 63, 64, 65, 255, 256, 257)
+PICTURES = RANDOM.random((258, 8, 8))
+LABELS = RANDOM.integers(0, 2, 258)
+PUBLIC = RANDOM.random((70, 8, 8))
+QUERIES = RANDOM.random((66, 8, 8))
+COMMON: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "classes": (0, 1)}
+NETWORK = nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 5))
+HOG = Hog(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)
+
+
+class BatchProduct(FeatureMap):
+    """A fault: one product for all rows, whose last bits the number of rows can move."""
+
+    name, origin = "all rows at once", Origin.FIXED
+    weights = np.random.default_rng(1).normal(size=(64, 7))
+
+    def row(self, row: Any) -> Any:
+        return row @ self.weights
+
+    def features(self, inputs: Any) -> Any:
+        return np.asarray(inputs) @ self.weights * (1.0 + 1e-3 * len(inputs))
+
+
+class InBlocks(BatchProduct):
+    """The same product in blocks of one public shape."""
+
+    def features(self, inputs: Any) -> Any:
+        return in_blocks(self.row, np.asarray(inputs))
+
+
+MAPS: dict[str, dict[str, Any]] = {
+    "identity": {"feature_range": (0.0, 1.0)},
+    "hog": {"feature_map": HOG},
+    "upright hog": {"feature_map": "upright hog"},
+    "reduced": {"feature_map": ReducedFeatures.of(HOG, PUBLIC.reshape(70, 64), dimension=6)},
+    "module": {"feature_map": NETWORK, "feature_range": (-3.0, 3.0)},
+    "in blocks": {"feature_map": InBlocks(), "feature_range": (-30.0, 30.0)},
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves() -> Iterator[None]:
+    with not_counted("tests release nothing"):
+        yield
+
+
+def digest(*arrays: Any) -> str:
+    """SHA-256 of the bits of arrays, and of their shapes and kinds."""
+    found = hashlib.sha256()
+    for array in map(np.asarray, arrays):
+        found.update(f"{array.shape}{array.dtype.str}".encode() + array.tobytes())
+    return found.hexdigest()
+
+
+def public_part(classifier: IndividualKNNClassifier | PrivateKNNClassifier) -> str:
+    """Grid, queries, radii and noise: all that answers rest on besides the records."""
+    points = classifier.checked(QUERIES)
+    grid: PointGrid = classifier.grid_
+    settled: list[Any] = [grid.center, grid.per_unit, points]
+    if isinstance(classifier, IndividualKNNClassifier):
+        public, rows = classifier._public, classifier._public_rows
+        kernels = classifier._kernels(grid, public, rows, points)
+        settled += [[kernel.squared_radius, kernel.squared_inner] for kernel in kernels]
+        settled += [classifier.plan_.budget.sigma, classifier.plan_.budget.cap]
+        settled += [classifier.plan_.sigma_votes]
+    else:
+        steps = classifier.plan_.steps
+        settled += [steps.sigma_votes, steps.neighbours, steps.sampling_probability]
+    return digest(*settled)
+
+
+def contributions(classifier: IndividualKNNClassifier | PrivateKNNClassifier) -> list[str]:
+    """For each record its point, its label and its place in every query, in no order."""
+    points = classifier.checked(QUERIES)
+    if isinstance(classifier, IndividualKNNClassifier):
+        held = classifier.held_
+        public, rows = classifier._public, classifier._public_rows
+        kernels = classifier._kernels(classifier.grid_, public, rows, points)
+        weights = np.zeros((len(held), len(points)), dtype=np.int64)
+        limits = np.array([kernel.squared_radius for kernel in kernels])
+        for query, (numbers, squared, _) in enumerate(held.near(points, limits)):
+            weights[np.searchsorted(held.numbers, numbers), query] = kernels[query].weights(squared)
+        each = zip(held.points, held.labels, weights, strict=True)
+    else:
+        records = classifier.search_.records
+        distances = np.zeros((len(records), len(points)), dtype=np.int64)
+        for lists in classifier.search_.lists(points, depth=max(1, len(records))):
+            for row, order in enumerate(lists.order):
+                found = records.points[order] - points[lists.first + row]  # type: ignore[union-attr]
+                squared = np.square(found).sum(axis=1)
+                assert (np.diff(squared) >= 0).all()
+                distances[order, lists.first + row] = squared
+        each = zip(records.points, records.votes, distances, strict=True)  # type: ignore[union-attr]
+    return sorted(digest(*parts) for parts in each)
+
+
+def fitted(kind: str, features: Any, rows: Any, labels: Any) -> Any:
+    if kind == "individual":
+        # The grid of the range, or of the map, and radii from public rows.
+        individual = IndividualKNNClassifier(share=0.3, **COMMON, **features)
+        return individual.fit(rows, labels, public_X=PUBLIC)
+    plan: dict[str, Any] = {"queries": 66, "neighbours": 9, "sampling_probability": 0.4}
+    return PrivateKNNClassifier(**plan, **COMMON, **features).fit(rows, labels)
+
+
+def differences(kind: str, features: dict[str, Any]) -> int:
+    """How many sizes show in public numbers, or in what the records before the last contribute."""
+    most = fitted(kind, features, PICTURES[:258], LABELS[:258])
+    known, public = set(contributions(most)), public_part(most)
+    wrong = 0
+    for size in SIZES:
+        for turned in (False, True):
+            order = RANDOM.permutation(size) if turned else np.arange(size)
+            with threadpool_limits(None if turned else 1):
+                one = fitted(kind, features, PICTURES[order], LABELS[order])
+                wrong += public_part(one) != public
+                wrong += not set(contributions(one)) <= known
+    return wrong
+
+
+@pytest.mark.parametrize("kind", ["neighbours", "individual"])
+@pytest.mark.parametrize("features", MAPS)
+def test_no_bit_depends_on_the_number_of_records(kind: str, features: str) -> None:
+    assert differences(kind, MAPS[features]) == 0
+
+
+@pytest.mark.parametrize("kind", ["neighbours", "individual"])
+def test_a_batch_whose_size_shows_is_seen(kind: str) -> None:
+    fault = {"feature_map": BatchProduct(), "feature_range": (-30.0, 30.0)}
+    assert differences(kind, fault) > 0
+
+
+@pytest.mark.parametrize("kind", ["neighbours", "individual"])
+def test_the_order_of_records_and_the_number_of_threads_move_no_answer(kind: str) -> None:
+    order = RANDOM.permutation(len(PICTURES))
+    answers = []
+    for places, threads in ((np.arange(len(order)), 1), (order, None)):
+        with threadpool_limits(threads):
+            one = fitted(kind, MAPS["reduced"], PICTURES[places], LABELS[places])
+            answers.append(one.simulate(QUERIES, seed=1).values.tolist())
+    assert answers[0] == answers[1]

@@ -1,0 +1,81 @@
+"""The contract of everything that releases, for certified training and for systems of inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    ConvexCertifiedClassifier,
+    LabelAware,
+    NearestRowClassifier,
+    NoiseAware,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+)
+from reticent.testing import Case, Check, checks_of
+
+ROWS = np.array(
+    [[-3.0, 0.0], [0.2, 0.1], [0.2, 0.1], [2.0, 2.0], [1.0, -2.0], [-1.0, 1.0], [0.4, 0.3], [3, 1]]
+)
+LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
+QUERY = np.array([[0.3, 0.2]])
+RANDOM = np.random.default_rng(0)
+PUBLIC = RANDOM.uniform(size=(60, 2))
+SIDES = (PUBLIC[:, 0] > 0.5).astype(int)
+NEAR = np.array([[0.45, 0.5], [0.55, 0.5]])
+CERTIFIED = {
+    "one network": CertifiedClassifier(epsilon=1.0, classes=(0, 1), k_max=3, epochs=2),
+    "one network, distance": CertifiedClassifier(
+        epsilon=1.0, delta=1e-3, mechanism="distance", classes=(0, 1), k_max=3, fallback=0
+    ),
+    "ensemble": CertifiedEnsemble(epsilon=1.0, classes=(0, 1), members=2, k_max=2, epochs=1),
+    "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1)),
+}
+INPUTS = {
+    "posthoc vectors": PosthocEncoder(
+        epsilon=2.0, delta=0.0, radius=0.1, embedder="identity", random_state=0,
+        obfuscator=NoiseAware(outputs=1, hidden=(4,), epochs=1), mechanism="laplace",
+    ),
+    "posthoc labels": PosthocClassifier(
+        epsilon=2.0, delta=0.0, radius=0.1, embedder="identity", random_state=0,
+        classifier=LabelAware(hidden=(4,), epochs=2),
+    ),
+    "nearest rows": NearestRowClassifier(
+        epsilon=2.0, nodes=20, neighbours=3, classifier=LogisticRegression(), random_state=0
+    ),
+    "score codes": PowerEncoder(
+        epsilon=2.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="score-code",
+        random_state=0,
+    ),
+    "noise within a radius": PowerEncoder(
+        epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2", outputs=1,
+        hidden=(4,), epochs=1, head_epochs=1, random_state=0,
+    ),
+}  # fmt: skip
+CASES = {
+    **{
+        name: Case(estimator=system, X=ROWS, y=LABELS, queries=QUERY)
+        for name, system in CERTIFIED.items()
+    },
+    **{
+        name: Case(estimator=system, X=PUBLIC, y=SIDES, queries=NEAR, neighbours=NEAR)
+        for name, system in INPUTS.items()
+    },
+}
+CHECKS = [
+    pytest.param(check, id=f"{name}, {check.name}")
+    for name, case in CASES.items()
+    for check in checks_of(case, seconds=2.0)
+]
+
+
+@pytest.mark.filterwarnings("ignore:X:UserWarning")  # of rows that were cut to a public bound
+@pytest.mark.parametrize("check", CHECKS)
+def test_contract(check: Check) -> None:
+    """Chance fails the audit of a sound system once in 10^6 runs."""
+    check()

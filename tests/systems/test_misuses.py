@@ -1,0 +1,405 @@
+"""The usual misuses of scikit-learn with a model that is released by ``fit``: none is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.exceptions import FitFailedWarning
+from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
+from sklearn.feature_selection import RFE, SelectKBest, SequentialFeatureSelector, VarianceThreshold
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import IterativeImputer
+from sklearn.linear_model import RANSACRegressor
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    permutation_test_score,
+    validation_curve,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import (
+    ClassifierChain,
+    MultiOutputClassifier,
+    MultiOutputRegressor,
+    RegressorChain,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelEncoder,
+    MinMaxScaler,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from reticent import MomentClassifier, MomentRegressor, PrivacyWarning, PublicRanges
+from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core.errors import InvalidInput
+from reticent.ledger import Ledger
+from reticent.release.fits import not_counted
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(60, 3))
+Y = (X[:, 0] > 0).astype(int)
+PUBLIC = RNG.uniform(-1, 1, size=(60, 3))
+GRID = {"epsilon": [1.0, 2.0]}
+SCOPE = Scope(subject="ward")
+JOBS = pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+
+
+def model(**settings: Any) -> MomentClassifier:
+    given = {"epsilon": 1.0, "delta": 1e-5, "classes": [0, 1], "feature_range": (-1.0, 1.0)}
+    return MomentClassifier(**{**given, **settings})
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Iterator[Books]:
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(99.0, 1e-3, AddRemove(data_set="ward")))
+        yield Books(ledger)
+
+
+class Books:
+    """A ledger for the records that are called "ward"."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.booking = {"ledger": ledger, "scope": SCOPE}
+
+    @property
+    def spent(self) -> float:
+        """Epsilon that the ledger has booked."""
+        accounts = self.ledger.report().accounts
+        return accounts[0].spent_epsilon / 1e6 if accounts else 0.0
+
+
+def regressor() -> MomentRegressor:
+    return MomentRegressor(
+        epsilon=1.0, delta=1e-5, target_range=(-1.0, 1.0), feature_range=(-1.0, 1.0)
+    )
+
+
+class Centred(BaseEstimator, TransformerMixin):
+    """A transformer of somebody else's, that breaks scikit-learn's rule of names."""
+
+    def fit(self, X: Any, y: Any = None) -> Centred:
+        self.mean = np.mean(X, axis=0)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X - self.mean
+
+
+class Verbose(Pipeline):
+    """A pipeline of somebody else's."""
+
+    def fit(self, X: Any, y: Any = None, **settings: Any) -> Any:
+        return super().fit(X, y, **settings)
+
+
+BEHIND_A_FITTED_STEP: dict[str, Callable[[], Any]] = {
+    "standard scaler": lambda: make_pipeline(StandardScaler(), model()),
+    "PCA": lambda: make_pipeline(PCA(2), model()),
+    "columns": lambda: make_pipeline(ColumnTransformer([("a", MinMaxScaler(), [0])]), model()),
+    "remaining columns": lambda: make_pipeline(
+        ColumnTransformer([("a", "passthrough", [0])], remainder=MinMaxScaler()), model()
+    ),
+    "chosen columns": lambda: make_pipeline(SelectKBest(k=2), model()),
+    "variance": lambda: make_pipeline(VarianceThreshold(), model()),
+    "union": lambda: make_pipeline(
+        FeatureUnion([("a", Normalizer()), ("b", StandardScaler())]), model()
+    ),
+    "inner pipeline": lambda: make_pipeline(make_pipeline(Normalizer(), PCA(2)), model()),
+    "outer pipeline": lambda: make_pipeline(StandardScaler(), make_pipeline(Normalizer(), model())),
+    "another's step": lambda: make_pipeline(Centred(), model()),
+    "another's pipeline": lambda: Verbose([("a", StandardScaler()), ("b", model())]),
+    "target": lambda: TransformedTargetRegressor(regressor(), transformer=MinMaxScaler()),
+    "target in a pipeline": lambda: make_pipeline(
+        Normalizer(), TransformedTargetRegressor(regressor(), transformer=StandardScaler())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND_A_FITTED_STEP)
+def test_steps_fitted_on_private_rows_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="FrozenEstimator"):
+        BEHIND_A_FITTED_STEP[name]().fit(X, Y)
+
+
+def test_a_cached_step_is_fitted_too(tmp_path: Path) -> None:
+    for _ in range(2):
+        pipeline = make_pipeline(StandardScaler(), model(), memory=str(tmp_path))
+        with pytest.raises(InvalidInput, match="StandardScaler"):
+            pipeline.fit(X, Y)
+
+
+def test_a_ledger_does_not_pay_for_a_step(books: Books) -> None:
+    given = {f"momentclassifier__{name}": value for name, value in books.booking.items()}
+    with pytest.raises(InvalidInput, match="StandardScaler"):
+        make_pipeline(StandardScaler(), model(data_set="ward")).fit(X, Y, **given)
+    assert books.spent == 0.0
+    make_pipeline(Normalizer(), model(data_set="ward")).fit(X, Y, **given)
+    assert books.spent == 1.0
+
+
+REPEATED: dict[str, Callable[[int], Any]] = {
+    "grid search": lambda jobs: GridSearchCV(model(), GRID, cv=2, n_jobs=jobs).fit(X, Y),
+    "grid search, raising": lambda jobs: GridSearchCV(
+        model(), GRID, cv=2, n_jobs=jobs, error_score="raise"
+    ).fit(X, Y),
+    "grid search of a pipeline": lambda jobs: GridSearchCV(
+        make_pipeline(Normalizer(), model()), {"normalizer__norm": ["l1"]}, cv=2, n_jobs=jobs
+    ).fit(X, Y),
+    "random search": lambda jobs: RandomizedSearchCV(
+        model(), GRID, n_iter=2, cv=2, n_jobs=jobs, random_state=0
+    ).fit(X, Y),
+    "halving search": lambda jobs: HalvingGridSearchCV(
+        model(), GRID, cv=2, n_jobs=jobs, min_resources=20
+    ).fit(X, Y),
+    "cross_val_score": lambda jobs: cross_val_score(model(), X, Y, cv=2, n_jobs=jobs),
+    "cross_val_predict": lambda jobs: cross_val_predict(model(), X, Y, cv=2, n_jobs=jobs),
+    "cross_validate": lambda jobs: cross_validate(model(), X, Y, cv=2, n_jobs=jobs),
+    "learning curve": lambda jobs: learning_curve(model(), X, Y, cv=2, n_jobs=jobs),
+    "permutation test": lambda jobs: permutation_test_score(
+        model(), X, Y, cv=2, n_permutations=2, n_jobs=jobs
+    ),
+    "bagging": lambda jobs: BaggingClassifier(model(), n_estimators=2, n_jobs=jobs).fit(X, Y),
+    "voting": lambda jobs: VotingClassifier([("a", model()), ("b", model())], n_jobs=jobs).fit(
+        X, Y
+    ),
+    "voting of regressors": lambda jobs: VotingRegressor([("a", regressor())], n_jobs=jobs).fit(
+        X, X[:, 0]
+    ),
+    "stacking": lambda jobs: StackingClassifier([("a", model())], cv=2, n_jobs=jobs).fit(X, Y),
+    "calibration": lambda jobs: CalibratedClassifierCV(model(), cv=2, n_jobs=jobs).fit(X, Y),
+    "one against the rest": lambda jobs: OneVsRestClassifier(model(), n_jobs=jobs).fit(X, Y),
+    "one against one": lambda jobs: OneVsOneClassifier(model(), n_jobs=jobs).fit(X, Y),
+    "several labels": lambda jobs: MultiOutputClassifier(model(), n_jobs=jobs).fit(X, X[:, :2] > 0),
+    "several targets": lambda jobs: MultiOutputRegressor(regressor(), n_jobs=jobs).fit(X, X[:, :2]),
+    "features by cross-validation": lambda jobs: SequentialFeatureSelector(
+        model(), n_features_to_select=2, cv=2, n_jobs=jobs
+    ).fit(X, Y),
+    "threshold": lambda jobs: TunedThresholdClassifierCV(model(), cv=2, n_jobs=jobs).fit(X, Y),
+}
+"""Ways to fit a model more than once, or something else on the same rows, that take ``n_jobs``."""
+
+
+REPEATED_BY_ONE: dict[str, Callable[[], Any]] = {
+    "features by elimination": lambda: RFE(model(), n_features_to_select=2).fit(X, Y),
+    "self-training": lambda: SelfTrainingClassifier(model()).fit(X, np.where(X[:, 1] > 0, Y, -1)),
+    "chain of labels": lambda: ClassifierChain(model()).fit(X, X[:, :2] > 0),
+    "chain of targets": lambda: RegressorChain(regressor()).fit(X, X[:, :2]),
+    "missing values": lambda: IterativeImputer(regressor(), max_iter=2).fit(
+        np.where(X > 0.9, np.nan, X)
+    ),
+}
+
+
+@JOBS
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_fits_more_than_one_model_is_refused(name: str, jobs: int) -> None:
+    # Some report the failures of all folds in an error of their own, with ours in its text.
+    with pytest.raises(ValueError, match="no ledger books it"):
+        REPEATED[name](jobs)
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_threads_are_seen_as_processes_are(name: str) -> None:
+    with (
+        joblib.parallel_config("threading"),
+        pytest.raises(ValueError, match="no ledger books it"),
+    ):
+        REPEATED[name](2)
+
+
+@pytest.mark.parametrize("name", REPEATED_BY_ONE)
+def test_what_fits_more_than_one_model_in_one_process_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="no ledger books it"):
+        REPEATED_BY_ONE[name]()
+
+
+def test_the_search_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"BaggingClassifier of sklearn\.ensemble"):
+        BaggingClassifier(model(), n_estimators=2).fit(X, Y)
+    with pytest.raises(InvalidInput, match=r"cross_val_score of sklearn\.model_selection"):
+        cross_val_score(model(), X, Y, error_score="raise")
+
+
+def test_boosting_and_random_samples_need_arguments_that_no_model_takes() -> None:
+    with pytest.raises(ValueError, match="sample_weight"):
+        AdaBoostClassifier(model()).fit(X, Y)
+    with pytest.raises(InvalidInput, match="random_state"):
+        RANSACRegressor(regressor(), min_samples=9).fit(X, X[:, 0])
+
+
+def curve(jobs: int, *steps: Any) -> Any:
+    pipeline = make_pipeline(*steps, model())
+    name, values = "momentclassifier__epsilon", [1.0, 2.0]
+    return validation_curve(pipeline, X, Y, param_name=name, param_range=values, cv=2, n_jobs=jobs)
+
+
+def test_failures_that_a_validation_curve_hides_are_warned_of() -> None:
+    with pytest.warns(PrivacyWarning, match="validation_curve"):
+        scores = curve(1)
+    assert np.isnan(scores).all()
+    with pytest.warns(PrivacyWarning, match="StandardScaler"):
+        scores = curve(1, StandardScaler())
+    assert np.isnan(scores).all()
+    with joblib.parallel_config("threading"), pytest.warns(PrivacyWarning, match="no ledger books"):
+        scores = curve(2)
+    assert np.isnan(scores).all()
+
+
+@pytest.mark.slow
+def test_worker_processes_of_a_validation_curve_fit_nothing() -> None:
+    assert np.isnan(curve(2)).all()  # each worker warns on its own standard error
+
+
+def test_one_failing_candidate_of_a_search_does_not_pass_as_a_score() -> None:
+    search = GridSearchCV(
+        Pipeline([("last", GaussianNB())]), {"last": [GaussianNB(), model()]}, cv=2
+    )
+    with (
+        pytest.warns(PrivacyWarning, match="no ledger books it"),
+        pytest.warns(FitFailedWarning, match="no ledger books it"),
+        pytest.warns(UserWarning, match="One or more of the test scores"),
+    ):
+        search.fit(X, Y)
+    assert isinstance(search.best_estimator_[-1], GaussianNB)
+
+
+AGAIN: dict[str, Callable[[], Any]] = {
+    "refit": lambda: model().fit(X, Y).fit(X, Y),
+    "another epsilon": lambda: [model(epsilon=e).fit(X, Y) for e in (0.5, 1.0)],
+    "clone": lambda: clone(model().fit(X, Y)).fit(X, Y),
+    "growing data": lambda: model().fit(X[:40], Y[:40]).fit(X, Y),
+    "folds by hand": lambda: [model().fit(X[fold], Y[fold]) for fold in (range(50), range(10, 60))],
+    "labels one by one": lambda: [model().fit(X, label) for label in (X[:, :2] > 0).T.astype(int)],
+    "other labels": lambda: [model().fit(X, labels) for labels in (Y, RNG.permutation(Y))],
+    "classifier and regressor": lambda: (model().fit(X, Y), regressor().fit(X, X[:, 0])),
+    "pipelines": lambda: [make_pipeline(Normalizer(), model()).fit(X, Y) for _ in range(2)],
+    "scaled by hand, named": lambda: [
+        model(data_set="ward").fit(rows, Y) for rows in (X, StandardScaler().fit_transform(X))
+    ],
+    "workers": lambda: joblib.Parallel(n_jobs=2, prefer="threads")(
+        joblib.delayed(model().fit)(X, Y) for _ in range(2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_another_fit_on_the_same_records_warns_with_the_sum(name: str) -> None:
+    with pytest.warns(PrivacyWarning, match="epsilon="):
+        AGAIN[name]()
+
+
+def test_the_sum_is_on_the_card_and_not_in_the_guarantee(tmp_path: Path) -> None:
+    first = model().fit(X, Y)
+    alone = first.card().to_markdown()
+    with pytest.warns(PrivacyWarning, match=r"epsilon=3, delta=2e-05"):
+        second = model(epsilon=2.0).fit(X, Y)
+    assert (second.guarantee.epsilon, second.guarantee.delta) == (2.0, 1e-5)
+    line = dict(second.card().details)["fits on the same records"]
+    assert line == second._data_use.card_line() != ""
+    assert "fits on the same records" not in alone
+    loaded = MomentClassifier.load(second.save(tmp_path / "bundle"))
+    assert loaded.guarantee == second.guarantee
+
+
+def test_a_booked_search_warns_of_its_scores(books: Books) -> None:
+    with pytest.warns(PrivacyWarning, match="GridSearchCV"):
+        search = GridSearchCV(model(data_set="ward"), GRID, cv=2).fit(X, Y, **books.booking)
+    assert books.spent == 2 * (1.0 + 2.0) + search.best_params_["epsilon"]
+
+
+@pytest.mark.parametrize("name", ["scaler", "labels"])
+def test_what_was_fitted_by_hand_before_cannot_be_seen(name: str) -> None:
+    # Known limits, which the documentation of ``reticent.release.fits`` names.
+    if name == "scaler":
+        model().fit(StandardScaler().fit_transform(X), Y)
+    else:
+        model().fit(X, LabelEncoder().fit_transform(np.array(["no", "yes"])[Y]))
+
+
+SOUND: dict[str, Callable[[], Any]] = {
+    "one fit": lambda: model().fit(X, Y),
+    "scaler of public rows": lambda: make_pipeline(
+        FrozenEstimator(StandardScaler().fit(PUBLIC)), model()
+    ).fit(X, Y),
+    "pipeline of public rows": lambda: make_pipeline(
+        FrozenEstimator(make_pipeline(StandardScaler(), PCA(2)).fit(PUBLIC)), model()
+    ).fit(X, Y),
+    "public steps fitted apart": lambda: model().fit(StandardScaler().fit(PUBLIC).transform(X), Y),
+    "steps that learn nothing": lambda: make_pipeline(
+        PublicRanges((-1.0, 1.0)),
+        FunctionTransformer(np.tanh),
+        Normalizer(),
+        PolynomialFeatures(2),
+        ColumnTransformer([("a", Normalizer(), [0, 1]), ("b", "drop", [2])]),
+        FeatureUnion([("a", Normalizer()), ("b", "passthrough")]),
+        "passthrough",
+        None,
+        model(),
+    ).fit(X, Y),
+    "target by a function": lambda: TransformedTargetRegressor(
+        regressor(), func=np.sin, inverse_func=np.arcsin
+    ).fit(X, X[:, 0]),
+    "disjoint parts": lambda: [
+        model().fit(X[part], Y[part]) for part in (range(30), range(30, 60))
+    ],
+    "simulated fits": lambda: [model().simulate_fit(X, Y, seed=seed) for seed in range(3)],
+    "a simulated fit before": lambda: model().fit(model().simulate_fit(X, Y, seed=0) and X, Y),
+    "answers": lambda: [fitted.predict(X) for fitted in [model().fit(X, Y)] for _ in range(3)],
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_uses_are_silent(name: str) -> None:
+    SOUND[name]()
+
+
+def test_a_search_on_public_rows_is_excused() -> None:
+    with not_counted("the rows are public"):
+        search = GridSearchCV(model(), GRID, cv=2).fit(PUBLIC, (PUBLIC[:, 0] > 0).astype(int))
+    assert search.best_params_["epsilon"] in GRID["epsilon"]
+
+
+def test_booked_fits_are_added_up_by_the_ledger_alone(books: Books) -> None:
+    for _ in range(2):
+        model(data_set="ward").fit(X, Y, **books.booking)
+    model(data_set="ward").fit(X, Y)  # the first one without a ledger
+    assert books.spent == 2.0
+
+
+def test_a_refused_fit_leaves_the_records_uncounted() -> None:
+    with pytest.raises(InvalidInput):
+        make_pipeline(StandardScaler(), model()).fit(X, Y)
+    with pytest.raises(InvalidInput):
+        model().fit(X, Y + 7)
+    model().fit(X, Y)

@@ -1,0 +1,147 @@
+"""``predict`` of classifiers that answer rows is a release, and ``exact_predict`` is not called by
+accident.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+
+from reticent.core import Guarantee, Scope
+from reticent.core.errors import BudgetExceeded, InvalidInput, NotFittedYet, PrivacyWarning
+from reticent.ledger import Ledger
+from reticent.release.fits import not_counted
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    ConvexCertifiedClassifier,
+    LabelAware,
+    NearestRowClassifier,
+    PosthocClassifier,
+    PublicRanges,
+)
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(60, 2)) * 0.3 + np.repeat([[-0.5, -0.5], [0.5, 0.5]], 30, axis=0)
+Y = np.repeat(["no", "yes"], 30)
+SCOPE = Scope(subject="ward 7")
+
+RECORDS: dict[str, Any] = {"epsilon": 1e-6, "classes": ["no", "yes"], "data_set": "ward 7"}
+SMALL: dict[str, Any] = {"k_max": 1, "epochs": 2, "random_state": 0}
+SYSTEMS: dict[str, Any] = {
+    "certified": CertifiedClassifier(**RECORDS, **SMALL),
+    "ensemble": CertifiedEnsemble(**RECORDS, **SMALL, members=2),
+    "convex": ConvexCertifiedClassifier(**RECORDS, norm_bound=2.0),
+    "posthoc": PosthocClassifier(
+        epsilon=1e-6,
+        delta=0.0,
+        radius=0.2,
+        embedder="identity",
+        classifier=LabelAware(hidden=(4,), epochs=2),
+        mechanism="response",
+        random_state=0,
+    ),
+    "nearest row": NearestRowClassifier(
+        epsilon=1e-6, nodes=20, neighbours=19, classifier=GaussianNB(), random_state=0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_predict_and_score_cost_a_row_what_release_does(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At an epsilon of 1e-6 labels are coins. All 60 are the exact ones once in 2^60 runs."""
+    system = clone(SYSTEMS[name]).fit(X, Y)
+    cost = system.guarantee
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(150.5 * cost.epsilon, cost.delta, cost.adjacency))
+        labels = system.predict(X, ledger=ledger, scope=SCOPE)
+        assert labels.dtype == system.classes_.dtype
+        assert set(labels) <= {"no", "yes"}
+        assert (labels != system.exact_predict(X)).any()
+        [account] = ledger.report(SCOPE).accounts
+        assert account.answers == len(X)
+        system.predict(X, ledger=ledger, scope=SCOPE)
+        with pytest.raises(BudgetExceeded):
+            system.predict(X, ledger=ledger, scope=SCOPE)
+        [account] = ledger.report(SCOPE).accounts
+        assert account.answers == 2 * len(X)
+    # Without a ledger score is priced and drawn as predict is.
+    asked: list[int] = []
+    price = type(system).price
+
+    def noted(self: Any, inputs: Any) -> Any:
+        asked.append(len(inputs))
+        return price(self, inputs)
+
+    monkeypatch.setattr(type(system), "price", noted)
+    assert system.score(X, system.exact_predict(X)) < 1.0
+    assert asked == [len(X)]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_scikit_learn_never_asks_for_the_exact_answer(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = clone(SYSTEMS[name]).set_params(epsilon=50.0)
+
+    def never(self: Any, X: Any) -> None:
+        raise AssertionError("the exact answer was asked for")
+
+    monkeypatch.setattr(type(system), "exact_predict", never)
+    piped = make_pipeline(PublicRanges((-2.0, 2.0)), system)
+    piped.fit(X, Y)
+    assert 0.0 <= piped.score(X, Y) <= 1.0
+    assert piped.predict(X).shape == (len(X),)
+    for method in ("predict_proba", "decision_function", "predict_log_proba", "transform"):
+        assert not hasattr(system, method)
+    if hasattr(system, "data_set"):
+        # Its folds' fits, answers and scores would be on private records, and in no ledger.
+        with pytest.raises(InvalidInput, match="cross_val_score"):
+            cross_val_score(system, X, Y, cv=2, error_score="raise")
+    else:
+        assert cross_val_score(system, X, Y, cv=2, error_score="raise").shape == (2,)
+
+
+def test_answers_of_two_fits_are_counted_where_no_ledger_is() -> None:
+    first, second = (clone(SYSTEMS["certified"]).fit(X, Y) for _ in range(2))
+    first.predict(X[:3])
+    first.score(X[:3], Y[:3])  # of one fit: its own guarantee says what an answer costs
+    assert "fits on the same records" not in first.card().to_markdown()
+    with pytest.warns(PrivacyWarning, match="released 8 time"):
+        second.predict(X[:2])
+    assert "released 8 time" in second.card().to_markdown()
+    assert "released 8 time" not in second.bundle().card
+
+
+def test_a_withheld_answer_is_a_public_label() -> None:
+    """Few records withhold nearly every answer: one of 60 shows with probability 3e-3 at most."""
+    settings = {**RECORDS, "epsilon": 0.01, "delta": 1e-5, "mechanism": "distance"}
+    for kind in (
+        CertifiedClassifier(**settings, **SMALL),
+        CertifiedEnsemble(**settings, **SMALL, members=2),
+        ConvexCertifiedClassifier(**settings, norm_bound=2.0),
+    ):
+        with pytest.raises(NotFittedYet):
+            clone(kind).predict(X)
+        system = clone(kind).fit(X, Y)
+        for refused in (None, "perhaps", 1):
+            system.set_params(fallback=refused)
+            with pytest.raises(InvalidInput, match="fallback"):
+                system.predict(X)
+        system.set_params(fallback="yes")
+        with not_counted("three systems on one data set"):
+            assert (system.predict(X) == "yes").mean() > 0.9
+            assert system.predict(X).dtype == system.classes_.dtype
+        system.set_params(mechanism="stability", fallback=None)  # withholds nothing
+        with not_counted("three systems on one data set"):
+            assert set(system.predict(X)) <= {"no", "yes"}

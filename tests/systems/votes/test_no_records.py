@@ -1,0 +1,132 @@
+"""No records are a data set like any other, and so is one: whatever the labels, the public side,
+the neighbours and the container.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.release.fits import not_counted
+from reticent.systems import (
+    CellsClassifier,
+    CellsRegressor,
+    LinearVoteClassifier,
+    MomentClassifier,
+    MomentRegressor,
+    NoisyGradientClassifier,
+    NoisyGradientRegressor,
+    RadiusVotesClassifier,
+)
+from reticent.tables import Shards
+
+PUBLIC_X = np.random.default_rng(0).normal(size=(30, 2))
+CLASSES: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "classes": (0, 1, 2)}
+SEVERAL: dict[str, Any] = {**CLASSES, "classes": [(0, 1, 2), ("a", "b")]}
+TARGETS: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "target_range": (0.0, 1.0)}
+TWO_TARGETS: dict[str, Any] = {**TARGETS, "target_range": ((0.0, 0.0), (1.0, 1.0))}
+
+ESTIMATORS: dict[str, Callable[..., Any]] = {
+    "cells": lambda **more: CellsClassifier(cells=[2, 4], **CLASSES, **more),
+    "moments": lambda **more: MomentClassifier(**CLASSES, **more),
+    "descent": lambda **more: NoisyGradientClassifier(steps=3, **CLASSES, **more),
+    "warm descent": lambda **more: NoisyGradientClassifier(
+        steps=3, warm_start=True, **CLASSES, **more
+    ),
+    "student": lambda **more: NoisyGradientClassifier(
+        steps=3, student_share=0.5, **CLASSES, **more
+    ),
+    "several by cells": lambda **more: CellsClassifier(cells=4, **SEVERAL, **more),
+    "several by moments": lambda **more: MomentClassifier(**SEVERAL, **more),
+    "several by descent": lambda **more: NoisyGradientClassifier(steps=2, **SEVERAL, **more),
+    "targets by cells": lambda **more: CellsRegressor(cells=[2, 4], **TARGETS, **more),
+    "targets by moments": lambda **more: MomentRegressor(**TARGETS, **more),
+    "targets by descent": lambda **more: NoisyGradientRegressor(steps=3, **TARGETS, **more),
+    "two targets": lambda **more: MomentRegressor(**TWO_TARGETS, **more),
+    "linear votes": lambda **more: LinearVoteClassifier(answers=3, **CLASSES, **more),
+    "one linear vote": lambda **more: LinearVoteClassifier(answers=1, **CLASSES, **more),
+    "radius votes": lambda **more: RadiusVotesClassifier(answers=3, share=0.2, **CLASSES, **more),
+    "one radius": lambda **more: RadiusVotesClassifier(
+        answers=3, share=None, radius=0.5, **CLASSES, **more
+    ),
+}
+NEED_PUBLIC = ("linear votes", "one linear vote", "radius votes", "student", "warm descent")
+
+
+def labels(name: str, rows: int) -> np.ndarray:
+    codes = np.arange(rows) % 3
+    if name.startswith("several"):
+        both = [[code, "ab"[code % 2]] for code in codes.tolist()]
+        return np.array(both, dtype=object).reshape(rows, 2)
+    shares = codes * 0.3
+    if name.startswith("targets"):
+        return shares
+    return np.column_stack([shares, shares]) if name == "two targets" else codes
+
+
+def publics(name: str) -> list[str]:
+    if name == "warm descent":
+        return ["labelled rows"]
+    return ["rows", "labelled rows"] if name in NEED_PUBLIC else ["rows", "labelled rows", "range"]
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_records_and_one_fit_and_answer(name: str, counting: str) -> None:
+    for public, n, by_person, frame in product(publics(name), (0, 1), (False, True), (False, True)):
+        rows: Any = np.ones((n, 2))
+        known: Any = PUBLIC_X
+        if frame:
+            rows, known = (pd.DataFrame(table, columns=["a", "b"]) for table in (rows, known))
+        fit: dict[str, Any] = {} if public == "range" else {"public_X": known}
+        if public == "labelled rows":
+            fit["public_y"] = labels(name, len(PUBLIC_X))
+        if by_person:
+            fit["persons"] = ["anna"] * n
+        box = {"feature_range": (-3.0, 3.0)} if public == "range" else {}
+        with warnings.catch_warnings(), not_counted("nothing leaves"):
+            warnings.simplefilter("error")
+            model = ESTIMATORS[name](counting=counting, **box)
+            model.fit(rows, labels(name, n), **fit)
+            answers = model.predict(known[:1])
+        assert len(answers) == 1
+        assert pd.notna(answers).all()
+        assert f"{model.most_records_:,} records" in model.card().to_markdown()
+
+
+@pytest.mark.parametrize("name", ["cells", "moments", "descent", "linear votes", "radius votes"])
+def test_tables_without_rows_are_shards_too(name: str) -> None:
+    empty = np.zeros((0, 2)), np.zeros(0, dtype=int)
+    codes = labels(name, len(PUBLIC_X))
+    ESTIMATORS[name]().fit(Shards((empty[0],), (empty[1],)), public_X=PUBLIC_X)  # counted
+    with not_counted("nothing leaves"):
+        for rows, of in (([empty[0]], [empty[1]]), ([empty[0], PUBLIC_X], [empty[1], codes])):
+            model = ESTIMATORS[name]().fit(Shards(tuple(rows), tuple(of)), public_X=PUBLIC_X)
+            assert len(model.predict(PUBLIC_X[:1])) == 1
+
+
+def test_labels_that_are_published_must_be_there() -> None:
+    """With "observed" the set of labels is public, and that of no records is no set to answer
+    from.
+    """
+    for model in (
+        MomentClassifier(**{**CLASSES, "classes": "observed"}),
+        LinearVoteClassifier(answers=1, **{**CLASSES, "classes": "observed"}),
+    ):
+        with pytest.raises(InvalidInput, match="at least two"):
+            model.fit(np.zeros((0, 2)), np.zeros(0, dtype=int), public_X=PUBLIC_X)
+
+
+@pytest.mark.parametrize("name", ["moments", "linear votes"])
+def test_what_fits_says_nothing_of_which_labels_occur(name: str) -> None:
+    with not_counted("nothing leaves"):
+        for code in (0, 1, 2):
+            model = ESTIMATORS[name]().fit(PUBLIC_X, np.full(30, code), public_X=PUBLIC_X)
+            assert model.classes_.tolist() == [0, 1, 2]

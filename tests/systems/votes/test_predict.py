@@ -1,0 +1,98 @@
+"""``predict`` of the query voters is a release: it has noise, is counted, and is charged."""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.core import AddRemove, Guarantee, Scope, Unit
+from reticent.core.errors import BudgetExceeded, InvalidInput
+from reticent.ledger import Ledger
+from reticent.release.fits import not_counted
+from reticent.release.prepaid import Prepaid
+from reticent.systems import LinearVoteClassifier, RadiusVotesClassifier
+
+PUBLIC = np.random.default_rng(0).normal(size=(40, 2))
+ROWS = np.random.default_rng(1).normal(size=(60, 2))
+LABELS = (ROWS[:, 0] > 0).astype(int)
+SCOPE = Scope(subject="ward 7")
+
+
+def made(kind: Any, **changes: Any) -> Any:
+    given = {"epsilon": 50.0, "delta": 1e-5, "classes": (0, 1), "answers": 30}
+    return kind(**{**given, **changes})
+
+
+@pytest.mark.parametrize("kind", [LinearVoteClassifier, RadiusVotesClassifier])
+def test_predict_and_score_are_counted(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = made(kind).fit(ROWS, LABELS, public_X=PUBLIC)
+
+    def refused(*_: Any) -> None:
+        raise AssertionError("the exact answer was asked for")
+
+    for name in ("exact_predict", "vote_table"):
+        monkeypatch.setattr(kind, name, refused)
+    assert system.predict(ROWS[:4]).shape == (4,)
+    assert system.remaining_ == 26
+    assert 0.0 <= system.score(ROWS[:20], LABELS[:20]) <= 1.0
+    assert system.remaining_ == 6
+    with pytest.raises(BudgetExceeded):
+        system.predict(ROWS[:7])
+
+
+@pytest.mark.parametrize("kind", [LinearVoteClassifier, RadiusVotesClassifier])
+def test_predict_is_charged_once_for_all_answers(kind: Any, tmp_path: Path) -> None:
+    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
+        ledger.grant(SCOPE, Guarantee(90.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
+        system = made(kind, data_set="ward 7").fit(ROWS, LABELS, public_X=PUBLIC)
+        system.predict(ROWS[:2], ledger=ledger, scope=SCOPE)
+        spent = ledger.report().accounts[0].spent_epsilon
+        assert spent > 0
+        system.predict(ROWS[:2], ledger=ledger, scope=SCOPE)
+        assert ledger.report().accounts[0].spent_epsilon == spent
+        with pytest.raises(InvalidInput, match="same ledger again"):
+            system.predict(ROWS[:1])
+        exact = system.exact_predict(ROWS[:30])
+        assert exact.shape == (30,)
+        assert system.remaining_ == 26
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [((0, 1), "i"), ((1, 2), "i"), (("no", "yes"), "U"), ((False, True), "b")],
+)
+def test_labels_are_of_the_kind_of_the_classes(classes: Any, kind: str) -> None:
+    with not_counted("nothing leaves"):
+        system = made(RadiusVotesClassifier, classes=classes)
+        system.fit(ROWS, np.array(classes)[LABELS], public_X=PUBLIC)
+        found = system.predict(ROWS[:5])
+        assert found.dtype.kind == kind
+        assert found.dtype == system.exact_predict(ROWS[:5]).dtype
+        assert set(found.tolist()) <= set(classes)
+
+
+@pytest.mark.parametrize(("response", "delta"), [("stability", 0.0), ("gaussian", 1e-5)])
+@pytest.mark.parametrize("kind", [LinearVoteClassifier, RadiusVotesClassifier])
+def test_predict_does_not_tell_the_label_of_the_only_record(
+    kind: Any, response: str, delta: float
+) -> None:
+    """Another label is one record less, then one more: at epsilon .1 each, its share moves by at
+    most tanh(.1).
+
+    4,000 first answers for each label, as of so many fits; five standard errors of the difference
+    are .056, which chance exceeds once in 1.7 million. Exact answers differ by 1.
+    """
+    shares = []
+    for label in (0, 1):
+        with not_counted("as of many fits of which one is released"):
+            system = made(kind, epsilon=0.1, delta=delta, answers=1, response=response)
+            system.fit(ROWS[:1], np.array([label]), public_X=PUBLIC)
+            assert system.exact_predict(ROWS[:1]).tolist() == [label]
+            system._prepaid = Prepaid(system.response_.event, queries=4000)
+            shares.append(float(np.mean(system.predict(np.repeat(ROWS[:1], 4000, axis=0)))))
+    assert abs(shares[1] - shares[0]) <= math.tanh(0.1) + 2 * delta + 0.056

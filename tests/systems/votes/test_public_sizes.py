@@ -1,0 +1,164 @@
+"""What is public does not depend by a bit on how many private records there are.
+
+Released models: ``reticent.testing`` compares what is public and what each record adds. Here are
+the query voters, whose queries are public and are worked on beside private records, and the maps
+that records go through first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import reticent.systems.votes.linear_vote as linear_vote
+import reticent.systems.votes.query_votes as query_votes
+from reticent.core.rows import in_blocks
+from reticent.release.fits import not_counted
+from reticent.systems import LinearVoteClassifier, MomentClassifier, RadiusVotesClassifier
+from reticent.training.features import HogFeatures
+from reticent.training.public_features import PatchFeatures, PublicPCA, features_of
+
+RANDOM = np.random.default_rng(0)
+PUBLIC = RANDOM.normal(size=(200, 37))
+ROWS = RANDOM.normal(size=(700, 37))
+LABELS = RANDOM.integers(0, 2, 700)
+QUERIES = RANDOM.normal(size=(301, 37))
+TOTAL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1), "answers": 301}
+SYSTEMS = {
+    "linear": LinearVoteClassifier(**TOTAL),
+    "radius": RadiusVotesClassifier(share=0.1, **TOTAL),
+}
+
+
+def to_the_bit(patched: pytest.MonkeyPatch) -> None:
+    """Leave out the rounding of directions, which hides last bits almost always."""
+    patched.setattr(linear_vote, "_FINE", 2.0**80)
+    patched.setattr(linear_vote, "of_length", lambda rows, length: rows)
+    patched.setattr(linear_vote, "exact_product", lambda left, right, bound: left @ right)
+
+
+def seen(
+    name: str, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch, *, rounded: bool
+) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """What each query is to the records, wherever blocks of queries end for so many records; and
+    the votes of each record.
+    """
+    queries: list[bytes] = []
+    votes: dict[bytes, bytes] = {}
+    kind = type(SYSTEMS[name])
+    weights = kind.weights
+
+    def noted(self: Any, voters: Any, asked: Any) -> Any:
+        queries.extend(np.ascontiguousarray(query).tobytes() for query in asked)
+        found = weights(self, voters, asked)
+        for point, row in zip(voters.points, found, strict=True):
+            votes[point.tobytes()] = votes.get(point.tobytes(), b"") + row.tobytes()
+        return found
+
+    with monkeypatch.context() as patched, not_counted("nothing leaves"):
+        patched.setattr(kind, "weights", noted)
+        patched.setattr(query_votes, "_AT_ONCE", 600)
+        if not rounded:
+            to_the_bit(patched)
+        labels = np.zeros(len(rows), dtype=int)
+        SYSTEMS[name].fit(rows, labels, public_X=PUBLIC).vote_table(QUERIES)
+    return queries, votes
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("n", [0, 1, 2, 199, 200, 299, 300, 600])
+def test_a_query_is_the_same_beside_one_record_more(
+    name: str, n: int, rounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 600 numbers at once, blocks of queries are of 600, 300, 200, 3, 2 and 1."""
+    few, _ = seen(name, ROWS[:n], monkeypatch, rounded=rounded)
+    assert few == seen(name, ROWS[: n + 1], monkeypatch, rounded=rounded)[0]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("n", [1, 2, 200, 299])
+def test_a_record_votes_alike_beside_any_others(
+    name: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, few = seen(name, ROWS[:n], monkeypatch, rounded=True)
+    _, more = seen(name, ROWS[: n + 1][::-1], monkeypatch, rounded=True)
+    assert len(few) == n
+    assert few.items() <= more.items()
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_records_vote_alike_in_any_order_and_with_any_number_of_threads(name: str) -> None:
+    order = RANDOM.permutation(len(ROWS))
+    with not_counted("nothing leaves"):
+        first = SYSTEMS[name].fit(ROWS, LABELS, public_X=PUBLIC).vote_table(QUERIES)
+        with threadpool_limits(1):
+            other = SYSTEMS[name].fit(ROWS[order], LABELS[order], public_X=PUBLIC)
+            np.testing.assert_array_equal(first, other.vote_table(QUERIES))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9])
+def test_blocks_have_one_shape(n: int) -> None:
+    shapes = []
+
+    def noted(rows: np.ndarray) -> np.ndarray:
+        shapes.append(rows.shape)
+        return 2.0 * rows
+
+    rows = np.arange(3.0 * n).reshape(n, 3)
+    np.testing.assert_array_equal(in_blocks(noted, rows, block=8), 2.0 * rows)
+    assert set(shapes) == {(8, 3)}
+
+
+class Own:
+    """A map of somebody's own, which multiplies all the rows that it gets at once."""
+
+    name = "products"
+
+    def __init__(self) -> None:
+        self.matrix = np.random.default_rng(1).normal(size=(64, 20))
+
+    def features(self, inputs: Any) -> np.ndarray:
+        return np.asarray(inputs) @ self.matrix
+
+
+PICTURES = RANDOM.random((140, 64))
+PATCHES = PatchFeatures(image_shape=(1, 8, 8), filters=5, patch=3, pool=2).fit(PICTURES)
+MAPS = {
+    "own": Own(),
+    "patches": PATCHES,
+    "components": PublicPCA(components=4).fit(PICTURES),
+    "components of patches": PublicPCA(components=4, of=PATCHES).fit(PICTURES),
+    "components of one's own": PublicPCA(components=4, of=Own()).fit(PICTURES),
+    "gradients": HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False),
+    "upright gradients": HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=True),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 63, 64, 127, 128])
+def test_features_are_the_same_beside_one_record_more(name: str, n: int) -> None:
+    few = features_of(MAPS[name], PICTURES[:n])
+    np.testing.assert_array_equal(few, features_of(MAPS[name], PICTURES[: n + 1])[:n])
+    with threadpool_limits(1):
+        np.testing.assert_array_equal(few, features_of(MAPS[name], PICTURES[:n]))
+
+
+@pytest.mark.parametrize("name", sorted(MAPS.keys() - {"own", "components of one's own"}))
+def test_features_are_the_same_in_any_order(name: str) -> None:
+    order = RANDOM.permutation(len(PICTURES))
+    np.testing.assert_array_equal(
+        features_of(MAPS[name], PICTURES[order]), features_of(MAPS[name], PICTURES)[order]
+    )
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("n", [0, 1])
+def test_maps_take_no_records_and_one(name: str, n: int) -> None:
+    model = MomentClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), feature_map=MAPS[name])
+    with not_counted("nothing leaves"):
+        model.fit(PICTURES[:n], np.zeros(n, dtype=int), public_X=PICTURES)
+    assert model.predict(PICTURES[:3]).shape == (3,)
