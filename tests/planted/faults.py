@@ -75,7 +75,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "exponential cut at 20, where it is not small enough",
-        "noise/lazy_coins.py",
+        "noise/digits.py",
         "_LARGEST_EXPONENT = 40.0",
         "_LARGEST_EXPONENT = 20.0",
         ("noise",),
@@ -89,14 +89,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "remainders of words beyond the last multiple are kept",
-        "noise/uniform.py",
+        "noise/digits.py",
         "last_fair = _WORD_MAX - (_WORD_MAX % modulus + np.uint64(1)) % modulus",
         "last_fair = np.full_like(modulus, _WORD_MAX)",
         ("noise",),
     ),
     Fault(
         "words of the operating system come twice in one block",
-        "noise/operating_system.py",
+        "noise/release_samplers.py",
         """    finally:
         os.close(device)
     return block
@@ -119,7 +119,7 @@ FAULTS: tuple[Fault, ...] = (
         "a release takes the sampler of experiments",
         "noise/release_samplers.py",
         'return RELEASE_SAMPLERS[one_of(name, RELEASE_SAMPLERS, name="sampler")]()',
-        """from reticent.noise.exact_sampler import AuditSampler
+        """from reticent.noise.release_samplers import AuditSampler
 
     one_of(name, RELEASE_SAMPLERS, name="sampler")
     return AuditSampler(0)""",
