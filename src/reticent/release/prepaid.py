@@ -118,7 +118,7 @@ class Prepaid:
         payment = Payment(receipt_of(price, sampler, self.entry), granted, self)
         yield payment
         payment.commit()
-        self._settle(counter, unused=granted - payment.given)
+        self._settle(counter, unused=payment.unused)
 
     def first_use(self) -> bool:
         """Return whether this is the first call: what is prepaid is one release, however many

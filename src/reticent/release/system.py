@@ -24,8 +24,7 @@ from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.release.parts import Parts, opened, release_parts
 from reticent.release.paying import Books, Drawn, Price, Scopes, check_both_or_neither, paid
 from reticent.tables.batches import LARGEST_BATCH, Batch, read_batches
-from reticent.tables.feature_names import kept_names
-from reticent.tables.frames import framed
+from reticent.tables.frames import framed, kept_names
 from reticent.tables.schema import TabularSchema
 
 

@@ -21,11 +21,12 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
 from reticent.noise import Sampler
 from reticent.release.bundle import Bundle
+from reticent.release.fits import DataUse
 from reticent.release.parallel import answers_in_parallel
 from reticent.release.paying import Books, Drawn, Price, Scopes
 from reticent.release.system import Releasing, release
 from reticent.systems.embedding import check_pictures
-from reticent.tables.feature_names import keep_names, rows_as_fitted
+from reticent.tables.frames import keep_names, rows_as_fitted
 
 Array = npt.NDArray[np.float64]
 
@@ -66,6 +67,9 @@ class Query(Protocol):
 class RowWise(Releasing):
     """Mixin of a system whose fitted query answers each row by itself, at a cost a row."""
 
+    _data_use: DataUse | None = None
+    """What ``fit`` noted of the records that it protects, where it protects any."""
+
     @property
     @abstractmethod
     def bundle_identity_(self) -> str:
@@ -89,6 +93,7 @@ class RowWise(Releasing):
             query.mechanism.name,
             bundle=self.bundle_identity_,
             certificate=query.certificate,
+            use=self._data_use,
         )
 
     @override
