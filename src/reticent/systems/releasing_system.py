@@ -22,9 +22,8 @@ from reticent.core.releases import Release
 from reticent.noise import Sampler
 from reticent.release.bundle import Bundle
 from reticent.release.fits import DataUse
-from reticent.release.parallel import answers_in_parallel
 from reticent.release.paying import Books, Drawn, Price, Scopes
-from reticent.release.system import Releasing, release
+from reticent.release.system import Releasing, answers_in_parallel, release
 from reticent.systems.embedding import check_pictures
 from reticent.tables.frames import keep_names, rows_as_fitted
 
