@@ -10,7 +10,7 @@ import pytest
 
 from reticent.core.errors import InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
-from reticent.ledger.anchors import ANCHOR_VARIABLE, Anchor, AnchorFile, anchor_file
+from reticent.ledger.chain import ANCHOR_VARIABLE, Anchor, AnchorFile, anchor_file
 
 FORK = multiprocessing.get_context("fork")
 

@@ -13,7 +13,7 @@ from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, UnknownName, WriteFailed
 from reticent.ledger import Ledger, check_export
-from reticent.ledger.exports import COLUMNS
+from reticent.ledger.reports import COLUMNS
 
 EventMaker = Callable[..., PrivacyEvent]
 

@@ -322,7 +322,7 @@ def test_an_anchor_that_fails_after_the_charge_lets_no_answer_out(
     ledger = Ledger.open(path, synchronous="NORMAL")
     with monkeypatch.context() as patch:
         patch.setattr(
-            "reticent.ledger.anchors.os.pwrite",
+            "reticent.ledger.chain.os.pwrite",
             lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")),
         )
         with pytest.raises(LedgerUnavailable, match="No space left"):

@@ -189,7 +189,7 @@ def test_a_connection_that_the_server_drops_is_made_again(
     ledger = Ledger.create(postgres_url)
     ledger.grant(scope, ONE)
     reservation = ledger.reserve(scope, make_event(), answers=1)
-    with ledger.store._connect().connect() as connection:
+    with ledger.store._connected() as connection:
         connection.exec_driver_sql(
             """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND datname = current_database()"""

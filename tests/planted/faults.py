@@ -425,7 +425,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a reservation may be committed to two receipts",
-        "ledger/postings.py",
+        "ledger/charging.py",
         "other = sorted(seq for seq, found in done.items() if found != receipt)",
         "other: list[int] = []",
         ("ledger",),
@@ -453,9 +453,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "of an anchor's two sectors the older one counts",
-        "ledger/anchors.py",
-        "return max(whole, key=lambda anchor: anchor.seq)",
-        "return min(whole, key=lambda anchor: anchor.seq)",
+        "ledger/chain.py",
+        "return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))",
+        "return two[seqs.index(min(seqs))], _SECTOR * seqs.index(min(seqs))",
         ("ledger",),
     ),
     Fault(

@@ -340,7 +340,7 @@ def export(
     ] = False,
 ) -> None:
     """Write every entry with its digest."""
-    from reticent.ledger.exports import write_entries
+    from reticent.ledger.reports import write_entries
 
     with opened(ledger) as book:
         if output == "-":

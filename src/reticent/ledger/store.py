@@ -29,17 +29,16 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter, LedgerUnavailable, UnknownName
 from reticent.core.extras import require
 from reticent.ledger import schema
-from reticent.ledger.anchors import AnchorFile, anchor_file
-from reticent.ledger.chain import genesis
-from reticent.ledger.location import FileIdentity, Location, check_same_file, checked_file
+from reticent.ledger.chain import AnchorFile, anchor_file, genesis
+from reticent.ledger.location import FileIdentity, Location, checked_file, several_names
 
 Synchronous = Literal["FULL", "NORMAL"]
 T = TypeVar("T")
 
 _MIGRATION_LOCK = 0x7265746963656E74  # "reticent"
 _LONGEST_WAIT = 86_400.0
-_LONGEST_STATEMENT = 300
-"""Seconds that one statement of a write may take on a server, waiting not counted."""
+_LONGEST_STATEMENT = 300_000
+"""Milliseconds that one statement of a write may take on a server, waiting not counted."""
 
 _ATTEMPTS = 10
 """Times that a transaction is begun which the server itself undid."""
@@ -99,6 +98,7 @@ class Store:
             raise InvalidParameter(
                 f"lock_timeout={lock_timeout!r}: expected at most {_LONGEST_WAIT:g} seconds"
             )
+        self._patience = _milliseconds(self.lock_timeout)
         self._anchor = self.location.anchor or None if anchor is None else anchor
         self._anchors: dict[str, AnchorFile] = {}
         self._engine: Engine | None = None
@@ -122,16 +122,19 @@ class Store:
             InvalidInput: it would stand in the database's own folder.
         """
         if ledger not in self._anchors:
-            self._anchors[ledger] = self._anchor_file(ledger)
+            self._anchors[ledger] = anchor_file(
+                ledger,
+                chosen=self._anchor,
+                database=self.location.path if self.is_sqlite else None,
+                durable=not self.is_sqlite or self.synchronous == "FULL",
+                patience=self.lock_timeout,
+            )
         return self._anchors[ledger]
 
-    def _anchor_file(self, ledger: str) -> AnchorFile:
-        return anchor_file(
-            ledger,
-            chosen=self._anchor,
-            database=self.location.path if self.is_sqlite else None,
-            durable=not self.is_sqlite or self.synchronous == "FULL",
-            patience=self.lock_timeout,
+    def no_ledger(self) -> LedgerUnavailable:
+        """The refusal of a database that holds no ledger."""
+        return LedgerUnavailable(
+            f"{self.name}: no ledger here; create one with `reticent ledger init`"
         )
 
     def create(self, *, required: str) -> None:
@@ -201,9 +204,7 @@ class Store:
             found = MigrationContext.configure(connection).get_current_revision()
         expected = ScriptDirectory.from_config(_alembic()).get_current_head()
         if found is None:
-            raise LedgerUnavailable(
-                f"{self.name}: no ledger here; create one with `reticent ledger init`"
-            )
+            raise self.no_ledger()
         if found != expected:
             raise LedgerUnavailable(
                 f"{self.name}: schema version {found}, expected {expected}; "
@@ -232,40 +233,62 @@ class Store:
     def write(self) -> Iterator[Connection]:
         """One transaction that no other writer can interleave with; durable once the block ends,
         undone if it raises.
+
+        Raises:
+            LedgerUnavailable: could not be written; or the path of an SQLite ledger leads
+                elsewhere, before the block or after it.
         """
-        with self._translated(), self._connect().begin() as connection:
-            self.check_file()
-            if not self.is_sqlite:
-                wait, longest = (
-                    _milliseconds(self.lock_timeout),
-                    _milliseconds(self.lock_timeout + _LONGEST_STATEMENT),
-                )
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait}")
+        with self._connected() as connection, connection.begin():
+            if self.is_sqlite:
+                _begin_writing(connection.connection.driver_connection, self._patience)
+                self.check_file()
+            else:
+                longest = self._patience + _LONGEST_STATEMENT
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {self._patience}")
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {longest}")
             yield connection
+        self.check_file()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One consistent snapshot."""
-        with self._translated(), self._connect().connect() as connection:
-            if self.is_sqlite:
-                connection = connection.execution_options(reticent_read=True)
-            else:
+        """One consistent snapshot.
+
+        Raises:
+            LedgerUnavailable: cannot be read.
+        """
+        with self._connected() as connection:
+            if not self.is_sqlite:
                 connection = connection.execution_options(
                     isolation_level="REPEATABLE READ", postgresql_readonly=True
                 )
             with connection.begin():
+                if self.is_sqlite:
+                    connection.exec_driver_sql("BEGIN")
                 yield connection
 
     def check_file(self) -> None:
         """Refuses where the path of an SQLite ledger has come to lead elsewhere, or the file has
-        come to have another name.
+        come to have another name. One system call.
 
         Raises:
             LedgerUnavailable: with what to do about it.
         """
-        if self.is_sqlite and self._identity is not None:
-            check_same_file(self.location.path, self._identity)
+        if self._identity is None:
+            return
+        path = self.location.path
+        try:
+            status = path.lstat()
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"{path}: no ledger here any more ({error.strerror}); nothing is released"
+            ) from None
+        if FileIdentity(status.st_dev, status.st_ino) != self._identity:
+            raise LedgerUnavailable(
+                f"{path}: another file was put in the ledger's place while it was open; open it "
+                "again"
+            )
+        if status.st_nlink > 1:
+            raise several_names(path, path, status.st_nlink)
 
     def checkpoint(self) -> None:
         """Moves what SQLite's log holds into the file, and empties the log; nothing on a server.
@@ -275,7 +298,7 @@ class Store:
         """
         if not self.is_sqlite:
             return
-        with self._translated(), self._connect().connect() as connection:
+        with self._connected() as connection:
             driver: Any = connection.connection.driver_connection  # outside any transaction
             busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
@@ -290,15 +313,30 @@ class Store:
             _dispose(self._engine, self._process)
             self._engine = None
 
-    def _connect(self) -> Engine:
-        if self._engine is not None and self._process != os.getpid():
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """A connection of this process, outside any transaction; what fails while it is used is
+        said in plain words.
+        """
+        if self._engine is None or self._process != os.getpid():
+            self._start()
+        try:
+            assert self._engine is not None
+            with self._engine.connect() as connection:
+                yield connection
+        except self._failures as error:
+            self._hide_secrets(error)
+            raise LedgerUnavailable(
+                f"{self.name}: {self._reason(error)}; nothing is released"
+            ) from error
+
+    def _start(self) -> None:
+        """Makes the engine of this process."""
+        if self._engine is not None:
             _abandoned.append(self._engine)
-            self._engine = None
-        if self._engine is None:
-            self._process = os.getpid()
-            self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
-            weakref.finalize(self, _dispose, self._engine, self._process)
-        return self._engine
+        self._process = os.getpid()
+        self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
+        weakref.finalize(self, _dispose, self._engine, self._process)
 
     def _sqlite(self) -> Engine:
         path = self.location.path
@@ -315,19 +353,12 @@ class Store:
         pragmas = ("journal_mode=WAL", f"synchronous={self.synchronous}", "foreign_keys=ON")
 
         def prepare(connection: Any, _: Any) -> None:
-            connection.isolation_level = None  # transactions are begun below, not by the driver
+            connection.isolation_level = None  # the driver begins no transactions
             for pragma in pragmas:
                 connection.execute(f"PRAGMA {pragma}")
             self.check_file()
 
-        def begin(connection: Connection) -> None:
-            if connection.get_execution_options().get("reticent_read", False):
-                connection.exec_driver_sql("BEGIN")
-            else:
-                _begin_writing(connection.connection.driver_connection, self.lock_timeout)
-
         sa.event.listen(engine, "connect", prepare)
-        sa.event.listen(engine, "begin", begin)
         return engine
 
     def _postgresql(self) -> Engine:
@@ -337,10 +368,10 @@ class Store:
         # who wait for it give up. Writers take turns by a lock on one row, which needs no more than
         # READ COMMITTED, whatever the server's default; and whatever its default, an answer leaves
         # only after its charge is on disk.
-        idle = max(_milliseconds(self.lock_timeout / 2), 1000)
+        idle = max(self._patience // 2, 1000)
         settings = (
             *given.values(),
-            f"-c lock_timeout={_milliseconds(self.lock_timeout)}",
+            f"-c lock_timeout={self._patience}",
             f"-c idle_in_transaction_session_timeout={idle}",
             "-c default_transaction_isolation=read\\ committed",
             "-c synchronous_commit=on",
@@ -365,16 +396,6 @@ class Store:
             pool_pre_ping=True,
             pool_timeout=self.lock_timeout,
         )
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except self._failures as error:
-            self._hide_secrets(error)
-            raise LedgerUnavailable(
-                f"{self.name}: {self._reason(error)}; nothing is released"
-            ) from error
 
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
@@ -411,16 +432,16 @@ class Store:
         )
 
 
-def _begin_writing(connection: Any, patience: float) -> None:
+def _begin_writing(connection: Any, patience: int) -> None:
     """Begins a transaction of SQLite that writes, once no other one is under way.
 
     SQLite itself looks again after pauses that grow to a tenth of a second, in which the writers of
     other processes go on and on; here it looks every millisecond.
 
     Raises:
-        sqlite3.OperationalError: others were writing for ``patience`` seconds.
+        sqlite3.OperationalError: others were writing for ``patience`` milliseconds.
     """
-    latest = time.monotonic() + patience
+    latest = time.monotonic() + patience / 1000
     connection.execute("PRAGMA busy_timeout = 1")
     try:
         while True:
@@ -434,7 +455,7 @@ def _begin_writing(connection: Any, patience: float) -> None:
             else:
                 return
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {_milliseconds(patience)}")
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
 _REASONS: tuple[tuple[str, str], ...] = (
