@@ -440,8 +440,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "what fits is judged by epsilon alone",
         "ledger/charges.py",
-        "return charge.epsilon <= self.left_epsilon and charge.delta <= self.left_delta",
-        "return charge.epsilon <= self.left_epsilon",
+        "and self.spent_delta + charge.delta <= self.granted_delta",
+        "and self.spent_delta <= self.granted_delta",
         ("ledger",),
     ),
     Fault(

@@ -221,7 +221,10 @@ class Budget:
 
     def fits(self, charge: Charge) -> bool:
         """Whether ``charge`` would leave nothing below zero."""
-        return charge.epsilon <= self.left_epsilon and charge.delta <= self.left_delta
+        return (
+            self.spent_epsilon + charge.epsilon <= self.granted_epsilon
+            and self.spent_delta + charge.delta <= self.granted_delta
+        )
 
     def describe(self) -> str:
         """Scope, granted, spent, left in one phrase."""

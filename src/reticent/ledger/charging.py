@@ -264,11 +264,14 @@ def post_charges(
     for seq, (claim, account_id) in enumerate(
         zip(claims, account_ids, strict=True), page.tip.seq + 1
     ):
+        scope = claim.cover.scope
         entry = Entry(
             seq,
             page.at,
             "reserve",
-            *key_of(claim.cover.scope),
+            scope.principal,
+            scope.subject,
+            scope.bundle,
             statement,
             claim.charge.epsilon,
             claim.charge.delta,

@@ -143,7 +143,7 @@ def _budgets_at(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, Ro
     return found
 
 
-def accountswithin(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, list[Row[Any]]]:
+def _accounts_within(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, list[Row[Any]]]:
     """The accounts that a budget of each scope covers."""
     by_names: defaultdict[tuple[str, ...], list[Key]] = defaultdict(list)
     found: dict[Key, list[Row[Any]]] = {}
@@ -185,7 +185,7 @@ def _charge_gaps(page: Page, ids: Sequence[int] | None) -> None:
         )
     ]
     charges: list[tuple[int, dict[str, int]]] = []
-    lines = []
+    lines: list[Line] = []
     for row in rows:
         epsilon = min(page.tip.gap[0] - row.gap_epsilon, row.granted_epsilon - row.spent_epsilon)
         delta = min(page.tip.gap[1] - row.gap_delta, row.granted_delta - row.spent_delta)
@@ -204,7 +204,7 @@ def _open_budgets(
     page: Page, scopes: Sequence[Scope], statement: str, statement_id: int, epsilon: int, delta: int
 ) -> None:
     connection = page.connection
-    counted = accountswithin(connection, scopes)
+    counted = _accounts_within(connection, scopes)
     rows = []
     for scope in scopes:
         mine = counted[key_of(scope)]

@@ -451,10 +451,11 @@ class Ledger:
         """
         # Read before the snapshot: an anchor that is read after it may name an entry that the
         # snapshot cannot see yet.
-        file = self.anchor_file()
-        standing = file.read()
+        standing = self.anchor_file().read()
         with self.store.read() as connection:
-            self._check_anchor(connection, self._tip(connection), standing)
+            tip = self._tip(connection)
+            if standing is not None and not tip.holds(connection, standing):
+                raise self._older(tip, standing)
 
     def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
         """Goes on with a ledger that is older than its anchor, as its operator decides; one entry,
@@ -540,15 +541,17 @@ class Ledger:
                 # Somebody was here in the meantime: whoever wrote a later entry wrote it after
                 # ours, or into another copy.
                 with self.store.read() as connection:
-                    self._check_anchor(connection, self._tip(connection), standing)
+                    tip = self._tip(connection)
+                    if not tip.holds(connection, standing):
+                        raise self._older(tip, standing)
         return result
 
     def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
         with self.store.write() as connection:
             tip = self._tip(connection, lock=True)
             standing = self.store.anchor_of(tip.ledger).read(to_write=True)
-            if check:
-                self._check_anchor(connection, tip, standing)
+            if check and standing is not None and not tip.holds(connection, standing):
+                raise self._older(tip, standing)
             page = Page(connection, tip, self._clock())
             result = work(page)
             if page.tip is not tip:
@@ -561,14 +564,13 @@ class Ledger:
             raise self.store.no_ledger()
         return tip
 
-    def _check_anchor(self, connection: Connection, tip: Tip, standing: Anchor | None) -> None:
-        if standing is not None and not tip.holds(connection, standing):
-            raise LedgerUnavailable(
-                f"{self.store.name}: is older than its anchor, or was written to behind it: "
-                f"{self.store.anchor_of(tip.ledger).path} names entry "
-                f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old "
-                "copy, or a file without its -wal was "
-                "put in its place; nothing is released. Put the newest copy back, or go on "
-                "with this one by "
-                "`reticent ledger accept-rollback`"
-            )
+    def _older(self, tip: Tip, standing: Anchor) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"{self.store.name}: is older than its anchor, or was written to behind it: "
+            f"{self.store.anchor_of(tip.ledger).path} names entry "
+            f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old "
+            "copy, or a file without its -wal was "
+            "put in its place; nothing is released. Put the newest copy back, or go on "
+            "with this one by "
+            "`reticent ledger accept-rollback`"
+        )
