@@ -123,7 +123,7 @@ class Ledger:
         lock_timeout: float = 60.0,
         anchor: str | Path | None = None,
     ) -> Self:
-        """The ledger at ``url``, made or brought up to date first.
+        """The ledger at ``url``, made first where there is none.
 
         Args:
             url: see ``Store``.

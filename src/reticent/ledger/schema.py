@@ -280,6 +280,20 @@ what was answered.
 """
 
 
+def make_tables(connection: Connection) -> None:
+    """Makes all tables and triggers in a database that has none of them."""
+    metadata.create_all(connection, checkfirst=False)
+    triggers = SQLITE_TRIGGERS
+    if connection.dialect.name == "postgresql":
+        triggers = POSTGRESQL_TRIGGERS
+        connection.exec_driver_sql(
+            "CREATE FUNCTION reticent_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$${POSTGRESQL_FUNCTION_BODY}$$"
+        )
+    for trigger in triggers.values():
+        connection.exec_driver_sql(trigger)
+
+
 def schema_problems(connection: Connection) -> Iterator[str]:
     """Every difference from the tables above, in plain words: what is missing, other, or there in
     addition.

@@ -138,14 +138,13 @@ class Store:
         )
 
     def create(self, *, required: str) -> None:
-        """Creates the schema, or brings an older one up to date; nothing happens to a ledger that
-        is up to date.
+        """Makes a ledger, where there is none.
 
         Args:
             required: of a new ledger, its first policy as ``Policy.text``.
 
         Raises:
-            LedgerUnavailable: it cannot be reached or written, or is of a newer version.
+            LedgerUnavailable: it cannot be reached or written, or is of another version.
         """
         if self.is_sqlite:
             self._create_file()
@@ -175,13 +174,15 @@ class Store:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
             config = _alembic()
             config.attributes["connection"] = connection
-            try:
-                command.upgrade(config, "head")
-            except CommandError as error:
-                raise LedgerUnavailable(
-                    f"{self.name}: written by a newer version of reticent; upgrade reticent "
-                    f"({error})"
-                ) from error
+            found = MigrationContext.configure(connection).get_current_revision()
+            if found is None:
+                schema.make_tables(connection)
+                command.stamp(config, "head")
+            else:
+                try:
+                    command.upgrade(config, "head")
+                except CommandError as error:
+                    raise self._of_another_version(found) from error
             if connection.execute(sa.select(schema.head.c.id)).first() is None:
                 ledger = str(uuid.uuid4())
                 policy = {"first_required": required, "required": required}
@@ -202,14 +203,16 @@ class Store:
         """
         with self.read() as connection:
             found = MigrationContext.configure(connection).get_current_revision()
-        expected = ScriptDirectory.from_config(_alembic()).get_current_head()
         if found is None:
             raise self.no_ledger()
-        if found != expected:
-            raise LedgerUnavailable(
-                f"{self.name}: schema version {found}, expected {expected}; "
-                "run `reticent ledger init` with the newest reticent to upgrade it"
-            )
+        if found != ScriptDirectory.from_config(_alembic()).get_current_head():
+            raise self._of_another_version(found)
+
+    def _of_another_version(self, found: str) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"{self.name}: schema version {found!r:.40} is of another version of reticent, which "
+            "alone can open it; nothing is released"
+        )
 
     def retried(self, work: Callable[[], T]) -> T:
         """The result of ``work``, begun again where the server undid its transaction by itself.
@@ -406,11 +409,7 @@ class Store:
 
     def _reason(self, error: Exception) -> str:
         text = " ".join(str(getattr(error, "orig", None) or error).split())
-        advice = next(
-            (advice for sign, advice in _REASONS if sign in text.lower()),
-            "the database reported a fault",
-        )
-        return f"{advice.format(seconds=self.lock_timeout)} [{text}]"
+        return f"{_REASONS[fault_of(error)].format(seconds=self.lock_timeout)} [{text}]"
 
     def _hide_secrets(self, error: BaseException | None) -> None:
         """Takes secrets out of what an error, and those that it came from, would print in a
@@ -458,74 +457,81 @@ def _begin_writing(connection: Any, patience: int) -> None:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
-_REASONS: tuple[tuple[str, str], ...] = (
-    (
-        "locked",
-        (
-            "another process held the ledger for more than {seconds:g} s; try again, or raise "
-            "lock_timeout"
-        ),
-    ),
-    (
-        "lock timeout",
-        (
-            "another process held the ledger for more than {seconds:g} s; try again, or raise "
-            "lock_timeout"
-        ),
-    ),
-    (
-        "idle-in-transaction",
-        "this process kept the ledger from others for too long, and was cut off; try again",
-    ),
-    ("statement timeout", "the database took too long; try again"),
-    (
-        "readonly",
-        (
-            "the ledger is read-only for this user; give it write permission on the file and its "
-            "folder"
-        ),
-    ),
-    (
-        "read-only",
-        (
-            "the ledger is read-only for this user; give it write permission on the file and its "
-            "folder"
-        ),
-    ),
-    ("full", "no space is left for the ledger; free some, the ledger itself is intact"),
-    (
-        "disk i/o",
-        (
-            "the ledger's disk refused a write (no space, a quota, or a fault); the ledger itself "
-            "is intact"
-        ),
-    ),
-    (
-        "unable to open",
-        "no ledger here, or no permission to open it; create one with `reticent ledger init`",
-    ),
-    ("no such table", "no ledger here; create one with `reticent ledger init`"),
-    (
-        "no such column",
-        "a ledger of another version; run `reticent ledger init` with the newest reticent",
-    ),
-    ("does not exist", "no ledger here; create one with `reticent ledger init`"),
-    ("not a database", "the file is not an SQLite database"),
-    (
-        "codec can't decode",
-        (
-            "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
-            "what it lost"
-        ),
-    ),
-    (
-        "malformed",
-        (
-            "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
-            "what it lost"
-        ),
-    ),
-)
+Fault = Literal[
+    "held", "cut off", "slow", "read-only", "full", "disk", "closed", "server", "tables", "foreign",
+    "damaged", "other",
+]  # fmt: skip
+"""Kinds of failures of a database, as far as they are told apart."""
+
+_REASONS: dict[Fault, str] = {
+    "held": "another process held the ledger for more than {seconds:g} s; try again, or raise "
+    "lock_timeout",
+    "cut off": "this process kept the ledger from others for too long, and was cut off; try again",
+    "slow": "the database took too long; try again",
+    "read-only": "the ledger is read-only for this user; give it write permission on the file and "
+    "its folder",
+    "full": "no space is left for the ledger; free some, the ledger itself is intact",
+    "disk": "the ledger's disk refused a write (no space, a quota, or a fault); the ledger itself "
+    "is intact",
+    "closed": "no ledger here, or no permission to open it; create one with `reticent ledger init`",
+    "server": "the server cannot be reached, refuses the connection, or has ended it",
+    "tables": "no ledger here, or one whose tables were changed; create one with `reticent ledger "
+    "init`, or see `reticent ledger verify`",
+    "foreign": "the file is not an SQLite database",
+    "damaged": "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
+    "what it lost",
+    "other": "the database reported a fault",
+}
+
+_SQLITE_FAULTS: dict[int, Fault] = {
+    sqlite3.SQLITE_ERROR: "tables",  # a table or a column is missing: our statements are right
+    sqlite3.SQLITE_BUSY: "held",
+    sqlite3.SQLITE_LOCKED: "held",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_IOERR: "disk",
+    sqlite3.SQLITE_CANTOPEN: "closed",
+    sqlite3.SQLITE_NOTADB: "foreign",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+}
+"""By the primary result code, the last byte of ``sqlite_errorcode``."""
+
+_POSTGRESQL_FAULTS: dict[str | None, Fault] = {
+    None: "server",  # the connection failed
+    "55P03": "held",  # lock_not_available
+    "25P03": "cut off",  # idle_in_transaction_session_timeout
+    "57014": "slow",  # query_canceled
+    "25006": "read-only",  # read_only_sql_transaction
+    "42501": "read-only",  # insufficient_privilege
+    "53100": "full",  # disk_full
+    "58030": "disk",  # io_error
+    "3D000": "server",  # invalid_catalog_name: there is no such database
+    "28000": "server",  # invalid_authorization_specification
+    "28P01": "server",  # invalid_password
+    "42P01": "tables",  # undefined_table
+    "42703": "tables",  # undefined_column
+    "XX001": "damaged",  # data_corrupted
+    "XX002": "damaged",  # index_corrupted
+}
+"""By the SQLSTATE."""
+
+
+def fault_of(error: BaseException | None) -> Fault:
+    """What failed, by the code that the database gave, never by the words of its message: they
+    hold names that anybody may choose.
+    """
+    origin = getattr(error, "orig", None) or error
+    if isinstance(origin, UnicodeDecodeError):
+        return "damaged"
+    if isinstance(origin, sqlite3.Error):
+        code = getattr(origin, "sqlite_errorcode", None)
+        if code is not None:
+            return _SQLITE_FAULTS.get(code & 0xFF, "other")
+        # The driver itself says so of a text that is no UTF-8.
+        return "damaged" if isinstance(origin, sqlite3.OperationalError) else "other"
+    if hasattr(origin, "sqlstate"):
+        return _POSTGRESQL_FAULTS.get(origin.sqlstate, "other")
+    return "other"
 
 
 def _milliseconds(seconds: float) -> int:

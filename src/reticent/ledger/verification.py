@@ -27,7 +27,7 @@ from reticent.ledger.schema import (
     schema_problems,
     statements,
 )
-from reticent.ledger.store import Store
+from reticent.ledger.store import Store, fault_of
 
 _MOST_PROBLEMS = 50
 _ROWS_AT_ONCE = 10_000
@@ -342,20 +342,7 @@ def _is_damage(error: Exception) -> bool:
     if isinstance(error, CorruptLedger | sa.exc.InvalidRequestError | sa.exc.ArgumentError):
         return True
     found = error.__cause__ if isinstance(error, LedgerUnavailable) else error
-    text = str(getattr(found, "orig", None) or found or "").lower()
-    return any(sign in text for sign in _DAMAGE)
-
-
-_DAMAGE = (
-    "malformed",
-    "not a database",
-    "could not decode",
-    "codec can't decode",
-    "no such table",
-    "no such column",
-    "does not exist",
-    "overflow",
-)
+    return fault_of(found) in ("damaged", "foreign", "tables")
 
 
 def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) -> None:
