@@ -337,6 +337,7 @@ class Store:
         """Makes the engine of this process."""
         if self._engine is not None:
             _abandoned.append(self._engine)
+            self._engine = None  # and it stays so where the file is refused
         self._process = os.getpid()
         self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
         weakref.finalize(self, _dispose, self._engine, self._process)
@@ -529,9 +530,7 @@ def fault_of(error: BaseException | None) -> Fault:
             return _SQLITE_FAULTS.get(code & 0xFF, "other")
         # The driver itself says so of a text that is no UTF-8.
         return "damaged" if isinstance(origin, sqlite3.OperationalError) else "other"
-    if hasattr(origin, "sqlstate"):
-        return _POSTGRESQL_FAULTS.get(origin.sqlstate, "other")
-    return "other"
+    return _POSTGRESQL_FAULTS.get(getattr(origin, "sqlstate", ""), "other")
 
 
 def _milliseconds(seconds: float) -> int:
