@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
+from reticent.core.settings import with_settings
 from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+@with_settings
 class CertifiedClassifier(IntervalSystem):
     """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it
     was trained on.
@@ -105,54 +107,28 @@ class CertifiedClassifier(IntervalSystem):
         reticent.mechanisms.StabilityResponse: the default mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        classes: Classes,
-        delta: float = 0.0,
-        mechanism: str = "auto",
-        hidden: tuple[int, ...] = (),
-        k_max: int = 50,
-        epochs: int = 4,
-        batches: int = 1,
-        learning_rate: float = 1.0,
-        rate_decay: float = 0.6,
-        clip: float = 0.06,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        input_bound: float = 16.0,
-        counting: Counting = "add-remove",
-        prevalence: Mapping[Any, float] | None = None,
-        extractor: nn.Module | None = None,
-        data_set: str | None = None,
-        fallback: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.hidden = hidden
-        self.k_max = k_max
-        self.epochs = epochs
-        self.batches = batches
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.clip = clip
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.input_bound = input_bound
-        self.counting = counting
-        self.prevalence = prevalence
-        self.extractor = extractor
-        self.classes = classes
-        self.data_set = data_set
-        self.fallback = fallback
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    epsilon: float
+    classes: Classes
+    delta: float = 0.0
+    mechanism: str = "auto"
+    hidden: tuple[int, ...] = ()
+    k_max: int = 50
+    epochs: int = 4
+    batches: int = 1
+    learning_rate: float = 1.0
+    rate_decay: float = 0.6
+    clip: float = 0.06
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    input_bound: float = 16.0
+    counting: Counting = "add-remove"
+    prevalence: Mapping[Any, float] | None = None
+    extractor: nn.Module | None = None
+    data_set: str | None = None
+    fallback: Any = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     @override
     def _member_count(self) -> int:

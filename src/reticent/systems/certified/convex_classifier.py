@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from reticent.core.checks import one_of
 from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.settings import learned, with_settings
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.record_keys import record_keys
@@ -31,6 +32,7 @@ Integers = npt.NDArray[np.int64]
 _FIELDS = ("regularization", "norm_bound", "intercept", "counting")
 
 
+@with_settings
 class ConvexCertifiedClassifier(CertifiedSystem):
     """Releases labels of a regularised logistic regression with two labels, (epsilon, delta) for
     each label, for the records that it was trained on.
@@ -87,36 +89,20 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         reticent.mechanisms.SignedDistanceRelease: the mechanism "signed-distance".
     """
 
-    members_: tuple[ConvexModel, ...]
+    epsilon: float
+    classes: Classes
+    delta: float = 0.0
+    mechanism: str = "auto"
+    regularization: float = 10.0
+    norm_bound: float = 1.0
+    intercept: float = 0.1
+    counting: Counting = "add-remove"
+    prevalence: Mapping[Any, float] | None = None
+    extractor: nn.Module | None = None
+    data_set: str | None = None
+    fallback: Any = None
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        classes: Classes,
-        delta: float = 0.0,
-        mechanism: str = "auto",
-        regularization: float = 10.0,
-        norm_bound: float = 1.0,
-        intercept: float = 0.1,
-        counting: Counting = "add-remove",
-        prevalence: Mapping[Any, float] | None = None,
-        extractor: nn.Module | None = None,
-        data_set: str | None = None,
-        fallback: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.regularization = regularization
-        self.norm_bound = norm_bound
-        self.intercept = intercept
-        self.counting = counting
-        self.prevalence = prevalence
-        self.extractor = extractor
-        self.classes = classes
-        self.data_set = data_set
-        self.fallback = fallback
+    members_: tuple[ConvexModel, ...] = learned()
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
         """For each row, how many training records at least could be taken away, whichever they are,

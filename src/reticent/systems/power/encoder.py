@@ -20,6 +20,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.seeds import training_generator
+from reticent.core.settings import learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
@@ -63,6 +64,7 @@ Labels = npt.NDArray[np.int64]
 MODES = ("private", "published")
 
 
+@with_settings
 class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Releases embeddings of private table rows to an untrusted server, which may learn from them
     with any model.
@@ -153,50 +155,30 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         reticent.tables.TabularSchema: the public description of a table.
     """
 
-    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery
-    considered_: tuple[PowerPlan, ...]
-    training_: PowerTraining | None
+    epsilon: float
+    delta: float
+    radius: float | Mapping[str, float] | None
+    schema: TabularSchema | tuple[float, float]
+    mode: str = "private"
+    mechanism: str = "auto"
+    scoring: str = "information"
+    task_weights: tuple[float, ...] | None = None
+    outputs: int | tuple[int, ...] = (1, 2)
+    hidden: tuple[int, ...] = (64, 64)
+    epochs: int = 20
+    head_epochs: int = 5
+    calibration_share: float = 0.2
+    power_config: PowerConfig | None = None
+    bandwidth_factor: float = 1.0
+    density_rows: int = 20_000
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        radius: float | Mapping[str, float] | None,
-        schema: TabularSchema | tuple[float, float],
-        mode: str = "private",
-        mechanism: str = "auto",
-        scoring: str = "information",
-        task_weights: tuple[float, ...] | None = None,
-        outputs: int | tuple[int, ...] = (1, 2),
-        hidden: tuple[int, ...] = (64, 64),
-        epochs: int = 20,
-        head_epochs: int = 5,
-        calibration_share: float = 0.2,
-        power_config: PowerConfig | None = None,
-        bandwidth_factor: float = 1.0,
-        density_rows: int = 20_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.schema = schema
-        self.mode = mode
-        self.mechanism = mechanism
-        self.scoring = scoring
-        self.task_weights = task_weights
-        self.outputs = outputs
-        self.hidden = hidden
-        self.epochs = epochs
-        self.head_epochs = head_epochs
-        self.calibration_share = calibration_share
-        self.power_config = power_config
-        self.bandwidth_factor = bandwidth_factor
-        self.density_rows = density_rows
-        self.random_state = random_state
-        self.verbose = verbose
+    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery = (
+        learned()
+    )
+    considered_: tuple[PowerPlan, ...] = learned()
+    training_: PowerTraining | None = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Trains and calibrates on rows that are public (published mode: on the rows to be

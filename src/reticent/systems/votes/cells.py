@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
@@ -23,6 +24,7 @@ from reticent.systems.votes.voters import ShardedVoters, Voters
 Array = npt.NDArray[np.float64]
 
 
+@with_settings
 class CellsClassifier(CellModel, ReleasedClassifier):
     """Each record votes once, for its label, in the cell of its nearest public centroid.
 
@@ -61,36 +63,19 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes | Sequence[Sequence[Any]],
-        cells: int | list[int] | tuple[int, ...] = 256,
-        smoothing: float = 1.0,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-        student_share: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.cells = cells
-        self.smoothing = smoothing
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
-        self.student_share = student_share
+    epsilon: float
+    delta: float
+    classes: Classes | Sequence[Sequence[Any]]
+    cells: int | list[int] | tuple[int, ...] = 256
+    smoothing: float = 1.0
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
+    student_share: float | None = None
 
     @classmethod
     @override

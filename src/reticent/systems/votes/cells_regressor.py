@@ -9,6 +9,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import positive
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
 from reticent.systems.votes.estimator import PublicRows
@@ -23,6 +24,7 @@ _COUNTS = 0.2
 """Share of the squared precision that goes to the number of records in each cell."""
 
 
+@with_settings
 class CellsRegressor(CellModel, ReleasedRegressor):
     """Each record adds its target, and one, to the cell of its nearest public centroid.
 
@@ -65,34 +67,18 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        target_range: Any,
-        cells: int | list[int] | tuple[int, ...] = 64,
-        smoothing: float = 3.0,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_range = target_range
-        self.cells = cells
-        self.smoothing = smoothing
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    target_range: Any
+    cells: int | list[int] | tuple[int, ...] = 64
+    smoothing: float = 3.0
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
 
     @classmethod
     @override

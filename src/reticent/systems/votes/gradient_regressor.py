@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from reticent.core.checks import positive, real
 from reticent.core.errors import InvalidParameter
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumSession
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.estimator import PublicRows
@@ -23,6 +24,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class NoisyGradientRegressor(Descent, ReleasedRegressor):
     """Linear regression on public features; every step is a noisy sum of clipped residuals.
 
@@ -72,54 +74,28 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        target_range: Any,
-        steps: int = 5,
-        learning_rate: float = 0.7,
-        momentum: float = 0.0,
-        step_decay: float = 0.0,
-        penalty: float = 0.0,
-        average: bool = True,
-        warm_start: bool = False,
-        residual: float = 0.5,
-        ridge: float = 0.1,
-        intercept: float = 1.0,
-        reach: float = 2.0,
-        records: int | None = None,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_range = target_range
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.step_decay = step_decay
-        self.penalty = penalty
-        self.average = average
-        self.warm_start = warm_start
-        self.residual = residual
-        self.ridge = ridge
-        self.intercept = intercept
-        self.reach = reach
-        self.records = records
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    target_range: Any
+    steps: int = 5
+    learning_rate: float = 0.7
+    momentum: float = 0.0
+    step_decay: float = 0.0
+    penalty: float = 0.0
+    average: bool = True
+    warm_start: bool = False
+    residual: float = 0.5
+    ridge: float = 0.1
+    intercept: float = 1.0
+    reach: float = 2.0
+    records: int | None = None
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
 
     @classmethod
     @override

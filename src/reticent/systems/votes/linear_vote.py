@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from reticent.core.checks import positive
 from reticent.core.rows import in_blocks
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product, of_length
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
@@ -26,6 +27,7 @@ _FINE = 2.0**30
 _CLIPS_AT_ONCE = 16
 
 
+@with_settings
 class LinearVoteClassifier(QueryVotes):
     """A record with features phi votes clip(<phi, u_x> / tau_x, -1, 1) for its label at query x.
 
@@ -60,40 +62,21 @@ class LinearVoteClassifier(QueryVotes):
         reticent.CertifiedClassifier: labels of a trained model.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        answers: int,
-        response: str = "auto",
-        ridge: float = 0.1,
-        clip_quantile: float = 0.5,
-        intercept: float = 0.3,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.answers = answers
-        self.response = response
-        self.ridge = ridge
-        self.clip_quantile = clip_quantile
-        self.intercept = intercept
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    classes: Classes
+    answers: int
+    response: str = "auto"
+    ridge: float = 0.1
+    clip_quantile: float = 0.5
+    intercept: float = 0.3
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
 
     @classmethod
     @override

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import positive
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
@@ -82,6 +83,7 @@ class _Moments(LinearModel):
         del self._inverse
 
 
+@with_settings
 class MomentClassifier(_Moments, ReleasedClassifier):
     """A linear classifier: public second moments, inverted, times a noisy sum of features by label.
 
@@ -117,36 +119,19 @@ class MomentClassifier(_Moments, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes | Sequence[Sequence[Any]],
-        ridge: float = 0.1,
-        intercept: float = 0.3,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-        student_share: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.ridge = ridge
-        self.intercept = intercept
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
-        self.student_share = student_share
+    epsilon: float
+    delta: float
+    classes: Classes | Sequence[Sequence[Any]]
+    ridge: float = 0.1
+    intercept: float = 0.3
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
+    student_share: float | None = None
 
     @classmethod
     @override
@@ -162,6 +147,7 @@ class MomentClassifier(_Moments, ReleasedClassifier):
         ]
 
 
+@with_settings
 class MomentRegressor(_Moments, ReleasedRegressor):
     """Linear regression: public second moments, inverted, times a noisy sum of features times
     targets.
@@ -201,36 +187,19 @@ class MomentRegressor(_Moments, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        target_range: Any,
-        ridge: float = 0.1,
-        intercept: float = 1.0,
-        reach: float = 2.0,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_range = target_range
-        self.ridge = ridge
-        self.intercept = intercept
-        self.reach = reach
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    target_range: Any
+    ridge: float = 0.1
+    intercept: float = 1.0
+    reach: float = 2.0
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
 
     @classmethod
     @override

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
@@ -20,6 +21,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class NoisyGradientClassifier(Descent, ReleasedClassifier):
     """Softmax regression on public features; every step is a noisy sum of clipped residuals.
 
@@ -65,50 +67,26 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes | Sequence[Sequence[Any]],
-        steps: int = 40,
-        learning_rate: float = 20.0,
-        momentum: float = 0.9,
-        step_decay: float = 0.0,
-        penalty: float = 0.0,
-        average: bool = True,
-        warm_start: bool = False,
-        intercept: float = 0.3,
-        records: int | None = None,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-        student_share: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.step_decay = step_decay
-        self.penalty = penalty
-        self.average = average
-        self.warm_start = warm_start
-        self.intercept = intercept
-        self.records = records
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
-        self.student_share = student_share
+    epsilon: float
+    delta: float
+    classes: Classes | Sequence[Sequence[Any]]
+    steps: int = 40
+    learning_rate: float = 20.0
+    momentum: float = 0.9
+    step_decay: float = 0.0
+    penalty: float = 0.0
+    average: bool = True
+    warm_start: bool = False
+    intercept: float = 0.3
+    records: int | None = None
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
+    student_share: float | None = None
 
     @classmethod
     @override

@@ -11,6 +11,7 @@ from typing_extensions import override
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.rows import in_blocks
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product
 from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
@@ -24,6 +25,7 @@ Array = npt.NDArray[np.float64]
 _LIMITS_AT_ONCE = 16
 
 
+@with_settings
 class RadiusVotesClassifier(QueryVotes):
     """Every record within a public radius of the query has one vote for its label.
 
@@ -54,38 +56,20 @@ class RadiusVotesClassifier(QueryVotes):
         reticent.CellsClassifier: a model to publish.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        answers: int,
-        response: str = "auto",
-        share: float | None = 0.02,
-        radius: float | None = None,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.answers = answers
-        self.response = response
-        self.share = share
-        self.radius = radius
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    classes: Classes
+    answers: int
+    response: str = "auto"
+    share: float | None = 0.02
+    radius: float | None = None
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
 
     @classmethod
     @override

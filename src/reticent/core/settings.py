@@ -1,0 +1,84 @@
+"""Settings of an estimator, declared once as annotated fields; the constructor is written here."""
+
+from __future__ import annotations
+
+import inspect
+from inspect import Parameter, Signature
+from typing import Any, Literal, TypeVar
+
+from typing_extensions import dataclass_transform
+
+T = TypeVar("T")
+
+_LEARNED: Any = object()
+
+
+def learned(*, init: Literal[False] = False) -> Any:
+    """Mark an annotated attribute that ``fit`` sets: it is no setting."""
+    return _LEARNED
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(learned,))
+def with_settings(cls: type[T]) -> type[T]:
+    """Give ``cls`` a constructor that stores its annotated fields as they are.
+
+    Every field is a keyword. A field with a value has it as its default. Fields of decorated base
+    classes are settings too, and a class may declare one again with another default. A class
+    variable and ``learned()`` are none. Nothing is checked, copied or converted here, as
+    scikit-learn asks of a constructor: ``clone``, ``get_params`` and ``set_params`` work, and an
+    estimator says what it cannot use in ``fit``.
+
+    In the signature, fields without a default come first, those of the bases before a class's own.
+    The others follow, a class's own before those of its bases.
+
+    Example:
+        >>> from sklearn.base import BaseEstimator, clone
+        >>> @with_settings
+        ... class Private(BaseEstimator):
+        ...     epsilon: float
+        ...     rows_: int = learned()
+        >>> @with_settings
+        ... class Mean(Private):
+        ...     clip: float = 1.0
+        >>> inspect.signature(Mean)
+        <Signature (*, epsilon: float, clip: float = 1.0)>
+        >>> clone(Mean(epsilon=2.0)).get_params()
+        {'clip': 1.0, 'epsilon': 2.0}
+        >>> hasattr(Mean(epsilon=2.0), "rows_")
+        False
+    """
+    own = {}
+    for name, annotation in inspect.get_annotations(cls).items():
+        default = vars(cls).get(name, Parameter.empty)
+        if default is _LEARNED:
+            delattr(cls, name)
+        elif not annotation.startswith("ClassVar"):  # a string, as of modules with annotations
+            own[name] = Parameter(
+                name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+            )
+    cls._declared = own  # type: ignore[attr-defined]
+    signature = _signature(cls)
+
+    def store(self: Any, **values: Any) -> None:
+        bound = signature.bind(self, **values)
+        bound.apply_defaults()
+        vars(self).update(bound.kwargs)
+
+    store.__qualname__ = f"{cls.__qualname__}.__init__"
+    store.__signature__ = signature  # type: ignore[attr-defined]
+    cls.__init__ = store  # type: ignore[misc]
+    return cls
+
+
+def _signature(cls: type) -> Signature:
+    """The constructor's signature, of the fields that ``cls`` and its bases declare."""
+    declared: list[dict[str, Parameter]] = [vars(each).get("_declared", {}) for each in cls.__mro__]
+    down: dict[str, Parameter] = {}
+    up: dict[str, Parameter] = {}
+    for fields in reversed(declared):
+        down |= fields  # the latest declaration counts, at the place of the first
+        up = fields | {name: field for name, field in up.items() if name not in fields}
+    itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [field for field in down.values() if field.default is Parameter.empty]
+    others = [field for field in up.values() if field.default is not Parameter.empty]
+    return Signature([itself, *needed, *others], return_annotation="None")
