@@ -66,7 +66,7 @@ def with_settings(cls: type[T]) -> type[T]:
 
     store.__qualname__ = f"{cls.__qualname__}.__init__"
     store.__signature__ = signature  # type: ignore[attr-defined]
-    cls.__init__ = store  # type: ignore[misc]
+    cls.__init__ = store  # type: ignore[method-assign]
     return cls
 
 

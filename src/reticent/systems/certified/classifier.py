@@ -4,20 +4,16 @@ a proved guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from typing_extensions import override
 
 from reticent.core.settings import with_settings
-from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 
 @with_settings
@@ -107,28 +103,7 @@ class CertifiedClassifier(IntervalSystem):
         reticent.mechanisms.StabilityResponse: the default mechanism.
     """
 
-    epsilon: float
-    classes: Classes
-    delta: float = 0.0
-    mechanism: str = "auto"
-    hidden: tuple[int, ...] = ()
     k_max: int = 50
-    epochs: int = 4
-    batches: int = 1
-    learning_rate: float = 1.0
-    rate_decay: float = 0.6
-    clip: float = 0.06
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    input_bound: float = 16.0
-    counting: Counting = "add-remove"
-    prevalence: Mapping[Any, float] | None = None
-    extractor: nn.Module | None = None
-    data_set: str | None = None
-    fallback: Any = None
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
-    verbose: bool = False
 
     @override
     def _member_count(self) -> int:

@@ -4,7 +4,7 @@ minimum and released with a proved guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,13 +18,12 @@ from reticent.core.settings import learned, with_settings
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.record_keys import record_keys
-from reticent.retraining.training_settings import PROTECTING, Counting
+from reticent.retraining.training_settings import PROTECTING
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
-from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -89,18 +88,9 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         reticent.mechanisms.SignedDistanceRelease: the mechanism "signed-distance".
     """
 
-    epsilon: float
-    classes: Classes
-    delta: float = 0.0
-    mechanism: str = "auto"
     regularization: float = 10.0
     norm_bound: float = 1.0
     intercept: float = 0.1
-    counting: Counting = "add-remove"
-    prevalence: Mapping[Any, float] | None = None
-    extractor: nn.Module | None = None
-    data_set: str | None = None
-    fallback: Any = None
 
     members_: tuple[ConvexModel, ...] = learned()
 

@@ -4,21 +4,17 @@ released with a proved guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from typing_extensions import override
 
 from reticent.core.checks import count
 from reticent.core.settings import with_settings
-from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 
 @with_settings
@@ -79,29 +75,8 @@ class CertifiedEnsemble(IntervalSystem):
         reticent.retraining.vote_distances: the distance of a vote.
     """
 
-    epsilon: float
-    classes: Classes
-    delta: float = 0.0
-    mechanism: str = "auto"
-    hidden: tuple[int, ...] = ()
     members: int = 10
     k_max: int = 20
-    epochs: int = 4
-    batches: int = 1
-    learning_rate: float = 1.0
-    rate_decay: float = 0.6
-    clip: float = 0.06
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    input_bound: float = 16.0
-    counting: Counting = "add-remove"
-    prevalence: Mapping[Any, float] | None = None
-    extractor: nn.Module | None = None
-    data_set: str | None = None
-    fallback: Any = None
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
-    verbose: bool = False
 
     @override
     def _member_count(self) -> int:

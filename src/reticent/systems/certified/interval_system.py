@@ -16,6 +16,7 @@ from typing_extensions import override
 from reticent.core.checks import check_jobs, count, counts, flag, one_of
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.seeds import training_generator
+from reticent.core.settings import learned, with_settings
 from reticent.core.workers import results_of
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.record_keys import record_buckets, record_keys
@@ -72,19 +73,27 @@ class _Share:
         )
 
 
+@with_settings
 class IntervalSystem(CertifiedSystem):
     """A certified classifier of one or several networks; use ``CertifiedClassifier`` or
     ``CertifiedEnsemble``.
     """
 
-    members_: tuple[ParameterIntervals, ...]
-
-    hidden: tuple[int, ...]
     k_max: int
-    counting: Counting
-    random_state: Any
-    n_jobs: int | None
-    verbose: bool
+    hidden: tuple[int, ...] = ()
+    epochs: int = 4
+    batches: int = 1
+    learning_rate: float = 1.0
+    rate_decay: float = 0.6
+    clip: float = 0.06
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    input_bound: float = 16.0
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    members_: tuple[ParameterIntervals, ...] = learned()
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
         """For each row, how many training records at least could be taken away, whichever they are,

@@ -16,10 +16,9 @@ from typing_extensions import override
 
 from reticent.core.settings import learned, with_settings
 from reticent.release.system import PredictsByRelease
-from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.label_lattice import worth_trying
 from reticent.systems.posthoc.plans import LABEL_MECHANISMS, LABEL_RULES
-from reticent.systems.posthoc.settings import Calibration, PosthocSettings
+from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import Array, PosthocSystem
 from reticent.training.parts.label_classifiers import CLASSIFIERS
 
@@ -90,19 +89,8 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         reticent.mechanisms.StabilityRelease: a mechanism of labels.
     """
 
-    epsilon: float
-    delta: float
-    radius: float
-    input_norm: str = "linf"
-    embedder: Any = "dense"
     classifier: Any = "noise-aware"
-    certificate: Certificate = "auto"
-    mechanism: str = "auto"
-    path: str = "auto"
-    calibration: Calibration | None = None
     fallback: Any = None
-    random_state: int | np.random.RandomState | None = None
-    verbose: bool = False
 
     classes_: npt.NDArray[Any] = learned()
 

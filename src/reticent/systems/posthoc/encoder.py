@@ -13,9 +13,8 @@ from typing_extensions import override
 
 from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.core.settings import with_settings
-from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.plans import VECTOR_MECHANISMS
-from reticent.systems.posthoc.settings import Calibration, PosthocSettings
+from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import PosthocSystem
 from reticent.training.parts.contract import needs_labels, trains_for_release
 from reticent.training.parts.ladder import OBFUSCATORS
@@ -107,18 +106,7 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         reticent.mechanisms.KNormMechanism: a noise of the global path.
     """
 
-    epsilon: float
-    delta: float
-    radius: float
-    input_norm: str = "linf"
-    embedder: Any = "dense"
     obfuscator: Any = "auto"
-    certificate: Certificate = "auto"
-    mechanism: str = "auto"
-    path: str = "auto"
-    calibration: Calibration | None = None
-    random_state: int | np.random.RandomState | None = None
-    verbose: bool = False
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Trains, certifies and calibrates on public or training data.

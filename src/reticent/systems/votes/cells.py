@@ -4,7 +4,6 @@ good.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -63,19 +61,8 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    epsilon: float
-    delta: float
-    classes: Classes | Sequence[Sequence[Any]]
     cells: int | list[int] | tuple[int, ...] = 256
     smoothing: float = 1.0
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
-    student_share: float | None = None
 
     @classmethod
     @override

@@ -67,18 +67,8 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    epsilon: float
-    delta: float
-    target_range: Any
     cells: int | list[int] | tuple[int, ...] = 64
     smoothing: float = 3.0
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
 
     @classmethod
     @override

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from reticent.core.checks import count, flag, positive, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.estimator import PublicRows
@@ -33,6 +34,7 @@ _LARGEST_RATE = 2.0**60  # a step stays finite, whatever the noise
 _MOST_RECORDS = 2**53
 
 
+@with_settings
 class Descent(LinearModel):
     """Every step is a noisy sum of clipped residuals times directions, for every column of labels.
 
@@ -43,11 +45,11 @@ class Descent(LinearModel):
     steps: int
     learning_rate: float
     momentum: float
-    step_decay: float
-    penalty: float
-    average: bool
-    warm_start: bool
-    records: int | None
+    step_decay: float = 0.0
+    penalty: float = 0.0
+    average: bool = True
+    warm_start: bool = False
+    records: int | None = None
 
     @override
     def check_settings(self) -> None:

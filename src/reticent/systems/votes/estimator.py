@@ -15,6 +15,7 @@ from reticent.core.checks import count, one_each, one_of
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Replace, Unit, data_set_name
 from reticent.core.rows import finite_or_zero
+from reticent.core.settings import learned, with_settings
 from reticent.neighbours.records import key_bytes
 from reticent.systems.input_rows import input_rows
 from reticent.systems.releasing_system import inputs_as_fitted
@@ -44,25 +45,26 @@ class PublicRows:
     codes: Integers | None
 
 
+@with_settings
 class VoteEstimator(BaseEstimator):
     """The arguments that all estimators of this package have, checked and turned into points."""
 
     epsilon: float
     delta: float
-    feature_map: Any
-    feature_range: Any
-    components: int | None
-    whitening: float
-    counting: str
-    data_set: str | None
-    random_state: int
+    feature_map: Any = None
+    feature_range: Any = None
+    components: int | None = None
+    whitening: float = 0.5
+    counting: str = "add-remove"
+    data_set: str | None = None
+    random_state: int = 0
 
-    n_features_in_: int
-    input_shape_: tuple[int, ...]
-    space_: PublicSpace
-    map_: RowMap | None
-    most_records_: int
-    _columns: Columns
+    n_features_in_: int = learned()
+    input_shape_: tuple[int, ...] = learned()
+    space_: PublicSpace = learned()
+    map_: RowMap | None = learned()
+    most_records_: int = learned()
+    _columns: Columns = learned()
 
     @abstractmethod
     def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, Integers]:

@@ -74,28 +74,13 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    epsilon: float
-    delta: float
-    target_range: Any
     steps: int = 5
     learning_rate: float = 0.7
     momentum: float = 0.0
-    step_decay: float = 0.0
-    penalty: float = 0.0
-    average: bool = True
-    warm_start: bool = False
     residual: float = 0.5
     ridge: float = 0.1
     intercept: float = 1.0
     reach: float = 2.0
-    records: int | None = None
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
 
     @classmethod
     @override

@@ -12,7 +12,6 @@ from reticent.core.checks import positive
 from reticent.core.rows import in_blocks
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product, of_length
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.query_votes import QueryVotes, need_public
@@ -62,21 +61,9 @@ class LinearVoteClassifier(QueryVotes):
         reticent.CertifiedClassifier: labels of a trained model.
     """
 
-    epsilon: float
-    delta: float
-    classes: Classes
-    answers: int
-    response: str = "auto"
     ridge: float = 0.1
     clip_quantile: float = 0.5
     intercept: float = 0.3
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
 
     @classmethod
     @override

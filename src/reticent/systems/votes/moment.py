@@ -4,7 +4,6 @@ moments from public rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from typing_extensions import override
 from reticent.core.checks import positive
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import Directions, LinearModel, inverse_moments
 from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
@@ -27,10 +25,11 @@ from reticent.training.public_space import LENGTH
 Array = npt.NDArray[np.float64]
 
 
+@with_settings
 class _Moments(LinearModel):
     """Public second moments, inverted, times a noisy sum of features times label vectors."""
 
-    ridge: float
+    ridge: float = 0.1
 
     @override
     def check_settings(self) -> None:
@@ -119,19 +118,7 @@ class MomentClassifier(_Moments, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    epsilon: float
-    delta: float
-    classes: Classes | Sequence[Sequence[Any]]
-    ridge: float = 0.1
     intercept: float = 0.3
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
-    student_share: float | None = None
 
     @classmethod
     @override
@@ -187,19 +174,8 @@ class MomentRegressor(_Moments, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    epsilon: float
-    delta: float
-    target_range: Any
-    ridge: float = 0.1
     intercept: float = 1.0
     reach: float = 2.0
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
 
     @classmethod
     @override

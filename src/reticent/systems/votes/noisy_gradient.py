@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from typing_extensions import override
 
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.public_labels import public_softmax_regression
@@ -67,26 +65,10 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    epsilon: float
-    delta: float
-    classes: Classes | Sequence[Sequence[Any]]
     steps: int = 40
     learning_rate: float = 20.0
     momentum: float = 0.9
-    step_decay: float = 0.0
-    penalty: float = 0.0
-    average: bool = True
-    warm_start: bool = False
     intercept: float = 0.3
-    records: int | None = None
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
-    student_share: float | None = None
 
     @classmethod
     @override

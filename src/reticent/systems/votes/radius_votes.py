@@ -13,7 +13,6 @@ from reticent.core.errors import InvalidParameter
 from reticent.core.rows import in_blocks
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
@@ -56,20 +55,8 @@ class RadiusVotesClassifier(QueryVotes):
         reticent.CellsClassifier: a model to publish.
     """
 
-    epsilon: float
-    delta: float
-    classes: Classes
-    answers: int
-    response: str = "auto"
     share: float | None = 0.02
     radius: float | None = None
-    feature_map: Any = None
-    feature_range: Any = None
-    components: int | None = None
-    whitening: float = 0.5
-    counting: str = "add-remove"
-    data_set: str | None = None
-    random_state: int = 0
 
     @classmethod
     @override
