@@ -108,7 +108,9 @@ def fitted(
 ) -> Iterator[ReleasedModel]:
     """The models of one row, with noise from each seed; the number of records counts as public."""
     kind = ROWS[row][0]
-    counted = {"records": len(parts.private)} if kind is NoisyGradientClassifier else {}
+    counted: dict[str, Any] = (
+        {"records": len(parts.private)} if kind is NoisyGradientClassifier else {}
+    )
     model = kind(
         epsilon=epsilon,
         delta=DELTA,

@@ -32,8 +32,9 @@ class CellsClassifier(CellModel, ReleasedClassifier):
     one, and those of the coarsest towards the public labels, if there are any.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set: see
+            ``ReleasedModel``.
+        random_state: public seed, for centroids; never for noise.
         classes, student_share: see ``ReleasedClassifier``.
         cells: how many; a list of rising numbers for several resolutions. The centroids are k-means
             of the public rows (uniform in ``feature_range`` without public rows, where counts are

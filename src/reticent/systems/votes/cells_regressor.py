@@ -37,8 +37,9 @@ class CellsRegressor(CellModel, ReleasedRegressor):
     there are any) by the noise and by what released means differ by: post-processing.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set: see
+            ``ReleasedModel``.
+        random_state: public seed, for centroids; never for noise.
         target_range: see ``ReleasedRegressor``.
         cells: how many; a list of rising numbers for several resolutions. The centroids are k-means
             of the public rows (uniform in ``feature_range`` without public rows).

@@ -57,7 +57,6 @@ class VoteEstimator(BaseEstimator):
     whitening: float = 0.5
     counting: str = "add-remove"
     data_set: str | None = None
-    random_state: int = 0
 
     n_features_in_: int = learned()
     input_shape_: tuple[int, ...] = learned()
@@ -88,7 +87,6 @@ class VoteEstimator(BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName: nothing was kept, spent or drawn.
         """
         one_of(self.counting, COUNTINGS, name="counting")
-        count(self.random_state, name="random_state", minimum=0)
         whitening_of(self.whitening)
         if self.components is not None:
             count(self.components, name="components")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.checks import positive, real
+from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumSession
@@ -23,6 +23,10 @@ from reticent.systems.votes.voters import ShardedVoters, Voters
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+_RATE = 0.7  # in the metric of public rows, where 1 is the step to the minimum of squares
+_RIDGE = 0.1
+"""Added to the public second moments, as a share of their mean."""
+
 
 @with_settings
 class NoisyGradientRegressor(Descent, ReleasedRegressor):
@@ -33,25 +37,18 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     those of L targets; a record in place of another moves it by at most twice as much; with
     ``persons`` a person's sum is cut as one record's is. T noisy gradients compose exactly as one
     Gaussian mechanism. Steps are turned by the inverse of the second moments of public rows, so
-    that few of them suffice; that, the momentum, the rates, the average of the iterates and what
-    is divided by are post-processing of released sums with public numbers.
+    that few of them suffice; that, the rate, the average of the iterates and what is divided by are
+    post-processing of released sums with public numbers.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set:
+            see ``ReleasedModel``.
         target_range: see ``ReleasedRegressor``.
         steps: T, gradient steps; 0 for a model of the public targets alone, which costs nothing.
-        learning_rate: of steps in the metric of public rows, where 1 is the step to the minimum of
-            squares.
-        momentum: in [0, 1).
-        step_decay: the rate of step t is learning_rate / (1 + step_decay t); at least 0.
-        penalty: l2 regularisation of the mean loss; at least 0.
-        average: whether the iterates of the second half of the steps are averaged.
         warm_start: whether training starts from ridge regression on ``public_y``.
         residual: to how many halves of the range a residual is cut; from .001 to 2, which cuts
             none.
-        ridge: added to the public second moments, as a share of their mean.
-        intercept, reach: as of ``MomentRegressor``.
+        reach: as of ``MomentRegressor``.
         records: a public number, about that of the private records, which sums are divided by;
             None for a noisy count, paid from the total.
 
@@ -75,11 +72,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     """
 
     steps: int = 5
-    learning_rate: float = 0.7
-    momentum: float = 0.0
     residual: float = 0.5
-    ridge: float = 0.1
-    intercept: float = 1.0
     reach: float = 2.0
 
     @classmethod
@@ -100,9 +93,13 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     @override
     def check_settings(self) -> None:
         super().check_settings()
-        positive(self.ridge, name="ridge")
         if not 0.001 <= real(self.residual, name="residual") <= 2:
             raise InvalidParameter(f"residual={self.residual!r}: expected a number from .001 to 2")
+
+    @property
+    @override
+    def _rate(self) -> float:
+        return _RATE
 
     @override
     def prepare(self, public: PublicRows | None) -> None:
@@ -110,7 +107,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         self._inverse = inverse_moments(
             None if public is None else self._directions(public.points),
             self.space_.dimension + 1,
-            ridge=self.ridge,
+            ridge=_RIDGE,
         )
 
     @override

@@ -14,14 +14,16 @@ from reticent.core.errors import InvalidParameter
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import (
+    INTERCEPT,
     LENGTH,
     cut_directions,
     directions_of,
-    intercept_of,
     reach_of,
 )
 
 Array = npt.NDArray[np.float64]
+
+_LENGTH_OF_ROWS = 1.0  # the constant column beside points that keep their length, root mean square
 
 
 class LinearModel(ReleasedModel):
@@ -31,7 +33,6 @@ class LinearModel(ReleasedModel):
         weights_: shape (dimension + 1, width).
     """
 
-    intercept: float
     reach: Any = None
     """Length to which points are cut; None where all are scaled to one length."""
 
@@ -39,7 +40,6 @@ class LinearModel(ReleasedModel):
 
     @override
     def check_settings(self) -> None:
-        intercept_of(self.intercept)
         if self.reach is not None:
             reach_of(self.reach)
 
@@ -48,8 +48,8 @@ class LinearModel(ReleasedModel):
         its own point alone.
         """
         if self.reach is None:
-            return directions_of(points, intercept=self.intercept)
-        return cut_directions(points, intercept=self.intercept, reach=self.reach)
+            return directions_of(points, intercept=INTERCEPT)
+        return cut_directions(points, intercept=_LENGTH_OF_ROWS, reach=self.reach)
 
     @override
     def scores(self, points: Array) -> Array:

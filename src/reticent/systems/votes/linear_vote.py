@@ -17,7 +17,7 @@ from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
-from reticent.training.public_space import LENGTH, directions_of, intercept_of, share_of
+from reticent.training.public_space import INTERCEPT, LENGTH, directions_of, share_of
 
 Array = npt.NDArray[np.float64]
 
@@ -35,10 +35,9 @@ class LinearVoteClassifier(QueryVotes):
 
     Args:
         epsilon, delta, classes, answers, response, feature_map, feature_range, components,
-            whitening, counting, data_set, random_state: see ``QueryVotes``.
+            whitening, counting, data_set: see ``QueryVotes``.
         ridge: added to the public second moments, as a share of their mean.
         clip_quantile: share of public rows whose vote is not clipped, in (0, 1].
-        intercept: length of the constant column beside a feature vector of length 1; from 0 to 16.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -63,7 +62,6 @@ class LinearVoteClassifier(QueryVotes):
 
     ridge: float = 0.1
     clip_quantile: float = 0.5
-    intercept: float = 0.3
 
     @classmethod
     @override
@@ -83,18 +81,17 @@ class LinearVoteClassifier(QueryVotes):
     def check_settings(self) -> None:
         positive(self.ridge, name="ridge")
         share_of(self.clip_quantile, name="clip_quantile")
-        intercept_of(self.intercept)
 
     @override
     def prepare(self, public: PublicRows | None) -> None:
         rows = need_public(public, what="directions and clips")
-        self._public = directions_of(rows.points, intercept=self.intercept)
+        self._public = directions_of(rows.points, intercept=INTERCEPT)
         self._inverse = inverse_moments(self._public, self._public.shape[1], ridge=self.ridge)
 
     @override
     def asked(self, queries: Array) -> Array:
         """Return the direction u_x of each query, whole numbers, and its clip, shape (q, m + 2)."""
-        directions = directions_of(queries, intercept=self.intercept) / LENGTH
+        directions = directions_of(queries, intercept=INTERCEPT) / LENGTH
         # bit-exact: the blocks have one shape, and a query's place in them is public.
         turned = in_blocks(lambda rows: rows @ self._inverse, directions)
         longest = np.maximum(np.abs(turned).max(axis=1, keepdims=True), 1e-300)
@@ -104,7 +101,7 @@ class LinearVoteClassifier(QueryVotes):
     @override
     def weights(self, voters: Voters, queries: Array) -> Array:
         ways, clips = queries[:, :-1], queries[:, -1]
-        own = directions_of(voters.points, intercept=self.intercept)
+        own = directions_of(voters.points, intercept=INTERCEPT)
         pointing = exact_product(own, ways.T, bound=LENGTH * _QUERY_LENGTH)
         return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))
 

@@ -91,11 +91,10 @@ class MomentClassifier(_Moments, ReleasedClassifier):
     least-squares regression of the labels, but with moments of public rows, which cost nothing.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set:
+            see ``ReleasedModel``.
         classes, student_share: see ``ReleasedClassifier``.
         ridge: added to the public second moments, as a share of their mean.
-        intercept: length of the constant column beside a feature vector of length 1; from 0 to 16.
 
     Example:
         >>> from sklearn.datasets import load_digits
@@ -117,8 +116,6 @@ class MomentClassifier(_Moments, ReleasedClassifier):
         reticent.LinearVoteClassifier: the same model, asked one query at a time.
         reticent.mechanisms.NoisySums: the mechanism.
     """
-
-    intercept: float = 0.3
 
     @classmethod
     @override
@@ -147,14 +144,13 @@ class MomentRegressor(_Moments, ReleasedRegressor):
     count is public.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set:
+            see ``ReleasedModel``.
         target_range: see ``ReleasedRegressor``.
         ridge: added to the public second moments, as a share of their mean.
-        intercept: length of the constant column, in root mean square lengths of public rows; from 0
-            to 16.
-        reach: length to which points, with their constant column, are cut, in the same unit; from
-            .1 to 16. Unlike in classification shorter points keep their length.
+        reach: length to which points, with their constant column, are cut, in root mean square
+            lengths of public rows, which that column has too; from .1 to 16. Unlike in
+            classification shorter points keep their length.
 
     Example:
         >>> from sklearn.datasets import load_diabetes
@@ -174,7 +170,6 @@ class MomentRegressor(_Moments, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    intercept: float = 1.0
     reach: float = 2.0
 
     @classmethod

@@ -30,7 +30,7 @@ class RadiusVotesClassifier(QueryVotes):
 
     Args:
         epsilon, delta, classes, answers, response, feature_map, feature_range, components,
-            whitening, counting, data_set, random_state: see ``QueryVotes``.
+            whitening, counting, data_set: see ``QueryVotes``.
         share: of the public rows that lie within the radius of a query, in (0, 1]; so every query
             has a radius of its own, from public rows.
         radius: one radius for all queries in place of ``share``, in units of the root mean square

@@ -191,7 +191,6 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
             points,
             self.scores(points),
             share=share_of(share, name="student_share"),
-            seed=self.random_state,
         )
 
     def _answers(self, X: npt.ArrayLike) -> Array:

@@ -57,7 +57,6 @@ class ReleasedModel(VoteEstimator):
             public rows to the power w.
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
         data_set: what the private records are called, by their owner; None books in no ledger.
-        random_state: public seed, for centroids; never for noise.
 
     Attributes:
         n_features_in_: number of input features.
