@@ -98,7 +98,7 @@ PUBLIC = {
     "reticent.service": "ApiKey KeyStore Settings create_app",
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
-        "CertifiedEnsemble "
+        "CertifiedEnsemble ClippedDescent "
         "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "

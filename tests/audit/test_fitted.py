@@ -19,6 +19,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import StabilityResponse
 from reticent.systems import (
     CertifiedClassifier,
+    ClippedDescent,
     LabelAware,
     NoiseAware,
     PosthocClassifier,
@@ -53,11 +54,10 @@ def _certified(mechanism: str, delta: float = 0.0) -> CertifiedClassifier:
         epsilon=1.0,
         delta=delta,
         mechanism=mechanism,
-        epochs=1,
         k_max=5,
         classes=range(3),
         input_bound=8.0,
-        random_state=0,
+        training=ClippedDescent(epochs=1),
     )
 
 

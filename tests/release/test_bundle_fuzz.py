@@ -33,6 +33,7 @@ from reticent.systems import (
     BetaVAE,
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     LabelAware,
     NearestRowClassifier,
     NoiseAware,
@@ -105,7 +106,11 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         epsilon=2.0, nodes=20, neighbours=2, random_state=0, classifier=GaussianNB()
     ).fit(X, Y),
     "certified": lambda: CertifiedClassifier(
-        epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"
+        epsilon=2.0,
+        classes=CLASSES,
+        k_max=2,
+        data_set="iris",
+        training=ClippedDescent(hidden=(3,), random_state=0),
     ).fit(X, Y),
     "ensemble": lambda: CertifiedEnsemble(
         epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     ConvexCertifiedClassifier,
     LabelAware,
     NearestRowClassifier,
@@ -29,11 +30,15 @@ PUBLIC = RANDOM.uniform(size=(60, 2))
 SIDES = (PUBLIC[:, 0] > 0.5).astype(int)
 NEAR = np.array([[0.45, 0.5], [0.55, 0.5]])
 CERTIFIED = {
-    "one network": CertifiedClassifier(epsilon=1.0, classes=(0, 1), k_max=3, epochs=2),
+    "one network": CertifiedClassifier(
+        epsilon=1.0, classes=(0, 1), k_max=3, training=ClippedDescent(epochs=2)
+    ),
     "one network, distance": CertifiedClassifier(
         epsilon=1.0, delta=1e-3, mechanism="distance", classes=(0, 1), k_max=3, fallback=0
     ),
-    "ensemble": CertifiedEnsemble(epsilon=1.0, classes=(0, 1), members=2, k_max=2, epochs=1),
+    "ensemble": CertifiedEnsemble(
+        epsilon=1.0, classes=(0, 1), members=2, k_max=2, training=ClippedDescent(epochs=1)
+    ),
     "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1)),
 }
 INPUTS = {

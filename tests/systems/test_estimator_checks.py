@@ -20,6 +20,7 @@ from reticent.systems import (
     CellsRegressor,
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     ConvexCertifiedClassifier,
     IndividualKNNClassifier,
     LabelAware,
@@ -179,16 +180,14 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             epsilon=8.0, nodes=100, neighbours=1, classifier=GaussianNB(), random_state=0
         ),
         CertifiedClassifier(
-            epsilon=100.0, classes="observed", k_max=1, clip=1.0, epochs=20, random_state=0
+            epsilon=100.0, classes="observed", k_max=1, training=ClippedDescent(clip=1.0, epochs=20)
         ),
         CertifiedEnsemble(
             epsilon=100.0,
             classes="observed",
             k_max=1,
             members=2,
-            clip=1.0,
-            epochs=20,
-            random_state=0,
+            training=ClippedDescent(clip=1.0, epochs=20),
         ),
         ConvexCertifiedClassifier(
             epsilon=100.0, classes="observed", norm_bound=500.0, regularization=0.1

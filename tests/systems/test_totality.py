@@ -25,6 +25,7 @@ from reticent.systems import (
     Calibration,
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     LabelAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -114,7 +115,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()
     ).fit(PICTURES, LABELS),
     "certified, ensemble": lambda: CertifiedEnsemble(
-        epsilon=1.0, classes=[0, 1], k_max=3, members=3, hidden=(4,)
+        epsilon=1.0, classes=[0, 1], k_max=3, members=3, training=ClippedDescent(hidden=(4,))
     ).fit(PICTURES, LABELS),
     "power, codes": lambda: PowerEncoder(
         epsilon=4.0,

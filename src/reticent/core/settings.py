@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields
 from inspect import Parameter, Signature
 from typing import Any, Literal, TypeVar
 
@@ -11,6 +12,17 @@ from typing_extensions import dataclass_transform
 T = TypeVar("T")
 
 _LEARNED: Any = object()
+
+
+class Group:
+    """Base of a frozen dataclass of settings that are one idea, as an estimator takes it.
+
+    ``get_params`` of the estimator looks into it, and ``clone`` makes it anew.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name; ``deep`` changes nothing."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
 def learned(*, init: Literal[False] = False) -> Any:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from reticent.systems.certified.classifier import CertifiedClassifier
     from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
     from reticent.systems.certified.ensemble import CertifiedEnsemble
+    from reticent.systems.certified.interval_system import ClippedDescent
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
     from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
@@ -40,6 +41,7 @@ else:
             "reticent.systems.certified.classifier": ("CertifiedClassifier",),
             "reticent.systems.certified.convex_classifier": ("ConvexCertifiedClassifier",),
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
+            "reticent.systems.certified.interval_system": ("ClippedDescent",),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
@@ -83,6 +85,7 @@ __all__ = [
     "CellsRegressor",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "ClippedDescent",
     "ConvexCertifiedClassifier",
     "Identity",
     "IndividualKNNClassifier",

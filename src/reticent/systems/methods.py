@@ -265,6 +265,12 @@ BUILT_IN = (
         "how the utility of a posthoc release is measured",
         role="part",
     ),
+    _own(
+        "ClippedDescent",
+        "systems.certified.interval_system",
+        "training of a certified network",
+        role="part",
+    ),
     _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""

@@ -41,12 +41,12 @@ class CertifiedClassifier(IntervalSystem):
             last two answer two labels. "auto" is "stability" where delta is 0 and
             "signed-distance" where it is not; ``calibrate`` then takes whichever the number of
             answers asks for.
-        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero
-            weights.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
             as long.
-        epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound,
-            counting: see ``TrainingSettings``; counting is "add-remove" or "replace".
+        training: how the network is trained; None for ``ClippedDescent()``, logistic or softmax
+            regression.
+        input_bound: features are cut to [-input_bound, input_bound], above 0; public.
+        counting: "add-remove" or "replace".
         prevalence: share of each label, by label, known from elsewhere: makes every label count
             alike in training. None for records that count alike.
         extractor: your own torch module from inputs to features, trained on public data only, or
@@ -55,12 +55,6 @@ class CertifiedClassifier(IntervalSystem):
             among the records, which publishes them: the card then says that they are not protected.
         data_set: what the records are called, by their owner; the same name whenever they are the
             same, since a ledger charges every fit on them to it. None books in no ledger.
-        random_state: seed of the starting weights; the randomness of ``release`` never depends on
-            it.
-        n_jobs: workers of ``fit``, as of ``joblib.Parallel``, which share the distances where there
-            are hidden layers; None for one, or for those of ``joblib.parallel_config``. The bits
-            are the same.
-        verbose: whether training shows a progress bar on standard error.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
     Attributes:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_FIELDS = ("regularization", "norm_bound", "intercept", "counting")
+_FIELDS = ("regularization", "norm_bound", "counting")
 
 
 @with_settings
@@ -52,7 +52,6 @@ class ConvexCertifiedClassifier(CertifiedSystem):
             ``CertifiedClassifier``; two classes.
         regularization: lambda, at least 1/16; distances grow with it, accuracy wants it small.
         norm_bound: rows are cut to this l2 norm, above 0; public.
-        intercept: size of the intercept's coordinate beside rows of l2 norm 1; it is regularised.
         counting: "add-remove", or "replace" for data sets of one size.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
@@ -90,7 +89,6 @@ class ConvexCertifiedClassifier(CertifiedSystem):
 
     regularization: float = 10.0
     norm_bound: float = 1.0
-    intercept: float = 0.1
 
     members_: tuple[ConvexModel, ...] = learned()
 

@@ -33,12 +33,9 @@ class CertifiedEnsemble(IntervalSystem):
         the noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip,
-            momentum, weight_decay, input_bound, prevalence, extractor, classes, data_set,
-            random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
+        epsilon, delta, mechanism, k_max, training, input_bound, prevalence, extractor, classes,
+            data_set: as for ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
-        n_jobs: workers of ``fit``, as of ``joblib.Parallel``, which share the members; None for
-            one, or for those of ``joblib.parallel_config``. The bits are the same.
         counting: "add-remove"; with more than one member "replace" is refused, since a replaced
             record can change two of them.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
