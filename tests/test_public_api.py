@@ -103,8 +103,8 @@ PUBLIC = {
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
-        "PublicRanges Published RadiusVotesClassifier ReleasedClassifier ReleasedRegressor "
-        "Server train_server unit_sum"
+        "PublicRanges Published PublishedMode RadiusVotesClassifier ReleasedClassifier "
+        "ReleasedRegressor Server VectorTraining train_server unit_sum"
     ),
     "reticent.tables": (
         "Categorical Hashed Instant NamedRows Numeric OneHot Ordered Shards TabularSchema Truth "

@@ -25,6 +25,8 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
+    PublishedMode,
+    VectorTraining,
 )
 
 X, Y = load_iris(return_X_y=True)
@@ -44,8 +46,8 @@ def _power(mechanism: str, delta: float = 0.0) -> PowerEncoder:
         radius=None,
         schema=(0.0, 8.0),
         mechanism=mechanism,
-        epochs=2,
         random_state=0,
+        training=VectorTraining(epochs=2),
     )
 
 
@@ -218,7 +220,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no audit of it is known"):
         audited(object())
     published = PowerEncoder(
-        epsilon=1.0, delta=0.1, radius=None, schema=(0.0, 8.0), mode="published", epochs=1
+        epsilon=1.0, delta=0.1, radius=None, schema=(0.0, 8.0), published=PublishedMode()
     )
     published.query_ = object()  # type: ignore[assignment]
     with pytest.raises(InvalidInput, match="published"):

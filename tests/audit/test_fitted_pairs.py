@@ -19,6 +19,7 @@ from reticent.systems import (
     NoiseAware,
     PosthocEncoder,
     PowerEncoder,
+    VectorTraining,
 )
 
 X, Y = load_iris(return_X_y=True)
@@ -60,8 +61,8 @@ def test_rows_within_the_radius_alone_are_neighbours() -> None:
         radius=0.1,
         schema=(0.0, 8.0),
         mechanism="k-norm-l2",
-        epochs=1,
         random_state=0,
+        training=VectorTraining(epochs=1),
     ).fit(X, Y)
     query = encoder.query_
     coded = encoder.checked(X)

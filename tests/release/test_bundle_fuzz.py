@@ -41,6 +41,7 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNStudent,
+    VectorTraining,
 )
 from reticent.training.students import StudentConfig
 
@@ -121,10 +122,8 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         radius=0.3,
         schema=(0.0, 8.0),
         mechanism="k-norm-l2",
-        outputs=2,
-        hidden=(4,),
-        epochs=1,
         random_state=0,
+        training=VectorTraining(outputs=2, hidden=(4,), epochs=1),
     ).fit(X, Y),
     "codes": lambda: PowerEncoder(
         epsilon=4.0,
@@ -132,9 +131,8 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         radius=None,
         schema=(0.0, 8.0),
         mechanism="code",
-        hidden=(4,),
-        epochs=1,
         random_state=0,
+        training=VectorTraining(hidden=(4,), epochs=1),
     ).fit(X, Y),
     "student": _student,
 }

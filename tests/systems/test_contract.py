@@ -17,6 +17,7 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
+    VectorTraining,
 )
 from reticent.testing import Case, Check, checks_of
 
@@ -58,8 +59,9 @@ INPUTS = {
         random_state=0,
     ),
     "noise within a radius": PowerEncoder(
-        epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2", outputs=1,
-        hidden=(4,), epochs=1, head_epochs=1, random_state=0,
+        epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2",
+        random_state=0,
+        training=VectorTraining(outputs=1, hidden=(4,), epochs=1, head_epochs=1),
     ),
 }  # fmt: skip
 CASES = {

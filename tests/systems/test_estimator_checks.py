@@ -36,6 +36,7 @@ from reticent.systems import (
     PrivateKNNClassifier,
     PublicRanges,
     RadiusVotesClassifier,
+    VectorTraining,
 )
 
 STRICT = (
@@ -55,10 +56,7 @@ SMALL = {
 TABLE = {
     "delta": 0.0,
     "schema": (-100.0, 100.0),
-    "outputs": 1,
-    "hidden": (8,),
-    "epochs": 2,
-    "head_epochs": 1,
+    "training": VectorTraining(outputs=1, hidden=(8,), epochs=2, head_epochs=1),
     "random_state": 0,
 }
 

@@ -31,13 +31,14 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
+    VectorTraining,
 )
 from reticent.tables import TabularSchema
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((120, 8, 8))
 LABELS = (PICTURES[:, :4].mean(axis=(1, 2)) > PICTURES[:, 4:].mean(axis=(1, 2))).astype(int)
-SMALL: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (16,)}
+WIDTHS: dict[str, Any] = {"epochs": 2, "hidden": (16,)}
 POSTHOC: dict[str, Any] = {
     "delta": 0.0,
     "radius": 0.2,
@@ -123,9 +124,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
         radius=None,
         schema=(0.0, 1.0),
         mechanism="code",
-        outputs=1,
-        head_epochs=1,
-        **SMALL,
+        random_state=0,
+        training=VectorTraining(outputs=1, head_epochs=1, **WIDTHS),
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "power, vectors": lambda: PowerEncoder(
         epsilon=4.0,
@@ -133,9 +133,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
         radius=0.5,
         schema=(0.0, 1.0),
         mechanism="k-norm-l2",
-        outputs=2,
-        head_epochs=1,
-        **SMALL,
+        random_state=0,
+        training=VectorTraining(outputs=2, head_epochs=1, **WIDTHS),
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "neighbours, inputs": lambda: neighbour_search(feature_range=(0.0, 1.0)),
     "neighbours, gradients": lambda: neighbour_search(feature_map="hog"),

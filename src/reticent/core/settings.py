@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeVar
 
 from typing_extensions import dataclass_transform
 
+from reticent.core.errors import InvalidParameter
+
 T = TypeVar("T")
 
 _LEARNED: Any = object()
@@ -28,6 +30,29 @@ class Group:
 def learned(*, init: Literal[False] = False) -> Any:
     """Mark an annotated attribute that ``fit`` sets: it is no setting."""
     return _LEARNED
+
+
+P = TypeVar("P", bound=Group)
+
+
+def a_part(given: P | None, kind: type[P], *, name: str) -> P:
+    """Return the part that a setting holds, or ``kind()`` for None.
+
+    Args:
+        given: the setting's value.
+        kind: the class of the part.
+        name: of the setting.
+
+    Raises:
+        InvalidParameter: something else.
+    """
+    if given is None:
+        return kind()
+    if not isinstance(given, kind):
+        raise InvalidParameter(
+            f"{name}: expected a {kind.__name__} or None, got {type(given).__name__}"
+        )
+    return given
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(learned,))
@@ -87,9 +112,9 @@ def _signature(cls: type) -> Signature:
     declared: list[dict[str, Parameter]] = [vars(each).get("_declared", {}) for each in cls.__mro__]
     down: dict[str, Parameter] = {}
     up: dict[str, Parameter] = {}
-    for fields in reversed(declared):
-        down |= fields  # the latest declaration counts, at the place of the first
-        up = fields | {name: field for name, field in up.items() if name not in fields}
+    for own in reversed(declared):
+        down |= own  # the latest declaration counts, at the place of the first
+        up = own | {name: field for name, field in up.items() if name not in own}
     itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
     needed = [field for field in down.values() if field.default is Parameter.empty]
     others = [field for field in up.values() if field.default is not Parameter.empty]

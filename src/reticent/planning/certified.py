@@ -93,7 +93,7 @@ class Certified:
                 delta=each.delta,
                 mechanism=each.name,
                 classes=task.label_list,
-                counting=task.counting,
+                counting=task.counting,  # type: ignore[arg-type]
                 k_max=training.pop("k_max"),
                 training=ClippedDescent(**training),
             ),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
+    from reticent.systems.power.settings import PublishedMode, VectorTraining
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.individual import IndividualKNNClassifier
     from reticent.systems.private_knn.student import PrivateKNNStudent
@@ -47,6 +48,7 @@ else:
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
+            "reticent.systems.power.settings": ("PublishedMode", "VectorTraining"),
             "reticent.systems.power.servers": (
                 "Server",
                 "train_server",
@@ -105,10 +107,12 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "Published",
+    "PublishedMode",
     "RadiusVotesClassifier",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",
+    "VectorTraining",
     "train_server",
     "unit_sum",
 ]

@@ -271,6 +271,15 @@ BUILT_IN = (
         "training of a certified network",
         role="part",
     ),
+    _own(
+        "VectorTraining",
+        "systems.power.settings",
+        "training of encoders of table rows, and how they are compared",
+        role="part",
+    ),
+    _own(
+        "PublishedMode", "systems.power.settings", "release of table rows as published", role="part"
+    ),
     _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""

@@ -83,7 +83,7 @@ class Problem:
         of ``k_max``.
         """
         k_max = min(self.k_max, max(20, 4 * self.k_max // members))
-        shared = {
+        shared: dict[str, Any] = {
             "epsilon": 1.0,
             "k_max": k_max,
             "classes": range(self.classes),

@@ -17,7 +17,7 @@ from typing_extensions import override
 from reticent.core.checks import count, counts, one_of, positive, real
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.seeds import training_generator
-from reticent.core.settings import Group, learned, with_settings
+from reticent.core.settings import Group, a_part, learned, with_settings
 from reticent.core.workers import results_of
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.record_keys import record_buckets, record_keys
@@ -197,11 +197,7 @@ class IntervalSystem(CertifiedSystem):
     ) -> tuple[ParameterIntervals, ...]:
         members = self._member_count()
         count(self.k_max, name="k_max", minimum=0)
-        chosen = ClippedDescent() if self.training is None else self.training
-        if not isinstance(chosen, ClippedDescent):
-            raise InvalidParameter(
-                f"training: expected a ClippedDescent or None, got {type(chosen).__name__}"
-            )
+        chosen = a_part(self.training, ClippedDescent, name="training")
         random = training_generator(chosen.random_state)
         one_of(self.counting, PROTECTING, name="counting")
         weights = weights_of_prevalence(self.prevalence, classes)
