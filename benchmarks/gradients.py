@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 from reticent import NoisyGradientClassifier
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import load_mnist
+from reticent.systems import Features
 from reticent.training.dpsgd import PrivateTraining, train_private
 from reticent.training.public_space import INTERCEPT, LENGTH, PublicSpace, directions_of
 
@@ -114,7 +115,7 @@ def our_training(rows: Rows, steps: int, rate: float) -> tuple[float, float]:
         steps=steps,
         learning_rate=rate,
         records=len(rows.private),
-        **SPACE,
+        features=Features(**SPACE),
     ).fit(rows.private, rows.labels, public_X=rows.public)
     taken = time.process_time() - start
     return float((model.predict(rows.held) == rows.truth).mean()), taken

@@ -12,7 +12,7 @@ PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble "
-        "ConvexCertifiedClassifier Identity IndividualKNNClassifier InputPlan LabelAware "
+        "ConvexCertifiedClassifier Features Identity IndividualKNNClassifier InputPlan LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivacyWarning PrivateKNNClassifier "
@@ -99,7 +99,7 @@ PUBLIC = {
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble ClippedDescent "
-        "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
+        "ConvexCertifiedClassifier Features Identity IndividualKNNClassifier LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "

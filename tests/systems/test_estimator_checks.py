@@ -22,6 +22,7 @@ from reticent.systems import (
     CertifiedEnsemble,
     ClippedDescent,
     ConvexCertifiedClassifier,
+    Features,
     IndividualKNNClassifier,
     LabelAware,
     MomentClassifier,
@@ -74,14 +75,14 @@ VOTES = {
     "epsilon": 500.0,
     "delta": 1e-5,
     "classes": "observed",  # the checks bring labels of all kinds
-    "feature_range": (-5.0, 5.0),
+    "features": Features(range=(-5.0, 5.0)),
 }
 
 TARGETS = {
     "epsilon": 500.0,
     "delta": 1e-5,
     "target_range": (-500.0, 500.0),
-    "feature_range": (-5.0, 5.0),
+    "features": Features(range=(-5.0, 5.0)),
 }
 
 EXPECTED: dict[str, str] = {
@@ -199,7 +200,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             feature_range=(-100.0, 100.0),
         ),
         PublicRanges((-100.0, 100.0)),
-        CellsClassifier(**{**VOTES, "feature_range": (-2.5, 2.5)}, cells=256),
+        CellsClassifier(**{**VOTES, "features": Features(range=(-2.5, 2.5))}, cells=256),
         MomentClassifier(**VOTES),
         NoisyGradientClassifier(**VOTES, steps=20),
         CellsRegressor(**TARGETS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields
 from inspect import Parameter, Signature
 from typing import Any, Literal, TypeVar
@@ -33,6 +34,21 @@ def learned(*, init: Literal[False] = False) -> Any:
 
 
 P = TypeVar("P", bound=Group)
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as plain values by name, for a record of a choice.
+
+    A part gives its own settings in its place, those that are None left out.
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Group):
+            own = value.get_params().items()
+            found |= {key: entry for key, entry in own if entry is not None}
+        else:
+            found[name] = value
+    return found
 
 
 def a_part(given: P | None, kind: type[P], *, name: str) -> P:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.cells import CellsClassifier
     from reticent.systems.votes.cells_regressor import CellsRegressor
+    from reticent.systems.votes.features import Features
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
@@ -59,6 +60,7 @@ else:
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
             "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
+            "reticent.systems.votes.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
@@ -89,6 +91,7 @@ __all__ = [
     "CertifiedEnsemble",
     "ClippedDescent",
     "ConvexCertifiedClassifier",
+    "Features",
     "Identity",
     "IndividualKNNClassifier",
     "LabelAware",

@@ -280,6 +280,7 @@ BUILT_IN = (
     _own(
         "PublishedMode", "systems.power.settings", "release of table rows as published", role="part"
     ),
+    _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
     _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""

@@ -241,7 +241,7 @@ def whitening_of(value: Any) -> float:
 
 
 def range_of(
-    feature_range: Any, features: int, *, name: str = "feature_range"
+    feature_range: Any, features: int, *, name: str = "range"
 ) -> tuple[Array, Array] | None:
     """The public ends of every feature, or of other columns of that ``name``; None where none are
     given.

@@ -27,6 +27,7 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.noise import AuditSampler
+from reticent.systems import Features
 from reticent.systems.votes.cell_model import nearest
 from reticent.systems.votes.outputs import RangeOutput
 from reticent.systems.votes.released_regressor import ReleasedRegressor
@@ -84,7 +85,7 @@ def test_models_learn(name: str) -> None:
 
 
 def test_moments_without_noise_are_regression_with_public_second_moments() -> None:
-    model = quiet("moments", ridge=0.05, reach=16.0)
+    model = quiet("moments", ridge=0.05, features=Features(reach=16.0))
     rows, public = (
         np.column_stack([model._points(part) / UNIT, np.ones(len(part))]) / 16.0
         for part in (X[PRIVATE], X[PUBLIC])
@@ -207,7 +208,6 @@ def test_a_fit_is_booked_and_a_refused_one_is_not(tmp_path: Path) -> None:
     ("kind", "changes"),
     [
         ("moments", {"ridge": 0.0}),
-        ("moments", {"reach": 0.0}),
         ("gradient", {"residual": 3.0}),
         ("gradient", {"steps": 0}),
         ("cells", {"smoothing": 0.0}),

@@ -16,6 +16,7 @@ from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 from reticent.systems.votes.voters import ShardedVoters, Voters
 
@@ -32,13 +33,12 @@ class CellsClassifier(CellModel, ReleasedClassifier):
     one, and those of the coarsest towards the public labels, if there are any.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set: see
-            ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         random_state: public seed, for centroids; never for noise.
         classes, student_share: see ``ReleasedClassifier``.
         cells: how many; a list of rising numbers for several resolutions. The centroids are k-means
-            of the public rows (uniform in ``feature_range`` without public rows, where counts are
-            those of the whole grid of cells).
+            of the public rows (uniform in the range of ``features`` without public rows, where
+            counts are those of the whole grid of cells).
         smoothing: records that every class of a cell is given beforehand in ``predict_proba``.
 
     Example:
@@ -75,13 +75,16 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         sizes = [size for size in (4, 16, 64, 256, 1024) if size <= most]
         dimensions = sorted({min(features, size) for size in (10, 40)})
         single: list[dict[str, Any]] = [
-            {"cells": size, "components": kept, "whitening": 0.0}
+            {"cells": size, "features": Features(components=kept, whitening=0.0)}
             for size in sizes[-3:]
             for kept in dimensions
         ]
         if len(sizes) > 2:
             single.append(
-                {"cells": list(sizes[-3::2]), "components": dimensions[-1], "whitening": 0.0}
+                {
+                    "cells": list(sizes[-3::2]),
+                    "features": Features(components=dimensions[-1], whitening=0.0),
+                }
             )
         return single
 

@@ -13,6 +13,7 @@ from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import TARGET_STEPS
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.sums import VOTE
@@ -37,12 +38,11 @@ class CellsRegressor(CellModel, ReleasedRegressor):
     there are any) by the noise and by what released means differ by: post-processing.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set: see
-            ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         random_state: public seed, for centroids; never for noise.
         target_range: see ``ReleasedRegressor``.
         cells: how many; a list of rising numbers for several resolutions. The centroids are k-means
-            of the public rows (uniform in ``feature_range`` without public rows).
+            of the public rows (uniform in the range of ``features`` without public rows).
         smoothing: variance of targets within a cell over that of means between cells, about: so
             many records of a cell weigh as much as what it is shrunk towards.
 
@@ -84,7 +84,7 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         if len(sizes) > 2:
             choices.append(list(sizes[-3::2]))
         return [
-            {"cells": choice, "components": kept, "whitening": 0.5}
+            {"cells": choice, "features": Features(components=kept)}
             for choice in choices
             for kept in dimensions
         ]

@@ -14,6 +14,7 @@ from reticent.core.settings import with_settings
 from reticent.mechanisms import SumSession
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.public_labels import public_ridge_regression
@@ -41,14 +42,12 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     post-processing of released sums with public numbers.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set:
-            see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         target_range: see ``ReleasedRegressor``.
         steps: T, gradient steps; 0 for a model of the public targets alone, which costs nothing.
         warm_start: whether training starts from ridge regression on ``public_y``.
         residual: to how many halves of the range a residual is cut; from .001 to 2, which cuts
             none.
-        reach: as of ``MomentRegressor``.
         records: a public number, about that of the private records, which sums are divided by;
             None for a noisy count, paid from the total.
 
@@ -73,7 +72,8 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
 
     steps: int = 5
     residual: float = 0.5
-    reach: float = 2.0
+
+    _reach = 2.0
 
     @classmethod
     @override
@@ -85,7 +85,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         """
         dimensions = sorted({min(features, size) for size in (5, 20, 60)})
         return [
-            {"components": kept, "whitening": 0.5, "steps": steps, "residual": residual}
+            {"features": Features(components=kept), "steps": steps, "residual": residual}
             for kept in dimensions
             for steps, residual in ((2, 1.0), (4, 0.5), (6, 0.25))
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ from reticent.training.public_space import (
     LENGTH,
     cut_directions,
     directions_of,
-    reach_of,
 )
 
 Array = npt.NDArray[np.float64]
@@ -33,23 +31,21 @@ class LinearModel(ReleasedModel):
         weights_: shape (dimension + 1, width).
     """
 
-    reach: Any = None
-    """Length to which points are cut; None where all are scaled to one length."""
-
     weights_: Array
 
     @override
     def check_settings(self) -> None:
-        if self.reach is not None:
-            reach_of(self.reach)
+        """Refuse nothing: the part ``features`` was checked when it was made."""
 
     def _directions(self, points: Array) -> Array:
         """Shape (n, dimension + 1), whole numbers of an l2 norm of at most ``LENGTH``, each from
         its own point alone.
         """
-        if self.reach is None:
+        if self._reach is None:
             return directions_of(points, intercept=INTERCEPT)
-        return cut_directions(points, intercept=_LENGTH_OF_ROWS, reach=self.reach)
+        asked = self._shaping.reach
+        reach = self._reach if asked is None else asked
+        return cut_directions(points, intercept=_LENGTH_OF_ROWS, reach=reach)
 
     @override
     def scores(self, points: Array) -> Array:

@@ -13,6 +13,7 @@ from reticent.core.rows import in_blocks
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product, of_length
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
@@ -34,8 +35,8 @@ class LinearVoteClassifier(QueryVotes):
     quantile of |<phi, u_x>| over the public rows.
 
     Args:
-        epsilon, delta, classes, answers, response, feature_map, feature_range, components,
-            whitening, counting, data_set: see ``QueryVotes``.
+        epsilon, delta, classes, answers, response, features, counting, data_set: see
+            ``QueryVotes``.
         ridge: added to the public second moments, as a share of their mean.
         clip_quantile: share of public rows whose vote is not clipped, in (0, 1].
 
@@ -71,7 +72,7 @@ class LinearVoteClassifier(QueryVotes):
         """See ``QueryVotes.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (30, 200)})
         return [
-            {"components": kept, "whitening": 0.5, "ridge": ridge, "clip_quantile": quantile}
+            {"features": Features(components=kept), "ridge": ridge, "clip_quantile": quantile}
             for kept in dimensions
             for ridge in (0.1, 1.0)
             for quantile in (0.2, 0.6)

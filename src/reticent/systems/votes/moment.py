@@ -14,6 +14,7 @@ from reticent.core.checks import positive
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import Directions, LinearModel, inverse_moments
 from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -91,8 +92,7 @@ class MomentClassifier(_Moments, ReleasedClassifier):
     least-squares regression of the labels, but with moments of public rows, which cost nothing.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set:
-            see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         classes, student_share: see ``ReleasedClassifier``.
         ridge: added to the public second moments, as a share of their mean.
 
@@ -125,7 +125,7 @@ class MomentClassifier(_Moments, ReleasedClassifier):
         """See ``ReleasedClassifier.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (20, 60, 200)})
         return [
-            {"components": kept, "whitening": 0.5, "ridge": ridge}
+            {"features": Features(components=kept), "ridge": ridge}
             for kept in dimensions
             for ridge in (0.1, 1.0)
         ]
@@ -144,13 +144,9 @@ class MomentRegressor(_Moments, ReleasedRegressor):
     count is public.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set:
-            see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         target_range: see ``ReleasedRegressor``.
         ridge: added to the public second moments, as a share of their mean.
-        reach: length to which points, with their constant column, are cut, in root mean square
-            lengths of public rows, which that column has too; from .1 to 16. Unlike in
-            classification shorter points keep their length.
 
     Example:
         >>> from sklearn.datasets import load_diabetes
@@ -170,7 +166,7 @@ class MomentRegressor(_Moments, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    reach: float = 2.0
+    _reach = 2.0
 
     @classmethod
     @override
@@ -180,7 +176,7 @@ class MomentRegressor(_Moments, ReleasedRegressor):
         """See ``ReleasedRegressor.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (5, 20, 60)})
         return [
-            {"components": kept, "whitening": 0.5, "ridge": ridge}
+            {"features": Features(components=kept), "ridge": ridge}
             for kept in dimensions
             for ridge in (0.03, 0.3, 3.0)
         ]

@@ -13,6 +13,7 @@ from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.public_labels import public_softmax_regression
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -33,8 +34,7 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     the average of the iterates are post-processing of released sums with public numbers.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set:
-            see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         classes, student_share: see ``ReleasedClassifier``.
         steps: T, gradient steps; 0 for a model of the public labels alone, which costs nothing.
         learning_rate: of the mean gradient of feature vectors of length 1.
@@ -79,7 +79,7 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
         """
         dimensions = sorted({min(features, size) for size in (30, 100, 400)})
         return [
-            {"components": kept, "whitening": 0.5, "steps": steps, "learning_rate": rate}
+            {"features": Features(components=kept), "steps": steps, "learning_rate": rate}
             for kept in dimensions
             for steps, rate in ((10, 20.0), (20, 20.0), (40, 20.0), (60, 40.0))
         ]

@@ -54,7 +54,7 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         answers: how many labels will ever be released.
         response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
             probability grows with the exact margin), or "auto": stability for one answer.
-        feature_map, feature_range, components, whitening, counting, data_set: see
+        features, counting, data_set: see
             ``ReleasedModel``.
 
     Attributes:

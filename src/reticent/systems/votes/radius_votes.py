@@ -14,6 +14,7 @@ from reticent.core.rows import in_blocks
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
@@ -29,8 +30,8 @@ class RadiusVotesClassifier(QueryVotes):
     """Every record within a public radius of the query has one vote for its label.
 
     Args:
-        epsilon, delta, classes, answers, response, feature_map, feature_range, components,
-            whitening, counting, data_set: see ``QueryVotes``.
+        epsilon, delta, classes, answers, response, features, counting, data_set: see
+            ``QueryVotes``.
         share: of the public rows that lie within the radius of a query, in (0, 1]; so every query
             has a radius of its own, from public rows.
         radius: one radius for all queries in place of ``share``, in units of the root mean square
@@ -66,7 +67,7 @@ class RadiusVotesClassifier(QueryVotes):
         """See ``QueryVotes.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (10, 40)})
         return [
-            {"components": kept, "whitening": 0.0, "share": share}
+            {"features": Features(components=kept, whitening=0.0), "share": share}
             for kept in dimensions
             for share in (0.005, 0.02, 0.08, 0.2)
         ]
