@@ -42,7 +42,7 @@ PUBLIC = {
         "AuditCase AuditResult AuditedPair FittedAudit RecordsAudit Refutation SequentialTest "
         "additive_case argmax_response_case audit_fitted audit_records binary_response_case "
         "binomial_limits distance_to_instability_case "
-        "epsilon_lower_bound hop_release_case label_table_case laplace_test_case logits_case "
+        "epsilon_lower_bound guessing_lower_bound hop_release_case label_table_case laplace_test_case logits_case "
         "noisy_argmax_case noisy_screening_case noisy_sums_case propose_test_release_case refute "
         "signed_distance_case stability_release_case stability_response_case worst_levels "
         "worst_shift"
