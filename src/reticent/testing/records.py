@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.audit.records import Records
 from reticent.core.guarantees import Replace
 from reticent.mechanisms import SumSession
 from reticent.noise import SecureSampler
@@ -19,7 +20,7 @@ from reticent.release.fits import not_counted
 from reticent.systems.certified.system import CertifiedSystem
 from reticent.systems.votes.query_votes import QueryVotes
 from reticent.systems.votes.released_model import ReleasedModel
-from reticent.testing.cases import Case, Rows, expect
+from reticent.testing.cases import Case, expect
 
 Array = npt.NDArray[np.float64]
 Sums = list[list[Array]]
@@ -55,7 +56,7 @@ class Watched:
 
 
 def watched_fit(
-    case: Case, X: Rows, y: Rows, *, released: Sequence[Any] | None = None
+    case: Case, records: Records, *, released: Sequence[Any] | None = None
 ) -> tuple[Any, Watched, str]:
     """Fit a released model, and see every sum as the model sees it.
 
@@ -73,7 +74,7 @@ def watched_fit(
 
     made.__class__ = Seen
     with not_counted("a check of the estimator: nothing leaves"):
-        made.fit(X, y, **case.fit)
+        made.fit(records.X, records.y, **case.fit, **records.given)
     made.__class__ = type(case.estimator)
     return made, seen[1], seen[0]
 
@@ -90,10 +91,10 @@ def check_sums(case: Case, seconds: float) -> None:
 
 
 def _check_model_sums(case: Case) -> None:
-    _, first, _ = watched_fit(case, case.X, case.y)
+    _, first, _ = watched_fit(case, case.records)
     factor = 2.0 if isinstance(first.mechanism.adjacency, Replace) else 1.0
-    for X, y in case.changed():
-        _, other, _ = watched_fit(case, X, y, released=first.released)
+    for records in case.changed():
+        _, other, _ = watched_fit(case, records, released=first.released)
         expect(len(other.exact) == len(first.exact), "sums", "their number depends on the records")
         for mine, others in zip(first.exact, other.exact, strict=True):
             for block, here, there in zip(first.mechanism.blocks, mine, others, strict=True):
@@ -109,8 +110,8 @@ def _check_model_sums(case: Case) -> None:
 def _check_votes(case: Case, fitted: QueryVotes) -> None:
     response: Any = fitted.response_
     first = fitted.vote_table(case.asking)
-    for X, y in case.changed():
-        other = case.fitted(X, y).vote_table(case.asking)
+    for records in case.changed():
+        other = case.fitted(records).vote_table(case.asking)
         if hasattr(response, "levels"):
             _expect_levels(
                 (first.argmax(axis=1), response.levels(first.astype(np.float64))),
@@ -128,8 +129,8 @@ def _check_votes(case: Case, fitted: QueryVotes) -> None:
 
 def _check_distances(case: Case, fitted: CertifiedSystem) -> None:
     first = fitted.stable_distances(case.asking)
-    for X, y in case.changed():
-        _expect_levels(first, case.fitted(X, y).stable_distances(case.asking))
+    for records in case.changed():
+        _expect_levels(first, case.fitted(records).stable_distances(case.asking))
 
 
 def _expect_levels(first: Any, other: Any) -> None:
@@ -152,7 +153,7 @@ def check_few_records(case: Case, seconds: float) -> None:
     least = 1 if case.weaker else 0
     for n in range(least, 2):
         try:
-            fitted = case.fitted(case.X[:n], case.y[:n])
+            fitted = case.fitted(case.records[:n])
             if case.kind == "answerer":
                 fitted.release(np.asarray(case.queries)[:1])
         except Exception as error:
@@ -166,16 +167,16 @@ def check_sizes(case: Case, seconds: float) -> None:
     """What is public, and what each record adds, is the same to the bit for n and n + 1 records.
 
     For a released model: the public arrays when ``learn`` begins, and that its sums are the sum of
-    what each record alone adds.
+    what each record alone, or each person, adds.
     """
     if not isinstance(case.fitted(), ReleasedModel):
         return
-    _, all_of_them, public = watched_fit(case, case.X, case.y)
-    _, none, _ = watched_fit(case, case.X[:0], case.y[:0], released=all_of_them.released)
+    _, all_of_them, public = watched_fit(case, case.records)
+    _, none, _ = watched_fit(case, case.records[:0], released=all_of_them.released)
     parts = [[np.array(block) for block in blocks] for blocks in none.exact]
-    for place in range(len(case.X)):
-        one = slice(place, place + 1)
-        _, alone, mine = watched_fit(case, case.X[one], case.y[one], released=all_of_them.released)
+    for places in case.units():
+        unit = case.records[places]
+        _, alone, mine = watched_fit(case, unit, released=all_of_them.released)
         expect(mine == public, "sizes", "what is public depends on the number of records")
         for total, own, empty in zip(parts, alone.exact, none.exact, strict=True):
             for at in range(len(total)):
@@ -230,7 +231,7 @@ def check_noise(case: Case, seconds: float) -> None:
         return
     end, squares, n = time.monotonic() + seconds, 0.0, 0
     while n < 100_000 and time.monotonic() < end:
-        _, seen, _ = watched_fit(case, case.X, case.y)
+        _, seen, _ = watched_fit(case, case.records)
         for exact, released in zip(seen.exact, seen.released, strict=True):
             for here, there, sigma in zip(exact, released, seen.mechanism.sigmas, strict=True):
                 drawn = (np.asarray(there, dtype=np.float64) - here.reshape(there.shape)) / sigma
