@@ -114,6 +114,7 @@ def examine(
     seconds: float | None = None,
     stop: bool = False,
     random: np.random.Generator,
+    clock: Callable[[], float] = time.monotonic,
     report: Report = silent,
 ) -> Examination:
     """Return the runs of two neighbours, tested.
@@ -121,13 +122,16 @@ def examine(
     Args:
         draw: from coins to what is released, as for ``refute``.
         tests: of the claims about both neighbours.
-        batch, runs, seconds, random: as for ``coin_runs``; runs or seconds.
+        batch, runs, seconds, random, clock: as for ``coin_runs``; runs or seconds.
         stop: whether to stop as soon as a claim is refuted.
         report: told after each batch.
     """
-    start = time.monotonic()
+    start = clock()
     coins, outputs = [], []
-    for heads, found in coin_runs(draw, seconds=seconds, runs=runs, batch=batch, random=random):
+    runs_made = coin_runs(
+        draw, seconds=seconds, runs=runs, batch=batch, random=random, clock=clock
+    )
+    for heads, found in runs_made:
         coins.append(heads)
         outputs.append(np.asarray(found, dtype=np.float64))
         for test in tests:
@@ -135,7 +139,7 @@ def examine(
         report("runs", batch * len(coins), runs or 0, float("nan"))
         if stop and any(test.refuted for test in tests):
             break
-    spent = time.monotonic() - start
+    spent = clock() - start
     results = tuple(test.result(seconds=spent) for test in tests)
     return Examination(np.concatenate(coins), np.concatenate(outputs), results, spent)
 

@@ -426,6 +426,7 @@ def coin_runs(
     runs: int | None,
     batch: int,
     random: np.random.Generator,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[Coins, npt.ArrayLike]]:
     """Yield fair coins and what ``draw`` returns for them, until runs or time are used up.
 
@@ -435,10 +436,11 @@ def coin_runs(
         runs: the number of all runs, or None.
         batch: runs at a time.
         random: of the coins.
+        clock: of the time limit.
     """
-    start, made = time.monotonic(), 0
+    start, made = clock(), 0
     while runs is None or made < runs:
-        if made and seconds is not None and time.monotonic() - start >= seconds:
+        if made and seconds is not None and clock() - start >= seconds:
             return
         coins = random.random(batch if runs is None else min(batch, runs - made)) < 0.5
         made += len(coins)
