@@ -128,9 +128,7 @@ def examine(
     """
     start = clock()
     coins, outputs = [], []
-    runs_made = coin_runs(
-        draw, seconds=seconds, runs=runs, batch=batch, random=random, clock=clock
-    )
+    runs_made = coin_runs(draw, seconds=seconds, runs=runs, batch=batch, random=random, clock=clock)
     for heads, found in runs_made:
         coins.append(heads)
         outputs.append(np.asarray(found, dtype=np.float64))
@@ -142,7 +140,6 @@ def examine(
     spent = clock() - start
     results = tuple(test.result(seconds=spent) for test in tests)
     return Examination(np.concatenate(coins), np.concatenate(outputs), results, spent)
-
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -584,9 +581,7 @@ def _other_label(labels: npt.NDArray[Any], place: int) -> Any:
     return known[(int(np.searchsorted(known, labels[place])) + 1) % len(known)]
 
 
-def _search(
-    draws: list[Draw], runs: int, until: float | None, report: Report
-) -> tuple[int, int]:
+def _search(draws: list[Draw], runs: int, until: float | None, report: Report) -> tuple[int, int]:
     """The place of the neighbour that runs tell best, and how many runs that took.
 
     In each round the better half of the candidates goes on.

@@ -24,6 +24,8 @@ Rows = npt.NDArray[Any]
 
 SCOPE = Scope(principal="checks", subject="checked")
 DATA_SET = "checked"
+WITHHELD = "withheld"
+"""The name of a withheld answer in a law."""
 
 
 class CheckFailed(AssertionError):
@@ -54,6 +56,9 @@ class Case:
         labels: the labels that such rows are given. None takes those of ``y``.
         neighbours: for an input system, shape (2, ...): two inputs that its guarantee calls
             neighbours, as far apart as it allows.
+        law: from the fitted estimator to the exact chance of each answer to the first query, with
+            the noise that it charges; ``WITHHELD`` gets what is left of 1. None where a check of
+            the variance of sums takes its place, or where nobody knows it.
         weaker: a statement of what this system's data sets have besides, such as "at least one
             record"; "" for a system that fits no records too.
     """
@@ -67,6 +72,7 @@ class Case:
     extreme: Rows | None = None
     labels: tuple[Any, ...] | None = None
     neighbours: Rows | None = None
+    law: Callable[[Any], Mapping[Any, float]] | None = None
     weaker: str = ""
 
     @property
