@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from reticent.core.checks import positive
 from reticent.core.errors import UnknownName
 from reticent.core.extras import require
-from reticent.core.guarantees import AddRemove
+from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.datasets import load_blobs, load_digits, load_fashion, load_imdb, load_pneumonia
 from reticent.demos.page import Chart, Demonstration, Fact, Section, Table, line, npy
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
@@ -32,16 +32,13 @@ from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.pages.line_chart import Level
 from reticent.pages.parts import percent
+from reticent.planning.candidates import Candidate
+from reticent.planning.query_votes import QueryVotesCandidate
+from reticent.planning.released_models import ReleasedModelCandidate
+from reticent.planning.tasks import StandIns, Task
 from reticent.systems import CertifiedClassifier
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
-from reticent.systems.votes.cells import CellsClassifier
-from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.systems.votes.moment import MomentClassifier
-from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-from reticent.systems.votes.query_votes import QueryVotes
-from reticent.systems.votes.radius_votes import RadiusVotesClassifier
-from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.progress import Report, silent
 
 Array = npt.NDArray[np.float64]
@@ -386,6 +383,19 @@ def certified(answers: Answers, epsilon: float, delta: float, asked: int) -> flo
     return float(given.mean())
 
 
+_VOTES = "reticent.systems.votes"
+_LINEAR = QueryVotesCandidate(
+    VOTE, "", f"{_VOTES}.linear_vote", "LinearVoteClassifier", grid=lambda grid: [{}, *grid]
+)
+_RADIUS = QueryVotesCandidate("radius votes", "", f"{_VOTES}.radius_votes", "RadiusVotesClassifier")
+_MOMENTS = ReleasedModelCandidate("moments", "", f"{_VOTES}.moment", "MomentClassifier")
+_CELLS = ReleasedModelCandidate("cells", "", f"{_VOTES}.cells", "CellsClassifier")
+_DESCENT = ReleasedModelCandidate(
+    DESCENT, "", f"{_VOTES}.noisy_gradient", "NoisyGradientClassifier", counts=True
+)
+"""What the planner tries too, each with its whole grid of settings."""
+
+
 @dataclass(frozen=True)
 class Rivals:
     """Accuracy on the queries of simpler methods.
@@ -412,19 +422,20 @@ def rivals_of(problem: Problem, answers: Answers, *, epsilons: Sequence[float]) 
         answers: the certified ones.
         epsilons: of one answer.
     """
-    together = [(TOTAL, DELTA, asked) for asked in ANSWERS]
-    vote = _tuned(LinearVoteClassifier, problem, [*((e, 0.0, 1) for e in epsilons), *together])
-    descent = _tuned(NoisyGradientClassifier, problem, [(e, DELTA, 1) for e in (*epsilons, TOTAL)])
+    together, alone = [(TOTAL, DELTA, asked) for asked in ANSWERS], [(TOTAL, DELTA, 1)]
+    singles = [(epsilon, 0.0, 1) for epsilon in epsilons]
+    vote = _tuned(_LINEAR, problem, [*singles, *together])
+    descent = _tuned(_DESCENT, problem, [*((e, DELTA, 1) for e in epsilons), *alone])
     models = {
         DESCENT: descent[-1],
-        "moments": _tuned(MomentClassifier, problem, [(TOTAL, DELTA, 1)])[0],
-        "cells": _tuned(CellsClassifier, problem, [(TOTAL, DELTA, 1)])[0],
+        "moments": _tuned(_MOMENTS, problem, alone)[0],
+        "cells": _tuned(_CELLS, problem, alone)[0],
     }
     many = {
         CERTIFIED: [certified(answers, TOTAL, DELTA, asked) for asked in ANSWERS],
         VOTE: vote[len(epsilons) :],
         **{name: [right] * len(ANSWERS) for name, right in models.items()},
-        "radius votes": _tuned(RadiusVotesClassifier, problem, together),
+        "radius votes": _tuned(_RADIUS, problem, together),
     }
     if problem.classes == 2:
         convex = _convex(problem)
@@ -463,63 +474,47 @@ def _public(problem: Problem) -> float:
 
 
 def _tuned(
-    kind: type[QueryVotes] | type[ReleasedModel],
-    problem: Problem,
-    totals: Sequence[tuple[float, float, int]],
+    candidate: Candidate, problem: Problem, totals: Sequence[tuple[float, float, int]]
 ) -> list[float]:
     """Accuracy at each (epsilon, delta, answers). Settings are chosen for each on halves of the
     public rows, with noise that has the effect there that it will have on the private records.
     """
     small = problem.halves()
-    grid: list[dict[str, Any]] = [
-        *([{}] if kind is LinearVoteClassifier else []),
-        *kind.settings_grid(
+    tasks = [
+        Task(
+            Guarantee(epsilon, delta, ADJACENCY),
             n_private=len(problem.X),
             n_public=len(small.X),
-            features=problem.X.shape[1],
             classes=problem.classes,
-            epsilon=totals[0][0],
-        ),
+            features=problem.X.shape[1],
+            answers=asked,
+        )
+        for epsilon, delta, asked in totals
     ]
-    scale = len(small.X) / len(problem.X)
-    tried = [_right(kind, small, one, totals, (0, 1), noise_scale=scale) for one in grid]
-    best, found = np.argmax(tried, axis=0), np.zeros(len(totals))
+    grid, scale = candidate.settings(tasks[0]), len(small.X) / len(problem.X)
+    tried = [_right(candidate, one, tasks, small, (0, 1), noise_scale=scale) for one in grid]
+    best, found = np.argmax(tried, axis=0), np.zeros(len(tasks))
     for place in np.unique(best):
-        own = [total for total, chosen in zip(totals, best, strict=True) if chosen == place]
-        found[best == place] = _right(kind, problem, grid[place], own, (1, 2, 3), noise_scale=1.0)
+        own = [task for task, chosen in zip(tasks, best, strict=True) if chosen == place]
+        found[best == place] = _right(candidate, grid[place], own, problem, (1, 2, 3))
     return found.tolist()
 
 
 def _right(
-    kind: type[QueryVotes] | type[ReleasedModel],
-    problem: Problem,
+    candidate: Candidate,
     settings: dict[str, Any],
-    totals: Sequence[tuple[float, float, int]],
+    tasks: Sequence[Task],
+    problem: Problem,
     seeds: Sequence[int],
-    *,
-    noise_scale: float,
+    noise_scale: float = 1.0,
 ) -> Array:
-    """Mean accuracy over seeds at each total, shape (totals,)."""
-    epsilon, delta, answers = totals[0]
-    settings = {"epsilon": epsilon, "delta": delta, "classes": range(problem.classes), **settings}
-    if issubclass(kind, QueryVotes):
-        vote = kind(answers=answers, **settings)
-        vote.fit(problem.X, problem.y, public_X=problem.public_rows)
-        told = vote.simulate_totals(
-            problem.queries, totals=totals, seeds=seeds, noise_scale=noise_scale
-        )
-        return np.asarray((told == problem.truth).mean(axis=(1, 2)))
-    counted = {"records": len(problem.X)} if kind is NoisyGradientClassifier else {}
-    models = kind(**counted, **settings).simulate_fits(
-        problem.X,
-        problem.y,
-        totals=[total[:2] for total in totals],
-        seeds=seeds,
-        noise_scale=noise_scale,
-        public_X=problem.public_rows,
+    """Mean accuracy over seeds of each task, shape (tasks,)."""
+    rows = StandIns(problem.public_rows, None, problem.X, problem.y)
+    told = candidate.evaluate(
+        settings, tasks, rows, problem.queries, noise_scale=noise_scale, seeds=seeds
     )
-    right = [float((model.predict(problem.queries) == problem.truth).mean()) for model in models]
-    return np.asarray(np.array(right).reshape(len(totals), len(seeds)).mean(axis=1))
+    right = [[(one.labels == problem.truth).mean() for one in draws] for draws in told]
+    return np.asarray(np.mean(right, axis=1))
 
 
 def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent) -> Demonstration:

@@ -208,7 +208,8 @@ class Parts:
         for rows in (self.private, self.held_out):
             named = (self._booster.predict_proba(rows) / shares).argmax(axis=1)
             sides.append(np.eye(len(shares))[sampler.categorical(channel[named])])
-        return self.learnt(*sides, channel)
+        private, held_out = sides
+        return self.learnt(private, held_out, channel)
 
 
 def run_demo(
@@ -487,8 +488,8 @@ def _accuracy_section(results: dict[str, Any], radius: float | None) -> Section:
     words = _MEANT if radius is None else _within(results, radius)
     words += f"""\n\nHeld-out accuracy of boosted trees that learnt from what was released, with
     95 % intervals; the axis does not begin at 0. Calibration on public rows chose {chosen}. Raw
-    columns get the same ε for the same neighbours: every attribute its share of it, by randomised response
-    or Laplace noise; within a radius also one noise vector for the whole row, and the better of the
+    columns get the same ε for the same neighbours: every attribute its share of it, by randomised
+    response or Laplace noise; within a radius also one noise vector, and the better of the
     two ways is drawn. The label response is an exact expectation, of any two records whatever the
     heading says. A line that falls while ε rises is one run's scatter.
 

@@ -94,7 +94,7 @@ def run_demo(
     asked = np.concatenate(student.rounds_)
     released, guarantee = student.released_[asked], student.guarantee
     steps = student.plan_.steps
-    results = {
+    results: dict[str, Any] = {
         "data": data.name,
         "private records": cut,
         "public pictures": len(public),
