@@ -9,7 +9,7 @@ Their noise is drawn from seeds, because nobody releases them here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -384,16 +384,20 @@ def certified(answers: Answers, epsilon: float, delta: float, asked: int) -> flo
 
 
 _VOTES = "reticent.systems.votes"
-_LINEAR = QueryVotesCandidate(
-    VOTE, "", f"{_VOTES}.linear_vote", "LinearVoteClassifier", grid=lambda grid: [{}, *grid]
-)
-_RADIUS = QueryVotesCandidate("radius votes", "", f"{_VOTES}.radius_votes", "RadiusVotesClassifier")
-_MOMENTS = ReleasedModelCandidate("moments", "", f"{_VOTES}.moment", "MomentClassifier")
-_CELLS = ReleasedModelCandidate("cells", "", f"{_VOTES}.cells", "CellsClassifier")
-_DESCENT = ReleasedModelCandidate(
-    DESCENT, "", f"{_VOTES}.noisy_gradient", "NoisyGradientClassifier", counts=True
-)
+RIVALS: dict[str, Candidate] = {
+    VOTE: QueryVotesCandidate(
+        VOTE, "", f"{_VOTES}.linear_vote", "LinearVoteClassifier", grid=lambda grid: [{}, *grid]
+    ),
+    DESCENT: ReleasedModelCandidate(
+        DESCENT, "", f"{_VOTES}.noisy_gradient", "NoisyGradientClassifier", counts=True
+    ),
+    "moments": ReleasedModelCandidate("", "", f"{_VOTES}.moment", "MomentClassifier"),
+    "cells": ReleasedModelCandidate("", "", f"{_VOTES}.cells", "CellsClassifier"),
+    "radius votes": QueryVotesCandidate("", "", f"{_VOTES}.radius_votes", "RadiusVotesClassifier"),
+}
 """What the planner tries too, each with its whole grid of settings."""
+_SINGLE = {VOTE: 0.0, DESCENT: DELTA}
+"""Delta of one answer of the rivals that are scored for it."""
 
 
 @dataclass(frozen=True)
@@ -422,32 +426,23 @@ def rivals_of(problem: Problem, answers: Answers, *, epsilons: Sequence[float]) 
         answers: the certified ones.
         epsilons: of one answer.
     """
-    together, alone = [(TOTAL, DELTA, asked) for asked in ANSWERS], [(TOTAL, DELTA, 1)]
-    singles = [(epsilon, 0.0, 1) for epsilon in epsilons]
-    vote = _tuned(_LINEAR, problem, [*singles, *together])
-    descent = _tuned(_DESCENT, problem, [*((e, DELTA, 1) for e in epsilons), *alone])
-    models = {
-        DESCENT: descent[-1],
-        "moments": _tuned(_MOMENTS, problem, alone)[0],
-        "cells": _tuned(_CELLS, problem, alone)[0],
-    }
-    many = {
-        CERTIFIED: [certified(answers, TOTAL, DELTA, asked) for asked in ANSWERS],
-        VOTE: vote[len(epsilons) :],
-        **{name: [right] * len(ANSWERS) for name, right in models.items()},
-        "radius votes": _tuned(_RADIUS, problem, together),
-    }
+    together = [(TOTAL, DELTA, asked) for asked in ANSWERS]
+    one: dict[str, Curve] = {}
+    many = {CERTIFIED: [certified(answers, TOTAL, DELTA, asked) for asked in ANSWERS]}
+    for name, candidate in RIVALS.items():
+        single = [(at, _SINGLE[name], 1) for at in epsilons] if name in _SINGLE else []
+        right = _tuned(candidate, problem, [*single, *together])
+        many[name] = right[len(single) :]
+        if single:
+            one[name] = dict(zip(epsilons, right, strict=False))
     if problem.classes == 2:
         convex = _convex(problem)
         many[CONVEX] = [certified(convex, TOTAL, DELTA, asked) for asked in ANSWERS]
     frequent = np.bincount(problem.public_labels).argmax()
     return Rivals(
-        one={
-            VOTE: dict(zip(epsilons, vote, strict=False)),
-            DESCENT: dict(zip(epsilons, descent, strict=False)),
-        },
-        many={name: dict(zip(ANSWERS, right, strict=True)) for name, right in many.items()},
-        levels={PUBLIC: _public(problem), CONSTANT: float((problem.truth == frequent).mean())},
+        one,
+        {name: dict(zip(ANSWERS, right, strict=True)) for name, right in many.items()},
+        {PUBLIC: _public(problem), CONSTANT: float((problem.truth == frequent).mean())},
     )
 
 
@@ -502,7 +497,7 @@ def _tuned(
 
 def _right(
     candidate: Candidate,
-    settings: dict[str, Any],
+    settings: Mapping[str, Any],
     tasks: Sequence[Task],
     problem: Problem,
     seeds: Sequence[int],

@@ -360,12 +360,14 @@ class _Run:
 
     def drawings(self) -> Pictures:
         """What attackers draw of the pictures that are shown, most protected last."""
-        order = [(UNPROTECTED, None), *((OURS, epsilon) for epsilon in reversed(self.encoders))]
-        names = {UNPROTECTED: "attacker, no protection", NOTHING: "attacker, sees nothing"}
+        order: dict[str, tuple[str, float | None]] = {
+            "attacker, no protection": (UNPROTECTED, None),
+            **{f"attacker, ε = {at:g}": (OURS, at) for at in reversed(self.encoders)},
+            "attacker, sees nothing": (NOTHING, None),
+        }
         similar = {(row["sees"], row["epsilon"]): row["ssim"] for row in self.attacks}
         rows = [("the picture", "stays on the device", self.test_images[self.shown])]
-        for seen in [*order, (NOTHING, None)]:
-            name = names.get(seen[0], f"attacker, ε = {seen[1]}")
+        for name, seen in order.items():
             rows.append((name, f"structural similarity {similar[seen]:.2f}", self.drawn[seen]))
         return self._pictures(
             "Held-out pictures, and what a trained attacker draws from what was released about "
