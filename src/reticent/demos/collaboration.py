@@ -384,8 +384,14 @@ def _write(path: Path, values: object) -> None:
         put(content)
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "device":
-        device(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
+def main() -> None:
+    """Run the device or the auditor, as the command line says."""
+    role, url, folder, *asked = sys.argv[1:]
+    if role == "device":
+        device(url, Path(folder), int(asked[0]))
     else:
-        auditor(sys.argv[2], Path(sys.argv[3]))
+        auditor(url, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
