@@ -34,7 +34,7 @@ from reticent.core.signatures import verify
 from reticent.core.strict_json import strict_dumps
 from reticent.datasets import load_adult_sample
 from reticent.ledger import check_export
-from reticent.ledger.anchors import ANCHOR_VARIABLE
+from reticent.ledger.chain import ANCHOR_VARIABLE
 from reticent.release.bundle import sign_bundle
 from reticent.systems import PowerEncoder, train_server
 from reticent.systems.value_models import train_value_model

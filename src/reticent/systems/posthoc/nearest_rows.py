@@ -32,8 +32,7 @@ from reticent.systems.posthoc.nearest_row_query import (
     nearest_row_card,
 )
 from reticent.systems.releasing_system import ReleasingSystem, class_names
-from reticent.tables.feature_names import kept_names, stored_names
-from reticent.tables.frames import named_rows
+from reticent.tables.frames import kept_names, named_rows, stored_names
 from reticent.training.label_tables.graph import exact_graph_table
 from reticent.training.progress import progress
 

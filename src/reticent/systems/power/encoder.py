@@ -41,8 +41,15 @@ from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.scoring import SCORINGS
 from reticent.systems.power.task_labels import task_labels
 from reticent.systems.releasing_system import RowWise
-from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
-from reticent.tables.frames import Names, names_of, plain_rows
+from reticent.tables.frames import (
+    Names,
+    keep_names,
+    kept_names,
+    names_of,
+    plain_rows,
+    rows_as_fitted,
+    stored_names,
+)
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
 from reticent.training.progress import Report, progress

@@ -38,8 +38,7 @@ from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
 from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import named_rows
+from reticent.tables.frames import keep_names, named_rows, rows_as_fitted
 from reticent.tables.shards import Shards
 from reticent.training.features import FeatureMap
 

@@ -39,8 +39,13 @@ from reticent.systems.private_knn.radii import kernels_by_share, kernels_of_radi
 from reticent.systems.private_knn.settings_choice import individual_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import named_rows, plain_rows, rows_named_alike
+from reticent.tables.frames import (
+    keep_names,
+    named_rows,
+    plain_rows,
+    rows_as_fitted,
+    rows_named_alike,
+)
 from reticent.training.features import FeatureMap
 
 if TYPE_CHECKING:

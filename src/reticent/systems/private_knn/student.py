@@ -47,8 +47,14 @@ from reticent.systems.private_knn.stored_network import network_parts, stored_ne
 from reticent.systems.private_knn.student_configs import student_configs
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names
-from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
-from reticent.tables.frames import named_rows, rows_named_alike
+from reticent.tables.frames import (
+    keep_names,
+    kept_names,
+    named_rows,
+    rows_as_fitted,
+    rows_named_alike,
+    stored_names,
+)
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.nearest_labels import NearestLabels
 from reticent.training.progress import Report, progress

@@ -13,7 +13,7 @@ from reticent.core.checks import count, flag, words
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Receipt
 from reticent.release.bundle import Bundle, rebuilding
-from reticent.tables.feature_names import keep_names, kept_names, stored_names
+from reticent.tables.frames import keep_names, kept_names, stored_names
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
 from reticent.training.public_space import PublicSpace, RowMap
 

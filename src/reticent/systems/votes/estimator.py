@@ -20,8 +20,7 @@ from reticent.systems.input_rows import input_rows
 from reticent.systems.releasing_system import inputs_as_fitted
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
-from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import named_rows, rows_named_alike
+from reticent.tables.frames import keep_names, named_rows, rows_as_fitted, rows_named_alike
 from reticent.tables.shards import Shards
 from reticent.training.public_features import features_of
 from reticent.training.public_space import PublicSpace, RowMap, range_of, whitening_of
