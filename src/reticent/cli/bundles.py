@@ -250,7 +250,7 @@ def _whole(
     import numpy as np
 
     from reticent.cli.arrays import release_content, release_size
-    from reticent.release.parts import FORMATS, check_format, encoded
+    from reticent.tables.batches import FORMATS, check_format, encoded_columns
 
     kind = output.suffix.removeprefix(".")
     if kind in FORMATS and key is not None:
@@ -272,7 +272,11 @@ def _whole(
             answers = system.release(
                 inputs, ledger=book, scope=whole if each is None else each, n_jobs=jobs
             )
-        put(encoded(answers, kind) if kind in FORMATS else release_content(answers, key=key))
+        put(
+            encoded_columns(answers.to_columns(), kind)
+            if kind in FORMATS
+            else release_content(answers, key=key)
+        )
     return answers, subjects
 
 

@@ -12,9 +12,8 @@ from reticent.cli.arrays import NPY, ZIP, read_array, read_stored_array, starts_
 from reticent.cli.bundles import read_inputs
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
-from reticent.tables.batches import column_names
+from reticent.tables.batches import column_names, read_frame
 from reticent.tables.frames import listed, ordered_rows
-from reticent.tables.plain_files import read_frame
 
 if TYPE_CHECKING:
     from reticent.cli.bundles import AnsweringSystem

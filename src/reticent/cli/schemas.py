@@ -32,7 +32,7 @@ def schema(
     them: never pass private rows. Read the draft and correct it; ranges that the documentation of
     the data states are better than ranges that were seen.
     """
-    from reticent.tables.plain_files import read_frame
+    from reticent.tables.batches import read_frame
     from reticent.tables.schema import TabularSchema
 
     drafted = TabularSchema.from_frame(
