@@ -54,7 +54,7 @@ def certified(
     the queries and the fitted bundle, which is as private as the records. The privacy parameters
     are suggestions for looking around; a release of your own has to name its own.
     """
-    from reticent.cli.arrays import npy_content
+    from reticent.cli.files import npy_content
     from reticent.demos.certified.demo import run_certified_demo
     from reticent.demos.certified.page import figure, page
     from reticent.training.progress import bar

@@ -61,7 +61,7 @@ def posthoc(
     """
     torch = require("torch", extra="networks")
 
-    from reticent.cli.arrays import npy_content
+    from reticent.cli.files import npy_content
     from reticent.datasets import load
     from reticent.demos.posthoc.demo import run_demo
     from reticent.demos.posthoc.figure import figure

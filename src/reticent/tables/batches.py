@@ -251,7 +251,7 @@ def check_format(format: str) -> None:
         require("pyarrow", extra="arrow")
 
 
-def encoded_columns(columns: Mapping[str, Sequence[Any]], format: str) -> bytes:
+def encoded_columns(columns: Mapping[str, Any], format: str) -> bytes:
     """Return a table as the bytes of a file.
 
     Args:
@@ -274,7 +274,7 @@ def encoded_columns(columns: Mapping[str, Sequence[Any]], format: str) -> bytes:
     return buffer.getvalue()
 
 
-def _csv(columns: Mapping[str, Sequence[Any]]) -> bytes:
+def _csv(columns: Mapping[str, Any]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
