@@ -290,7 +290,7 @@ CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int,
     ),
     (
         "client without a ledger",
-        lambda b: _ledger(b, "--client", "acme"),
+        lambda b: _ledger(b, "--principal", "acme"),
         InvalidInput,
         "together with --ledger",
     ),

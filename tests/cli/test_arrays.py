@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.cli.arrays import read_array
+from reticent.cli.files import read_array
 from reticent.core.errors import InvalidInput
 
 

@@ -118,7 +118,7 @@ def test_parts_go_on_where_they_were(wine: pd.DataFrame, tmp_path: Path, command
         "kind",
         "--rows-per-part",
         "50",
-        "--part-format",
+        "--format",
         "csv",
     ]
     first = command(*call)
@@ -156,9 +156,9 @@ def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--part-format", "csv"], "part_format='csv': expected together with --rows-per-part"),
+        (["--format", "csv"], "part_format='csv': expected together with --rows-per-part"),
         (["--rows-per-part", "50", "--overwrite"], "overwrite: parts are never replaced"),
-        (["--rows-per-part", "50", "--part-format", "xlsx"], "format='xlsx': expected one of"),
+        (["--rows-per-part", "50", "--format", "xlsx"], "format='xlsx': expected one of"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(

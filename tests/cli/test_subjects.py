@@ -68,7 +68,7 @@ def clinic(flowers: tuple[np.ndarray[Any, Any], ...], tmp_path: Path) -> Clinic:
 def grant(bundle: Path, clinic: Clinic, answers: float, *more: object) -> list[object]:
     """The command line that gives everybody in the file room for so many answers."""
     cost = PowerEncoder.load(bundle).guarantee
-    how = ["--adjacency-of", bundle]
+    how = ["--neighbours", f"bundle:{bundle}"]
     amount = ["--epsilon", answers * cost.epsilon, "--delta", 0]
     return ["ledger", "grant", "--ledger", clinic.book, *amount, *how, *more]
 
@@ -88,7 +88,7 @@ def release(bundle: Path, clinic: Clinic, *more: object) -> list[object]:
         "--ignore-column",
         "note",
     ]
-    return [*line, "--ledger", clinic.book, "--client", "clinic", *more]
+    return [*line, "--ledger", clinic.book, "--principal", "clinic", *more]
 
 
 def test_everybody_pays_for_their_own_rows(power_bundle, flowers, clinic, command: Command) -> None:
@@ -278,7 +278,7 @@ def test_a_grant_that_one_person_cannot_take_is_made_to_nobody(
             1,
             "--delta",
             0,
-            "--adjacency",
+            "--neighbours",
             "replace",
         ).status
         == 0

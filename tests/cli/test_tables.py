@@ -77,7 +77,7 @@ def words(bundle: Path, session: Session, rows: Path, *more: object) -> list[str
             *line,
             "--ledger",
             session.book,
-            "--client",
+            "--principal",
             "server",
             "--subject",
             "gardeners",
