@@ -182,7 +182,7 @@ def test_only_tables_have_columns_to_ignore(command, encoder_bundle, inputs, tmp
     )
     answer = command(*words)
     assert answer.status == 2
-    assert "an .npy file has no column names" in answer.err
+    assert "an array has no column names" in answer.err
 
 
 def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatch):

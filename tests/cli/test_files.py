@@ -145,7 +145,7 @@ def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Pat
     np.save(tmp_path / "rows.npy", wine.to_numpy())
     array = command(*call, "--input", tmp_path / "rows.npy", "--ignore-column", "kind")
     assert array.status == 2
-    assert "an .npy file has no column names" in array.err
+    assert "an array has no column names" in array.err
     np.save(tmp_path / "rows.npy", wine.to_numpy()[:, :-1])
     positional = command(*call, "--input", tmp_path / "rows.npy")
     assert positional.status == 2
@@ -156,9 +156,11 @@ def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--format", "csv"], "part_format='csv': expected together with --rows-per-part"),
+        (["--format", "csv"], "format: expected together with --rows-per-part"),
         (["--rows-per-part", "50", "--overwrite"], "overwrite: parts are never replaced"),
-        (["--rows-per-part", "50", "--format", "xlsx"], "format='xlsx': expected one of"),
+        (["--rows-per-part", "50", "--format", "xlsx"], "'xlsx' is not one of"),
+        (["--output", "answers.xlsx"], "expected a name that ends in .npz, .csv"),
+        (["--principal", "a", "--jobs", "2", "--rows-per-part", "9"], "jobs: expected without"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(

@@ -302,16 +302,16 @@ REFUSED = {
     ),
     "column of an array": (
         _with('labels = "y.npy"', 'label_column = "kind"'),
-        "data.label_column: an array has no column names",
+        "an array has no column names",
     ),
     "ignored column of an array": (
         f'{POSTHOC}ignore_columns = ["kind"]\n',
-        "data.ignore_columns: an array has no column names",
+        "an array has no column names",
     ),
     "array of an npy file": (f'{POSTHOC}array = "X"\n', "expected an .npz file"),
     "array of a CSV file": (
         _with('"x.npy"', '"people.csv"') + 'array = "X"\n',
-        "data.array: is for .npz files",
+        "array='X' is for .npz files",
     ),
     "array that is not there": (
         _with('"x.npy"', '"records.npz"'),

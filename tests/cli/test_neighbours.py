@@ -134,7 +134,8 @@ def test_a_grant_takes_what_a_bundle_or_its_receipt_says(command, book, tmp_path
     assert command(*words, "--ledger", book, "--subject", "s").status == 0
     cost = ("--epsilon", 2, "--delta", 0)
     preview = ("ledger", "preview", "--ledger", book, "--subject", "s", *cost, "--neighbours")
-    printed = command("card", bundle).out.rsplit("--neighbours ", 1)[1].strip().strip("'")
+    printed = command("ledger", "report", "--ledger", book).out.partition("--neighbours '")[2]
+    printed = printed.partition("')")[0]
     for said in (f"bundle:{bundle}", f"receipt:{out}", printed, statement(made.guarantee)):
         assert "at most 1 answer(s) fit now" in command(*preview, said).out
     without_identity = f"within:linf:0.2::{made.guarantee.adjacency.space}"

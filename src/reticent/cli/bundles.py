@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -332,20 +331,14 @@ def card(
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from reticent.cli.neighbours import statement
-    from reticent.core.guarantees import GuaranteeKind
-
     shown = open_bundle(bundle, trusted_key).card()
     console = Console()
     if as_json:
         typer.echo(json.dumps(shown.to_dict(), indent=2))
-        return
-    if console.is_terminal:
+    elif console.is_terminal:
         console.print(Markdown(shown.to_markdown()))
     else:
         typer.echo(shown.to_markdown())
-    if shown.guarantee.kind is not GuaranteeKind.NO_PRIVACY:
-        typer.echo(f"For budgets: --neighbours {shlex.quote(statement(shown.guarantee))}")
 
 
 def sign(

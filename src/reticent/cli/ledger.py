@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.neighbours import NeighboursOption, guarantee_for
+from reticent.cli.neighbours import NeighboursOption, guarantee_for, statement
 from reticent.cli.options import (
     BundleName,
     Delta,
@@ -28,6 +29,7 @@ from reticent.cli.options import (
 )
 from reticent.core.errors import BudgetExceeded, CorruptLedger, InvalidInput
 from reticent.core.files import output_file
+from reticent.core.guarantees import Guarantee
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -390,12 +392,14 @@ def _print_tables(found: LedgerReport) -> None:
     # Statements are long sentences and few: a letter in the table, the sentence below it.
     statements = sorted({budget.statement for budget in found.budgets})
     letters = {
-        statement: chr(ord("a") + number % 26) * (1 + number // 26)
-        for number, statement in enumerate(statements)
+        text: chr(ord("a") + number % 26) * (1 + number // 26)
+        for number, text in enumerate(statements)
     }
     console.print(_budget_table(found, letters))
-    for statement, letter in letters.items():
-        console.print(f"{letter}: {describe_statement(statement)}", highlight=False, markup=False)
+    for text, letter in letters.items():
+        stated = statement(Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(text)}))
+        said = f"{letter}: {describe_statement(text)} (--neighbours {shlex.quote(stated)})"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
     console.print(_account_table(found))
 
 
