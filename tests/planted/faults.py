@@ -272,15 +272,15 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "convex certificate: replacing counted as one change",
         "retraining/convex.py",
-        "worth = self.settings.changed + 2.0 * self.settings.proved_error",
-        "worth = 1.0 + 2.0 * self.settings.proved_error",
+        "return self.changed + 2.0 * self.proved_error",
+        "return 1.0 + 2.0 * self.proved_error",
         ("retraining",),
     ),
     Fault(
         "convex certificate without its solver's proved error",
         "retraining/convex.py",
-        "worth = self.settings.changed + 2.0 * self.settings.proved_error",
-        "worth = float(self.settings.changed)",
+        "return self.changed + 2.0 * self.proved_error",
+        "return float(self.changed)",
         ("retraining",),
     ),
     Fault(

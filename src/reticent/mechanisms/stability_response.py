@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, count, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ well."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabilityResponse:
+class StabilityResponse(Mechanism):
     """The given label with probability p(level), each other label with probability q(level).
 
     **Guarantee.** If the label and its level have these two properties, one answer is (epsilon,
@@ -112,16 +112,6 @@ class StabilityResponse:
             raise InvalidParameter(f"classes={self.classes!r}: expected 2 to 1000")
         if positive(self.epsilon, name="epsilon") < 1e-6:
             raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 1e-6")
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @cached_property
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def right_probabilities(self) -> Array:

@@ -137,7 +137,7 @@ class ConvexCertified:
         [model] = fitted[-1].members_
         labels, reserves = model.reserves(fitted[:-1].transform(queries))
         # Reserves are scaled before they are rounded: among few records most would round to none.
-        worth = model.settings.changed + 2.0 * model.settings.proved_error
+        worth = model.settings.worth
         levels = np.maximum(np.ceil(reserves / (noise_scale * worth)) - 1.0, 0.0)
         return _answers(tasks, labels, levels, seeds)
 

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from typing_extensions import override
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import check_jobs
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 from reticent.release.bundle import Bundle
 from reticent.release.fits import DataUse
@@ -28,22 +28,6 @@ from reticent.systems.embedding import check_pictures
 from reticent.tables.frames import keep_names, rows_as_fitted
 
 Array = npt.NDArray[np.float64]
-
-
-class Mechanism(Protocol):
-    """What a receipt and a ledger need to know of a mechanism."""
-
-    @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """The same, for accounting."""
 
 
 class Query(Protocol):

@@ -233,6 +233,10 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     @property
     def query_(self) -> CertifiedQuery:
         """The fitted query with the mechanism and epsilon that are set now."""
+        return self._fitted()
+
+    @override
+    def _fitted(self) -> CertifiedQuery:
         if not hasattr(self, "members_"):
             raise self._not_fitted()
         fitted = self.extractor_, self.members_, self.data_set_
@@ -438,10 +442,6 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         self.extractor_ = extractor
         self.classes_ = classes
         self._takes(shape, columns)
-
-    @override
-    def _fitted(self) -> CertifiedQuery:
-        return self.query_
 
     @override
     def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
