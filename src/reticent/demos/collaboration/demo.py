@@ -69,7 +69,7 @@ def run_demo(folder: Path, settings: CollaborationSettings) -> dict[str, Any]:
         name: json.loads(
             _reticent(
                 folder,
-                *("keys", "create", "--ledger", _LEDGER, "--client", name, "--json"),
+                *("keys", "create", "--ledger", _LEDGER, "--principal", name, "--json"),
                 *("--bundle", "*", "--subject", "*"),
             )
         )["key"]
