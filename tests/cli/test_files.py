@@ -156,7 +156,7 @@ def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--format", "csv"], "format: expected together with --rows-per-part"),
+        (["--format", "csv"], "format: expected together"),
         (["--rows-per-part", "50", "--overwrite"], "overwrite: parts are never replaced"),
         (["--rows-per-part", "50", "--format", "xlsx"], "'xlsx' is not one of"),
         (["--output", "answers.xlsx"], "expected a name that ends in .npz, .csv"),

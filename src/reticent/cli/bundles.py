@@ -107,31 +107,52 @@ def release(
     where a ledger is named. With --subject-column every row is charged to its own subject, all of
     them or none. Noise comes from the operating system; there is no seed.
     """
+    sources = [input_, *(further or ())]
+    in_parts = rows_per_part is not None or cluster is not None
+    people = bool(principal or subject or subject_column is not None)
+    _refuse(
+        (
+            people and ledger is None,
+            "principal, subject, subject_column: expected together with --ledger",
+        ),
+        (
+            bool(subject) and subject_column is not None,
+            "subject, subject_column: expected one of them, for all rows or for each",
+        ),
+        (
+            len(sources) > 1 and cluster is None,
+            f"input: expected one file, or --cluster for several; got {len(sources)}",
+        ),
+        (
+            format_ is not None and not in_parts,
+            "format: expected together with --rows-per-part or --cluster; --output says it else",
+        ),
+        (
+            array is not None and in_parts,
+            "array: expected without --rows-per-part and --cluster, which read tables",
+        ),
+        (
+            jobs is not None and in_parts,
+            "jobs: expected without --rows-per-part, which takes parts in turn, and --cluster",
+        ),
+        (
+            overwrite and in_parts,
+            "overwrite: parts are never replaced; choose a new folder, or go on without it",
+        ),
+    )
     system = _answering(bundle, trusted_key)
     if signing_key is not None:
         from reticent.core.signatures import check_signing_key
 
         check_signing_key(signing_key)
-    in_parts = rows_per_part is not None or cluster is not None
-    sources = [input_, *(further or ())]
-    refused = {
-        "principal, subject, subject_column: expected together with --ledger, which says where to "
-        "book them": ledger is None and bool(principal or subject or subject_column),
-        "subject, subject_column: expected one of them, for one subject of all rows or for one of "
-        "each row": bool(subject) and subject_column is not None,
-        "format: expected together with --rows-per-part or --cluster; a single file has the format "
-        "that its name ends with": not in_parts and format_ is not None,
-        f"input: expected one file, or --cluster for several; got {len(sources)}": len(sources) > 1
-        and cluster is None,
-        "array: expected without --rows-per-part and --cluster, which read tables": in_parts
-        and array is not None,
-        "jobs: expected without --rows-per-part and --cluster; parts are answered one after the "
-        "other, and on a cluster as many at once as there are workers": in_parts
-        and jobs is not None,
-        "overwrite: parts are never replaced; choose a new folder for --output, or repeat the call "
-        "without --overwrite to go on with an interrupted run": in_parts and overwrite,
+    kind = "" if in_parts else _answers_format(output, signing_key)
+    parts: dict[str, Any] = {
+        "rows": rows_per_part,
+        "format": str(format_ or Format.PARQUET),
+        "ignore": tuple(ignore_column or ()),
+        "subject_column": subject_column,
+        "key": signing_key,
     }
-    _refuse(refused)
     with ExitStack() as stack:
         book = scope = None
         if ledger is not None:
@@ -142,66 +163,59 @@ def release(
             stack.callback(book.close)
             scope = Scope(principal=principal, subject=subject, bundle=system.bundle_identity_)
         if cluster is not None:
-            from reticent.systems.cluster import Task, release_on_cluster
-            from reticent.tables.batches import LARGEST_BATCH
-
-            task = Task(
-                bundle=bundle.resolve(),
-                ledger=_reachable(ledger),
-                scope=scope,
-                rows=LARGEST_BATCH if rows_per_part is None else rows_per_part,
-                format=str(format_ or Format.PARQUET),
-                ignore=tuple(ignore_column or ()),
-                subject_column=subject_column,
-                trusted_key=None if trusted_key is None else trusted_key.resolve(),
-                key=None if signing_key is None else signing_key.resolve(),
+            folders = (bundle, trusted_key, signing_key)
+            _on_cluster(cluster, sources, output, folders, ledger, scope, parts)
+        elif in_parts:
+            stream = system.release_stream(input_, output, ledger=book, scope=scope, **parts)
+            _tell_parts(stream, output)
+        else:
+            found = read_inputs(
+                input_, system, array=array, ignore=ignore_column, beside=subject_column
             )
-            done = release_on_cluster(
-                task,
-                sources,
-                output,
-                cluster=cluster,
-                report=lambda source, rows: typer.echo(f"{source.name}: {rows} rows", err=True),
-            )
-            typer.echo(
-                f"{done[1]} answer(s) in {done[0]} part(s) of {len(sources)} file(s); "
-                f"{done[2]} withheld; in {output}"
-            )
-            return
-        if rows_per_part is not None:
-            parts = system.release_stream(
-                input_,
-                output,
-                rows=rows_per_part,
-                format=str(format_ or Format.PARQUET),
-                ledger=book,
-                scope=scope,
-                ignore=ignore_column or (),
-                subject_column=subject_column,
-                key=signing_key,
-            )
-            _tell_parts(parts, output)
-            return
-        kind = _answers_format(output, signing_key)
-        found = read_inputs(
-            input_, system, array=array, ignore=ignore_column, beside=subject_column
-        )
-        answers = _whole(
-            system, found, output, kind, book, scope,
-            key=signing_key, overwrite=overwrite, jobs=jobs,
-        )  # fmt: skip
-    charged = "" if found.names is None else f"; charged to {len(set(found.names))} subject(s)"
-    typer.echo(
-        f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; "
-        f"written to {output}"
-    )
+            _whole(
+                system, found, output, book, scope,
+                kind=kind, key=signing_key, overwrite=overwrite, jobs=jobs,
+            )  # fmt: skip
 
 
-def _refuse(reasons: dict[str, bool]) -> None:
+def _refuse(*reasons: tuple[bool, str]) -> None:
     """Refuse a command line with every reason that holds."""
-    found = [reason for reason, holds in reasons.items() if holds]
+    found = [reason for holds, reason in reasons if holds]
     if found:
         raise InvalidInput("; ".join(found))
+
+
+def _on_cluster(
+    cluster: str,
+    sources: list[Path],
+    output: Path,
+    folders: tuple[Path, Path | None, Path | None],
+    ledger: str | None,
+    scope: Scope | None,
+    parts: dict[str, Any],
+) -> None:
+    """Answer files on the workers of a cluster; ``folders`` are bundle, trusted and signing key."""
+    from reticent.systems.cluster import Task, release_on_cluster
+    from reticent.tables.batches import LARGEST_BATCH
+
+    bundle, trusted_key, key = folders
+    options = {
+        **parts,
+        "rows": parts["rows"] or LARGEST_BATCH,
+        "key": None if key is None else key.resolve(),
+        "trusted_key": None if trusted_key is None else trusted_key.resolve(),
+    }
+    written, rows, withheld = release_on_cluster(
+        Task(bundle=bundle.resolve(), ledger=_reachable(ledger), scope=scope, **options),
+        sources,
+        output,
+        cluster=cluster,
+        report=lambda source, rows: typer.echo(f"{source.name}: {rows} rows", err=True),
+    )
+    typer.echo(
+        f"{rows} answer(s) in {written} part(s) of {len(sources)} file(s); {withheld} withheld; "
+        f"in {output}"
+    )
 
 
 def _answers_format(output: Path, key: Path | None) -> str:
@@ -220,14 +234,14 @@ def _whole(
     system: AnsweringSystem,
     found: Rows,
     output: Path,
-    kind: str,
     book: Ledger | None,
     scope: Scope | None,
     *,
+    kind: str,
     key: Path | None,
     overwrite: bool,
     jobs: int | None,
-) -> Release:
+) -> None:
     """All answers at once, in one file."""
     import numpy as np
 
@@ -244,7 +258,11 @@ def _whole(
             each = [replace(whole, subject=name) for name in found.names or ()]
             answers = system.release(inputs, ledger=book, scope=each or whole, n_jobs=jobs)
         put(release_content(answers, kind, key=key))
-    return answers
+    charged = "" if found.names is None else f"; charged to {len(set(found.names))} subject(s)"
+    typer.echo(
+        f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; "
+        f"written to {output}"
+    )
 
 
 def _reachable(ledger: str | None) -> str | None:
