@@ -78,7 +78,7 @@ class ExportFormat(StrEnum):
 def init(
     ledger: LedgerUrl, require: Require = None, require_nothing: RequireNothing = False
 ) -> None:
-    """Make a ledger, or bring an older one up to date; what is booked stays.
+    """Make a ledger where there is none; what is booked stays.
 
     Unless told otherwise every request to a new ledger must name its subject, and a budget must
     name it too. A ledger that is there keeps its policy.
@@ -287,7 +287,7 @@ def export(
 ) -> None:
     """Write every entry with its digest."""
     from reticent.cli.files import format_of
-    from reticent.ledger.exports import write_entries
+    from reticent.ledger.reports import write_entries
 
     kind = str(format_) if output == "-" else format_of(Path(output), tuple(ExportFormat))
     with opened(ledger) as book:

@@ -42,13 +42,13 @@ from reticent.tables.attributes import (
 )
 from reticent.tables.cells import word_of
 from reticent.tables.frames import NamedRows, listed
-from reticent.tables.schema import Array, TabularSchema
+from reticent.tables.schema import FAULTS_SHOWN, Array, TabularSchema
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 4096  # lines that are held as text at a time
 _DELIMITERS = (",", ";", "\t")
 _QUOTED = re.compile(r'"[^"]*("|$)')
-_LINES_SHOWN, _FAULTS_SHOWN = 5, 20
+_LINES_SHOWN = 5
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -330,7 +330,7 @@ class Faults:
     def error(self) -> InvalidInput:
         """Return the error that says all that was found."""
         said = [
-            f"{self._places(*at)}{fault}" for fault, at in list(self.found.items())[:_FAULTS_SHOWN]
+            f"{self._places(*at)}{fault}" for fault, at in list(self.found.items())[:FAULTS_SHOWN]
         ]
         more = len(self.found) - len(said)
         rest = f"; and {more} other faults" if more else ""
