@@ -310,7 +310,9 @@ def test_schema_files(tmp_path) -> None:
 
 
 def test_all_columns_that_are_wrong_are_said_at_once() -> None:
-    schema = TabularSchema((Numeric("age", 0, 9), Numeric("dose", 0, 9), Categorical("work", "ab")))
+    schema = TabularSchema(
+        (Numeric("age", 0, 9), Numeric("dose", 0, 9), Categorical("work", ("a", "b")))
+    )
     with pytest.raises(InvalidInput) as refused:
         schema.encode(np.array([[1.0, np.nan, "secret"]], dtype=object))
     assert "'dose'" in str(refused.value)
