@@ -12,7 +12,7 @@ PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble "
-        "ConvexCertifiedClassifier Identity IndividualKNNClassifier InputPlan LabelAware "
+        "ConvexCertifiedClassifier Features Identity IndividualKNNClassifier InputPlan LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivacyWarning PrivateKNNClassifier "
@@ -42,7 +42,8 @@ PUBLIC = {
         "AuditCase AuditResult AuditedPair FittedAudit RecordsAudit Refutation SequentialTest "
         "additive_case argmax_response_case audit_fitted audit_records binary_response_case "
         "binomial_limits distance_to_instability_case "
-        "epsilon_lower_bound hop_release_case label_table_case laplace_test_case logits_case "
+        "epsilon_lower_bound guessing_lower_bound hop_release_case label_table_case "
+        "laplace_test_case logits_case "
         "noisy_argmax_case noisy_screening_case noisy_sums_case propose_test_release_case refute "
         "signed_distance_case stability_release_case stability_response_case worst_levels "
         "worst_shift"
@@ -98,13 +99,13 @@ PUBLIC = {
     "reticent.service": "ApiKey KeyStore Settings create_app",
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
-        "CertifiedEnsemble "
-        "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
+        "CertifiedEnsemble ClippedDescent "
+        "ConvexCertifiedClassifier Features Identity IndividualKNNClassifier LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
-        "PublicRanges Published RadiusVotesClassifier ReleasedClassifier ReleasedRegressor "
-        "Server train_server unit_sum"
+        "PublicRanges Published PublishedMode RadiusVotesClassifier ReleasedClassifier "
+        "ReleasedRegressor Server VectorTraining train_server unit_sum"
     ),
     "reticent.tables": (
         "Categorical Hashed Instant NamedRows Numeric OneHot Ordered Shards TabularSchema Truth "

@@ -71,7 +71,7 @@ class Store:
             ledger is refused as older than its anchor.
         lock_timeout: seconds to wait for another writer, above 0, at most a day.
         anchor: a folder, or a file that ends in ".anchor", where the ledger's last position is
-            kept; see ``anchors``. None takes the URL's, else the environment variable
+            kept; see ``chain``. None takes the URL's, else the environment variable
             ``RETICENT_ANCHOR``, else the user's state folder.
 
     Raises:

@@ -83,7 +83,9 @@ class Certified:
         self, settings: Settings, task: Task, ends: tuple[Array, Array], each: MechanismChoice
     ) -> Any:
         from reticent.systems.certified.classifier import CertifiedClassifier
+        from reticent.systems.certified.interval_system import ClippedDescent
 
+        training = dict(settings)
         return _ranged(
             ends,
             CertifiedClassifier(
@@ -92,8 +94,8 @@ class Certified:
                 mechanism=each.name,
                 classes=task.label_list,
                 counting=task.counting,  # type: ignore[arg-type]
-                random_state=0,
-                **settings,
+                k_max=training.pop("k_max"),
+                training=ClippedDescent(**training),
             ),
         )
 

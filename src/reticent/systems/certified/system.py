@@ -22,12 +22,14 @@ from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, unnamed
 from reticent.core.rows import finite_or_zero
+from reticent.core.settings import learned, with_settings
 from reticent.mechanisms import SignedDistanceRelease
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.fits import use_of
 from reticent.release.paying import Drawn
 from reticent.release.system import PredictsByRelease
 from reticent.retraining.class_weights import weights_of_prevalence
+from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.cards import certified_card
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.public_check import PublicCheck
@@ -56,6 +58,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     """A classifier trained without noise, whose labels are released with a guarantee for its
     training records.
@@ -77,21 +80,23 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         input_shape_: shape of one input.
     """
 
-    members_: tuple[Certificate, ...]
-    public_check_: PublicCheck | None
-    extractor_: Embedding
-    data_set_: str
-    serial_: str
-    classes_: npt.NDArray[Any]
-    clipped_: int
-
     epsilon: float
-    delta: float
-    mechanism: str
-    prevalence: Mapping[Any, float] | None
-    extractor: nn.Module | None
     classes: Classes
-    data_set: str | None
+    delta: float = 0.0
+    mechanism: str = "auto"
+    counting: Counting = "add-remove"
+    prevalence: Mapping[Any, float] | None = None
+    extractor: nn.Module | None = None
+    data_set: str | None = None
+    fallback: Any = None
+
+    members_: tuple[Certificate, ...] = learned()
+    public_check_: PublicCheck | None = learned()
+    extractor_: Embedding = learned()
+    data_set_: str = learned()
+    serial_: str = learned()
+    classes_: npt.NDArray[Any] = learned()
+    clipped_: int = learned()
 
     def fit(
         self,

@@ -47,17 +47,9 @@ class ReleasedModel(VoteEstimator):
 
     Args:
         epsilon, delta: of the total.
-        feature_map: from inputs to features, the same for everybody: None for the inputs
-            themselves, ``PatchFeatures``, ``PublicPCA``, any other ``FeatureMap``, or your own
-            torch module that was trained on public data only.
-        feature_range: public (lower, upper) ends of the features; needed where ``fit`` gets no
-            public rows.
-        components: principal components of the public rows that are kept; None for all.
-        whitening: exponent w in [0, 1]: a component is divided by its standard deviation over
-            public rows to the power w.
+        features: how a row becomes a vector; None for ``Features()``.
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
         data_set: what the private records are called, by their owner; None books in no ledger.
-        random_state: public seed, for centroids; never for noise.
 
     Attributes:
         n_features_in_: number of input features.
@@ -165,6 +157,23 @@ class ReleasedModel(VoteEstimator):
                 receipt = receipt_of(one._price(), sampler, None)
                 one._release(voters, public, sampler, noise_scale, receipt)
                 yield one
+
+    def _drawn_again(self, X: npt.ArrayLike | Shards, y: Any, **given: Any) -> Iterator[Self]:
+        """Yield one fit after the other with noise from the operating system, for audits: nothing
+        is charged or counted, so no model may leave. Rows are read and prepared once.
+
+        Args:
+            X, y, given: as for ``fit``, without books.
+        """
+        fresh = copy(self)
+        public_X, public_y = given.get("public_X"), given.get("public_y")
+        voters, public = fresh._ready(X, y, public_X, public_y, given.get("persons"))
+        sampler = release_sampler("exact")
+        receipt = receipt_of(fresh._price(), sampler, None)
+        while True:
+            one = copy(fresh)  # shallow, as in ``simulate_fits``
+            one._release(voters, public, sampler, 1.0, receipt)
+            yield one
 
     @property
     def guarantee(self) -> Guarantee:
