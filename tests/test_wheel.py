@@ -149,7 +149,7 @@ def test_a_demonstration_a_card_and_a_release(environment: Environment) -> None:
 def test_a_ledger_from_its_making_to_a_refusal(environment: Environment) -> None:
     book = ("--ledger", "book.sqlite")
     assert environment.run("reticent", "ledger", "init", *book).returncode == 0
-    grant = ("--subject", "ward", "--epsilon", "1", "--delta", "0", "--adjacency", "add-remove")
+    grant = ("--subject", "ward", "--epsilon", "1", "--delta", "0", "--neighbours", "add-remove")
     done = environment.run("reticent", "ledger", "grant", *book, *grant)
     assert done.returncode == 0, done.stderr
     assert "ward" in environment.run("reticent", "ledger", "report", *book).stdout
