@@ -27,6 +27,8 @@ TIE: dict[str, Any] = {"X": QUERY.repeat(2, axis=0), "y": np.array([0, 1]), "que
 """One record more decides it."""
 
 FAR_TIE = {**TIE, "X": FAR.repeat(2, axis=0), "queries": FAR}
+pytestmark = pytest.mark.filterwarnings("ignore:X:UserWarning")  # rows cut to a public bound
+
 FIT: dict[str, Any] = {"fit": {"public_X": PUBLIC}}
 STEPS: dict[str, Any] = {
     "steps": 3, "momentum": 0.0, "average": False, "learning_rate": 0.1,
