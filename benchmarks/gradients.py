@@ -32,13 +32,14 @@ from threadpoolctl import threadpool_limits
 from reticent import NoisyGradientClassifier
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import load_mnist
+from reticent.systems import Features
 from reticent.training.dpsgd import PrivateTraining, train_private
-from reticent.training.public_space import LENGTH, PublicSpace, directions_of
+from reticent.training.public_space import INTERCEPT, LENGTH, PublicSpace, directions_of
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-EPSILON, DELTA, INTERCEPT = 1.0, 1e-5, 0.3
+EPSILON, DELTA = 1.0, 1e-5
 SPACE: dict[str, Any] = {"components": 100, "whitening": 0.5}
 OURS = tuple(product((10, 20, 40), (20.0, 40.0)))
 """Steps and rate."""
@@ -114,8 +115,7 @@ def our_training(rows: Rows, steps: int, rate: float) -> tuple[float, float]:
         steps=steps,
         learning_rate=rate,
         records=len(rows.private),
-        intercept=INTERCEPT,
-        **SPACE,
+        features=Features(**SPACE),
     ).fit(rows.private, rows.labels, public_X=rows.public)
     taken = time.process_time() - start
     return float((model.predict(rows.held) == rows.truth).mean()), taken

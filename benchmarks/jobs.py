@@ -16,12 +16,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import joblib
 import numpy as np
 import torch
 from figures import Figure
 from torch import nn
 
 from reticent import CertifiedClassifier, CertifiedEnsemble, PosthocEncoder
+from reticent.systems import ClippedDescent
 
 
 def clock(task: Callable[[], object]) -> float:
@@ -51,9 +53,14 @@ def training(kind: type[Any], records: int, **settings: Any) -> Callable[[int], 
     known: list[bytes] = []
 
     def fit(jobs: int) -> None:
-        model = kind(
-            epsilon=1.0, classes=[0, 1], hidden=(32,), random_state=0, n_jobs=jobs, **settings
-        ).fit(X, y)
+        made = kind(
+            epsilon=1.0,
+            classes=[0, 1],
+            training=ClippedDescent(hidden=(32,), random_state=0),
+            **settings,
+        )
+        with joblib.parallel_config(backend="threading", n_jobs=jobs):
+            model = made.fit(X, y)
         ends = [ends for member in model.members_ for ends in (*member.lower, *member.upper)]
         bits = b"".join(array.tobytes() for array in ends)
         known.append(bits)

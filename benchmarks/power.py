@@ -26,7 +26,7 @@ import torch
 from figures import Figure
 
 from reticent.datasets import load_covertype
-from reticent.systems import PowerEncoder, train_server
+from reticent.systems import PowerEncoder, PublishedMode, VectorTraining, train_server
 from reticent.tables import covertype_schema
 from reticent.training.power.published import PowerConfig, log_det_gradients
 
@@ -66,9 +66,8 @@ def main() -> None:
         delta=0.05,
         radius=None,
         schema=schema,
-        mode="published",
-        power_config=config,
         random_state=0,
+        published=PublishedMode(training=config),
     )
     training = power_operations(config.steps * config.batch_size, dimension, config.hidden[0])
     _, fitting = stage(
@@ -96,7 +95,12 @@ def main() -> None:
             lambda name=name: train_server(name, released, targets, seed=0),
         )
     default = PowerEncoder(
-        epsilon=1.0, delta=0.0, radius=0.1, schema=schema, outputs=4, epochs=10, random_state=0
+        epsilon=1.0,
+        delta=0.0,
+        radius=0.1,
+        schema=schema,
+        random_state=0,
+        training=VectorTraining(outputs=4, epochs=10),
     )
     public = slice(0, min(SERVER_ROWS, count))
     stage(

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from figures import Figure
 
 from reticent import NoiseAware, PosthocEncoder, PowerEncoder
+from reticent.systems import VectorTraining
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 NUMBERS = ["age", "weight", "height", "pulse"]
@@ -55,7 +56,12 @@ def fitted(kind: str) -> PowerEncoder | PosthocEncoder:
     if kind == "power":
         rows = pa.table({**frame, "work": random.choice(WORDS, 2000)})
         return PowerEncoder(
-            epsilon=4.0, delta=0.0, radius=0.2, schema=SCHEMA, epochs=3, random_state=0
+            epsilon=4.0,
+            delta=0.0,
+            radius=0.2,
+            schema=SCHEMA,
+            random_state=0,
+            training=VectorTraining(epochs=3),
         ).fit(rows, y)
     return PosthocEncoder(
         epsilon=4.0,

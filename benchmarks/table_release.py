@@ -32,7 +32,7 @@ from figures import Figure, processor_seconds
 
 from reticent.datasets import load_adult, load_covertype
 from reticent.mechanisms import AdditiveMechanism
-from reticent.systems import PowerEncoder
+from reticent.systems import PowerEncoder, VectorTraining
 from reticent.tables import adult_schema, covertype_schema
 
 PUBLIC = 10_000
@@ -97,10 +97,9 @@ def main() -> None:
                 epsilon=1.0,
                 radius=0.1,
                 schema=schema,
-                epochs=1,
-                head_epochs=1,
                 random_state=0,
                 **settings,
+                training=VectorTraining(epochs=1, head_epochs=1),
             ).fit(rows[:PUBLIC], labels[:PUBLIC])
             runs = processor_seconds(
                 lambda encoder=encoder, rows=rows: encoder.release(rows), runs=3

@@ -1,4 +1,4 @@
-"""Files and functions of the package that four walks enter: what a reader has to follow.
+"""Files, functions and lines of the package that four walks enter: what a reader has to follow.
 
     python benchmarks/walks.py [--list WALK]
 
@@ -49,6 +49,11 @@ class Walk:
     standing: int = 0
 
     @property
+    def lines(self) -> int:
+        """Lines of the functions, from each one's first to its last, docstrings included."""
+        return sum(_last_line(code) - code.co_firstlineno + 1 for code in self.functions)
+
+    @property
     def files(self) -> list[str]:
         """The files that hold the functions, below the package's folder."""
         return sorted({_file(code) for code in self.functions})
@@ -68,6 +73,10 @@ class Walk:
 
 def _file(code: CodeType) -> str:
     return str(Path(code.co_filename).relative_to(PACKAGE))
+
+
+def _last_line(code: CodeType) -> int:
+    return max(line for _, _, line in code.co_lines() if line is not None)
 
 
 def _counts(code: CodeType) -> bool:
@@ -164,8 +173,8 @@ class _Here:
 
 
 HEAD = (
-    f"| {'walk':<20} | files | functions | depth | calls | first: files | functions |\n"
-    f"|{'-' * 22}|------:|----------:|------:|------:|-------------:|----------:|"
+    f"| {'walk':<20} | files | functions | lines | depth | calls | first: files | functions |\n"
+    f"|{'-' * 22}|------:|----------:|------:|------:|------:|-------------:|----------:|"
 )
 
 
@@ -188,6 +197,7 @@ def main() -> None:
             first, again = walked(work), walked(work)
             print(
                 f"| {name:<20} | {len(again.files):5} | {len(again.functions):9} | "
+                f"{again.lines:5} | "
                 f"{again.depth:5} | {again.functions.total():5} | {len(first.files):12} | "
                 f"{len(first.functions):9} |",
                 flush=True,

@@ -57,6 +57,7 @@ from reticent.systems import (
     PrivateKNNClassifier,
     PrivateKNNStudent,
     PublicRanges,
+    VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, OneHot, TabularSchema
 from reticent.training.students import StudentConfig
@@ -228,14 +229,13 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     PowerEncoder: (
         {
-            **SMALL,
             "epsilon": 4.0,
             "delta": 0.0,
             "radius": None,
             "schema": (0.0, 1.0),
             "mechanism": "code",
-            "outputs": 1,
-            "head_epochs": 1,
+            "training": VectorTraining(epochs=1, hidden=(2,), outputs=1, head_epochs=1),
+            "random_state": 0,
         },
         {"X": X, "y": Y},
     ),

@@ -12,7 +12,7 @@ PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble "
-        "ConvexCertifiedClassifier Identity IndividualKNNClassifier InputPlan LabelAware "
+        "ConvexCertifiedClassifier Features Identity IndividualKNNClassifier InputPlan LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivacyWarning PrivateKNNClassifier "
@@ -99,13 +99,13 @@ PUBLIC = {
     "reticent.service": "ApiKey KeyStore Settings create_app",
     "reticent.systems": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
-        "CertifiedEnsemble "
-        "ConvexCertifiedClassifier Identity IndividualKNNClassifier LabelAware "
+        "CertifiedEnsemble ClippedDescent "
+        "ConvexCertifiedClassifier Features Identity IndividualKNNClassifier LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
-        "PublicRanges Published RadiusVotesClassifier ReleasedClassifier ReleasedRegressor "
-        "Server train_server unit_sum"
+        "PublicRanges Published PublishedMode RadiusVotesClassifier ReleasedClassifier "
+        "ReleasedRegressor Server VectorTraining train_server unit_sum"
     ),
     "reticent.tables": (
         "Categorical Hashed Instant NamedRows Numeric OneHot Ordered Shards TabularSchema Truth "

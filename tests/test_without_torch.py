@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 
 from reticent import CertifiedClassifier, NoiseAware, PosthocEncoder, PowerEncoder
 from reticent.core.extras import WHOLE_MODULES
+from reticent.systems import VectorTraining
 
 LINE = 'torch is not installed: pip install "reticent[networks]"'
 
@@ -214,9 +215,9 @@ def test_a_stored_encoder_of_tables_releases_without_torch(tmp_path: Path) -> No
         delta=0.0,
         radius=None,
         schema=(0.0, 8.0),
-        mechanism="code",  # of a network, which torch fits
-        epochs=1,
+        mechanism="code",
         random_state=0,
+        training=VectorTraining(epochs=1),
     ).fit(iris.data, iris.target).save(tmp_path / "table bundle")
     shape, line = run_without_torch(TABLES, tmp_path)
     assert shape.startswith("(3, ")

@@ -31,7 +31,7 @@ from reticent.datasets import load_blobs, load_imdb
 from reticent.demos.certified.problems import whitening, xray_features
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
 from reticent.mechanisms.gaussian import analytic_sigma
-from reticent.systems import CertifiedClassifier, ConvexCertifiedClassifier
+from reticent.systems import CertifiedClassifier, ClippedDescent, ConvexCertifiedClassifier
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -331,7 +331,7 @@ def one_split(name: str, seed: int) -> dict[str, Any]:
     """All figures of one seed."""
     split = SPLITS[name][0](seed)
     intervals = CertifiedClassifier(
-        epsilon=1.0, classes=(0, 1), k_max=split.k_max, random_state=0, **split.training
+        epsilon=1.0, classes=(0, 1), k_max=split.k_max, training=ClippedDescent(**split.training)
     ).fit(split.X, split.y)
     convex = ConvexCertifiedClassifier(
         epsilon=1.0, classes=(0, 1), norm_bound=split.norm_bound

@@ -25,6 +25,7 @@ from papers.choose.features import DATA, Parts, parts_of
 from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
@@ -108,14 +109,18 @@ def fitted(
 ) -> Iterator[ReleasedModel]:
     """The models of one row, with noise from each seed; the number of records counts as public."""
     kind = ROWS[row][0]
-    counted = {"records": len(parts.private)} if kind is NoisyGradientClassifier else {}
+    counted: dict[str, Any] = (
+        {"records": len(parts.private)} if kind is NoisyGradientClassifier else {}
+    )
     model = kind(
         epsilon=epsilon,
         delta=DELTA,
         classes=range(10),
-        feature_map=AsTheyAre(),
+        features=Features(
+            map=AsTheyAre(), components=settings["components"], whitening=settings["whitening"]
+        ),
         **counted,
-        **settings,
+        **{name: settings[name] for name in settings.keys() - {"components", "whitening"}},
     )
     return model.simulate_fits(
         parts.private,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -251,15 +251,15 @@ def _grids(features: int, n_private: int, n_public: int, epsilon: float) -> dict
     return {
         "cells": CellsRegressor.settings_grid(**sizes),
         "moments": [
-            {**settings, "reach": reach}
+            _reaching(settings, reach)
             for settings in MomentRegressor.settings_grid(**sizes)
             for reach in _REACHES
         ],
         "noisy gradient descent": [
-            {**settings, "reach": reach} for settings in steps for reach in _REACHES
+            _reaching(settings, reach) for settings in steps for reach in _REACHES
         ],
         "the same, warm": [
-            {**settings, "reach": reach, "warm_start": True}
+            {**_reaching(settings, reach), "warm_start": True}
             for settings in steps
             for reach in _REACHES
         ],
@@ -274,6 +274,10 @@ def _grids(features: int, n_private: int, n_public: int, epsilon: float) -> dict
         ],
         "functional mechanism": rival,
     }
+
+
+def _reaching(settings: Settings, reach: float) -> Settings:
+    return {**settings, "features": replace(settings["features"], reach=reach)}
 
 
 FITS: dict[str, Callable[..., Any]] = {

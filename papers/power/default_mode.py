@@ -9,6 +9,7 @@ import numpy as np
 from papers.power.parts import Parts, Results, server_accuracies
 from papers.power.settings import SERVERS
 from reticent.demos.power.baselines import raw_columns, raw_vector
+from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.training.dpsgd import PrivateTraining, train_private
 
@@ -41,9 +42,8 @@ def default_encoder(
         radius=radius,
         schema=parts.schema,
         mechanism=mechanism,
-        outputs=parts.settings.outputs,
-        epochs=parts.settings.epochs,
         random_state=parts.seed,
+        training=VectorTraining(outputs=parts.settings.outputs, epochs=parts.settings.epochs),
     ).fit(parts.public_rows, parts.public_labels)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from papers.power.parts import Array, Parts, Results, server_hits
 from reticent.attacks.inversion import invert, relative_errors
+from reticent.systems import PublishedMode
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
 from reticent.training.power.epsilon import per_sample_epsilon
@@ -41,10 +42,11 @@ def published_encoder(
         delta=ALPHA,
         radius=None,
         schema=parts.schema,
-        mode="published",
-        power_config=config if batch_size is None else replace(config, batch_size=batch_size),
-        bandwidth_factor=settings.bandwidth_factor,
         random_state=parts.seed,
+        published=PublishedMode(
+            training=config if batch_size is None else replace(config, batch_size=batch_size),
+            bandwidth_factor=settings.bandwidth_factor,
+        ),
     ).fit(
         parts.private_rows[: settings.published_rows],
         parts.private_labels[: settings.published_rows],

@@ -32,6 +32,7 @@ from papers.seeds import combined
 from reticent.demos.power.baselines import raw_columns, raw_vector
 from reticent.mechanisms import KNormMechanism, StabilityResponse
 from reticent.noise import SeededSampler
+from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.query import PROTECTED, neighbours_within
@@ -83,8 +84,8 @@ def ours(part: Split, epsilon: float, *, mechanism: str) -> Released:
         radius=RADIUS,
         schema=part.schema,
         mechanism=mechanism,
-        epochs=_EPOCHS,
         random_state=part.seed,
+        training=VectorTraining(epochs=_EPOCHS),
     ).fit(*part.public)
     seconds = time.process_time() - begin
     values = [

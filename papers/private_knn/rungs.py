@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from papers.private_knn.rung_rows import (
     taught_right,
 )
 from papers.result_files import write_result
+from reticent.core.settings import plain
 from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
@@ -92,7 +93,6 @@ def _models(
         "epsilon": epsilon,
         "delta": DELTA,
         "classes": range(rows.classes),
-        "feature_map": ScaledAlready(),
     }
     half = len(rows.public) // 2
     grid = kind.settings_grid(
@@ -104,11 +104,15 @@ def _models(
     )
     halves = slice(None, half), slice(half, None)
 
+    def made(settings: dict[str, Any], records: int) -> ReleasedModel:
+        features = replace(settings["features"], map=ScaledAlready())
+        return kind(**{**total, **settings, "features": features, **_counted(kind, records)})
+
     def rehearsed(settings: dict[str, Any]) -> float:
         right = []
         for held, asked in (halves, halves[::-1]):
             records = len(rows.public[held])
-            for model in kind(**total, **settings, **_counted(kind, records)).simulate_fits(
+            for model in made(settings, records).simulate_fits(
                 rows.public[held],
                 rows.public_codes[held],
                 public_X=rows.public[asked],
@@ -121,11 +125,11 @@ def _models(
         return float(np.mean(right))
 
     best = max(grid, key=rehearsed)
-    model = kind(**total, **best, **_counted(kind, len(rows.private)))
+    model = made(best, len(rows.private))
     fits = model.simulate_fits(
         rows.private, rows.codes, public_X=rows.public, totals=[(epsilon, DELTA)], seeds=seeds
     )
-    return list(fits), best
+    return list(fits), plain(best)
 
 
 def _counted(kind: type[ReleasedModel], records: int) -> dict[str, Any]:

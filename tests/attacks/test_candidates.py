@@ -9,7 +9,13 @@ from sklearn.datasets import load_iris
 from reticent.attacks.candidates import attackable_query, candidates_of, points_of, stated
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.noise import AuditSampler
-from reticent.systems import CellsClassifier, PosthocClassifier, PosthocEncoder, PowerEncoder
+from reticent.systems import (
+    CellsClassifier,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    VectorTraining,
+)
 from reticent.tables import Numeric, TabularSchema
 
 X, Y = load_iris(return_X_y=True)
@@ -30,7 +36,13 @@ def classifier(mechanism: str) -> PosthocClassifier:
 
 
 def table(**changes) -> PowerEncoder:
-    settings = {"epsilon": 2.0, "delta": 0.0, "radius": None, "schema": SCHEMA, "epochs": 1}
+    settings = {
+        "epsilon": 2.0,
+        "delta": 0.0,
+        "radius": None,
+        "schema": SCHEMA,
+        "training": VectorTraining(epochs=1),
+    }
     return PowerEncoder(**{**settings, **changes}, random_state=0).fit(X, Y)
 
 
@@ -43,7 +55,11 @@ SYSTEMS = {
     "hop": lambda: classifier("hop"),
     "response": lambda: classifier("response"),
     "softmax": lambda: classifier("softmax"),
-    "power vectors": lambda: table(mechanism="k-norm-l2", outputs=2, hidden=(8,), radius=0.3),
+    "power vectors": lambda: table(
+        mechanism="k-norm-l2",
+        training=VectorTraining(outputs=2, hidden=(8,), epochs=1),
+        radius=0.3,
+    ),
     "power code": lambda: table(mechanism="code"),
     "power scores": lambda: table(mechanism="score-code"),
 }

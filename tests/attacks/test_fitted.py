@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, load_iris
 from reticent.attacks import attack_fitted
 from reticent.attacks.page import attack_page
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder
+from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, VectorTraining
 from reticent.tables import Numeric, TabularSchema
 
 X, Y = load_iris(return_X_y=True)
@@ -76,11 +76,11 @@ def test_labels_and_a_table_rule() -> None:
 
 def test_rows_of_tables() -> None:
     settings = {"epsilon": 2.0, "delta": 0.0, "radius": None, "schema": SCHEMA, "random_state": 0}
-    vectors = PowerEncoder(mechanism="k-norm-l2", outputs=2, hidden=(8,), epochs=1, **settings).fit(
-        X, Y
-    )
+    vectors = PowerEncoder(
+        mechanism="k-norm-l2", **settings, training=VectorTraining(outputs=2, hidden=(8,), epochs=1)
+    ).fit(X, Y)
     assert attack_fitted(vectors, X, columns={"kind": Y}, **QUICK).exceeded == ()
-    codes = PowerEncoder(mechanism="code", epochs=2, **settings).fit(X, Y)
+    codes = PowerEncoder(mechanism="code", **settings, training=VectorTraining(epochs=2)).fit(X, Y)
     found = attack_fitted(codes, X, columns={"kind": Y}, **{**QUICK, "decoder": True})
     assert found.exceeded == ()
     assert len(found.reconstructions) == 2

@@ -19,11 +19,14 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import StabilityResponse
 from reticent.systems import (
     CertifiedClassifier,
+    ClippedDescent,
     LabelAware,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
+    PublishedMode,
+    VectorTraining,
 )
 
 X, Y = load_iris(return_X_y=True)
@@ -43,8 +46,8 @@ def _power(mechanism: str, delta: float = 0.0) -> PowerEncoder:
         radius=None,
         schema=(0.0, 8.0),
         mechanism=mechanism,
-        epochs=2,
         random_state=0,
+        training=VectorTraining(epochs=2),
     )
 
 
@@ -53,11 +56,10 @@ def _certified(mechanism: str, delta: float = 0.0) -> CertifiedClassifier:
         epsilon=1.0,
         delta=delta,
         mechanism=mechanism,
-        epochs=1,
         k_max=5,
         classes=range(3),
         input_bound=8.0,
-        random_state=0,
+        training=ClippedDescent(epochs=1),
     )
 
 
@@ -218,7 +220,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no audit of it is known"):
         audited(object())
     published = PowerEncoder(
-        epsilon=1.0, delta=0.1, radius=None, schema=(0.0, 8.0), mode="published", epochs=1
+        epsilon=1.0, delta=0.1, radius=None, schema=(0.0, 8.0), published=PublishedMode()
     )
     published.query_ = object()  # type: ignore[assignment]
     with pytest.raises(InvalidInput, match="published"):

@@ -13,7 +13,14 @@ from reticent.audit.fitted_pairs import certified_pairs, posthoc_pairs, power_pa
 from reticent.core import Norm
 from reticent.core.coded_rows import CodedRows
 from reticent.noise import AuditSampler
-from reticent.systems import CertifiedClassifier, NoiseAware, PosthocEncoder, PowerEncoder
+from reticent.systems import (
+    CertifiedClassifier,
+    ClippedDescent,
+    NoiseAware,
+    PosthocEncoder,
+    PowerEncoder,
+    VectorTraining,
+)
 
 X, Y = load_iris(return_X_y=True)
 
@@ -54,8 +61,8 @@ def test_rows_within_the_radius_alone_are_neighbours() -> None:
         radius=0.1,
         schema=(0.0, 8.0),
         mechanism="k-norm-l2",
-        epochs=1,
         random_state=0,
+        training=VectorTraining(epochs=1),
     ).fit(X, Y)
     query = encoder.query_
     coded = encoder.checked(X)
@@ -96,7 +103,12 @@ def test_small_differences_of_large_numbers_are_not_lost() -> None:
 def test_certified_distances_change_by_one_and_labels_at_zero_only() -> None:
     y = (X[:, 2] > 2.5).astype(int)
     classifier = CertifiedClassifier(
-        epsilon=1.0, delta=0.0, epochs=4, k_max=5, classes=range(2), input_bound=8.0, random_state=0
+        epsilon=1.0,
+        delta=0.0,
+        k_max=5,
+        classes=range(2),
+        input_bound=8.0,
+        training=ClippedDescent(epochs=4),
     ).fit(np.tile(X, (20, 1)), np.tile(y, 20))
     query = classifier.query_
     _, distances = query.stable_distances(X)

@@ -21,6 +21,7 @@ from reticent import (
 from reticent.audit import audit_records
 from reticent.core.errors import InvalidInput
 from reticent.mechanisms import SumSession
+from reticent.systems import Features
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(-0.7, 0.7, size=(40, 2))
@@ -30,7 +31,7 @@ CLAIM = {"epsilon": 2.0, "delta": 1e-5, "classes": [0, 1]}
 
 
 def moment(**settings):
-    return MomentClassifier(**{**CLAIM, "feature_range": (-1, 1), **settings})
+    return MomentClassifier(**{**CLAIM, "features": Features(range=(-1, 1)), **settings})
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNStudent,
+    VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.students import StudentConfig
@@ -82,10 +83,7 @@ def power_bundle(
     """
     settings = {
         "mechanism": "k-norm-l2",
-        "outputs": 2,
-        "hidden": (8,),
-        "epochs": 2,
-        "head_epochs": 1,
+        "training": VectorTraining(outputs=2, hidden=(8,), epochs=2, head_epochs=1),
         "random_state": 0,
     }
     encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=FLOWER_SCHEMA, **settings)

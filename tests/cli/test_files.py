@@ -22,7 +22,7 @@ bundle = "bundle"
 epsilon = 4.0
 delta = 0.0
 radius = "none"
-epochs = 3
+training = {part = "VectorTraining", epochs = 3}
 random_state = 0
 
 [data]

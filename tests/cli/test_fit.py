@@ -223,8 +223,9 @@ def test_a_table_with_words_is_read_by_its_schema(fit: Any, place: Path) -> None
 
 def test_a_radius_for_every_attribute_is_a_table_of_numbers(fit: Any, place: Path) -> None:
     radii = '{"sepal length" = 1, "petal length" = inf, garden = 0}'
-    kept = re.sub(r"^(radius|mechanism|epochs) = .*\n", "", EXAMPLES["PowerEncoder"], flags=re.M)
-    asked = f'[parameters]\nradius = {radii}\nmechanism = "clear-noise"\nepochs = 1'
+    kept = re.sub(r"^(radius|mechanism|training) = .*\n", "", EXAMPLES["PowerEncoder"], flags=re.M)
+    training = '{part = "VectorTraining", epochs = 1}'
+    asked = f'[parameters]\nradius = {radii}\nmechanism = "clear-noise"\ntraining = {training}'
     content = kept.replace("[parameters]", asked)
     assert fit(content).status == 0
     loaded = PowerEncoder.load(place / "bundle")

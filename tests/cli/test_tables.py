@@ -17,7 +17,7 @@ import pytest
 from reticent.cli.main import run
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
-from reticent.systems import PowerEncoder
+from reticent.systems import PowerEncoder, VectorTraining
 from reticent.tables import TabularSchema, adult_schema
 from reticent.tables.files import read_rows
 
@@ -130,9 +130,7 @@ def test_an_array_of_numbers_for_a_schema_of_numbers(power_bundle, flowers, tmp_
     numbers = rows[:, :4].astype(float)
     settings: dict[str, Any] = {
         "mechanism": "k-norm-l2",
-        "hidden": (8,),
-        "epochs": 1,
-        "head_epochs": 1,
+        "training": VectorTraining(hidden=(8,), epochs=1, head_epochs=1),
         "random_state": 0,
     }
     schema = TabularSchema(PowerEncoder.load(power_bundle).query_.schema.attributes[:4])

@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 from reticent import CertifiedClassifier, PowerEncoder
 from reticent.core import Guarantee
 from reticent.release.bundle import sign_bundle
+from reticent.systems import ClippedDescent
 from reticent.systems.loading import load_answering
 from reticent.systems.value_models import train_value_model
 from reticent.tables.frames import NamedRows
@@ -77,12 +78,11 @@ def records_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     classifier = CertifiedClassifier(
         epsilon=0.5,
         delta=0.0,
-        epochs=1,
         k_max=2,
         classes=data.target_names.tolist(),
-        random_state=0,
         input_bound=8.0,
         data_set="ward 7",
+        training=ClippedDescent(epochs=1),
     )
     rows = NamedRows(data.data, ("length", "width", "petal length", "petal width"))
     classifier.fit(rows, data.target_names[data.target])

@@ -24,6 +24,7 @@ from reticent.core.errors import (
     UntrustedSignature,
 )
 from reticent.release.bundle import Bundle, sign_bundle
+from reticent.systems import ClippedDescent
 from reticent.systems.loading import load_answering
 from tests.test_without_torch import run_without_torch
 
@@ -185,7 +186,12 @@ def test_a_card_of_another_version_needs_a_signature(
 def test_a_bundle_that_protects_records_is_not_for_a_device(tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     fitted = CertifiedClassifier(
-        epsilon=1.0, delta=0.0, epochs=1, k_max=2, classes=range(3), random_state=0, input_bound=8.0
+        epsilon=1.0,
+        delta=0.0,
+        k_max=2,
+        classes=range(3),
+        input_bound=8.0,
+        training=ClippedDescent(epochs=1),
     )
     folder = fitted.fit(X, y).save(tmp_path / "records")
     with pytest.raises(InvalidInput, match="protects the records"):

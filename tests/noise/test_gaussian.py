@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from reticent.noise import gaussian
+from reticent.noise.digits import EXPONENTIAL_ERROR, enclosed_coins, exponential
 from reticent.noise.gaussian import discrete_gaussian
-from reticent.noise.lazy_coins import EXPONENTIAL_ERROR, enclosed_coins, exponential
 
 ALARM = 1e-6
 

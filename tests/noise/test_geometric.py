@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reticent.noise.digits import SymbolTable, heads_from
 from reticent.noise.expansions import GeometricShares
 from reticent.noise.geometric import SATURATION, GeometricDigits
-from reticent.noise.tables import SymbolTable, heads_from
 
 ALARM = 1e-6
 WIDE = 1.3 * 2**20

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reticent.noise.digits import double_coins, enclosed_coins
 from reticent.noise.expansions import Quotient
-from reticent.noise.lazy_coins import double_coins, enclosed_coins
 
 ALARM = 1e-6
 ONES = 2**64 - 1

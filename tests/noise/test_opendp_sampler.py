@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from reticent.core.errors import InvalidParameter, MissingExtra
-from reticent.noise import OpenDPSampler, SecureSampler, opendp_sampler
+from reticent.noise import OpenDPSampler, SecureSampler, release_samplers
 
 ALARM = 1e-6
 
@@ -65,8 +65,8 @@ def test_importing_the_samplers_does_not_import_opendp() -> None:
 
 
 def test_a_missing_opendp_is_named(monkeypatch) -> None:
-    opendp_sampler._opendp.cache_clear()
+    release_samplers._opendp.cache_clear()
     monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(MissingExtra, match=r'pip install "reticent\[opendp\]"'):
         OpenDPSampler()
-    opendp_sampler._opendp.cache_clear()
+    release_samplers._opendp.cache_clear()

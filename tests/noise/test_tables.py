@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reticent.noise.digits import SymbolTable, blocks, heads_from
 from reticent.noise.expansions import GeometricShares, Quotient
-from reticent.noise.tables import SymbolTable, blocks, heads_from
 
 DISTRIBUTIONS = [
     GeometricShares(1, 7, size=16, signed=True),

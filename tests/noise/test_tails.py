@@ -17,10 +17,9 @@ from scipy import stats
 
 from reticent.core import Norm
 from reticent.noise import AuditSampler, Sampler, SecureSampler, SeededSampler, gaussian, k_norm
+from reticent.noise.digits import BLOCK, double_coins
 from reticent.noise.gaussian import discrete_gaussian
 from reticent.noise.geometric import GeometricDigits
-from reticent.noise.lazy_coins import double_coins
-from reticent.noise.tables import BLOCK
 
 ALARM = 1e-6
 """Of one count, both sides together."""

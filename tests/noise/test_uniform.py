@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.noise.uniform import long_uniform, short_uniform
+from reticent.noise.digits import long_uniform, short_uniform
 
 ALARM = 1e-6
 DRAWS = [short_uniform, long_uniform]

@@ -75,7 +75,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "exponential cut at 20, where it is not small enough",
-        "noise/lazy_coins.py",
+        "noise/digits.py",
         "_LARGEST_EXPONENT = 40.0",
         "_LARGEST_EXPONENT = 20.0",
         ("noise",),
@@ -89,14 +89,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "remainders of words beyond the last multiple are kept",
-        "noise/uniform.py",
+        "noise/digits.py",
         "last_fair = _WORD_MAX - (_WORD_MAX % modulus + np.uint64(1)) % modulus",
         "last_fair = np.full_like(modulus, _WORD_MAX)",
         ("noise",),
     ),
     Fault(
         "words of the operating system come twice in one block",
-        "noise/operating_system.py",
+        "noise/release_samplers.py",
         """    finally:
         os.close(device)
     return block
@@ -119,7 +119,7 @@ FAULTS: tuple[Fault, ...] = (
         "a release takes the sampler of experiments",
         "noise/release_samplers.py",
         'return RELEASE_SAMPLERS[one_of(name, RELEASE_SAMPLERS, name="sampler")]()',
-        """from reticent.noise.exact_sampler import AuditSampler
+        """from reticent.noise.release_samplers import AuditSampler
 
     one_of(name, RELEASE_SAMPLERS, name="sampler")
     return AuditSampler(0)""",
@@ -272,15 +272,15 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "convex certificate: replacing counted as one change",
         "retraining/convex.py",
-        "worth = self.settings.changed + 2.0 * self.settings.proved_error",
-        "worth = 1.0 + 2.0 * self.settings.proved_error",
+        "return self.changed + 2.0 * self.proved_error",
+        "return 1.0 + 2.0 * self.proved_error",
         ("retraining",),
     ),
     Fault(
         "convex certificate without its solver's proved error",
         "retraining/convex.py",
-        "worth = self.settings.changed + 2.0 * self.settings.proved_error",
-        "worth = float(self.settings.changed)",
+        "return self.changed + 2.0 * self.proved_error",
+        "return float(self.changed)",
         ("retraining",),
     ),
     Fault(
@@ -425,7 +425,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a reservation may be committed to two receipts",
-        "ledger/postings.py",
+        "ledger/charging.py",
         "other = sorted(seq for seq, found in done.items() if found != receipt)",
         "other: list[int] = []",
         ("ledger",),
@@ -440,8 +440,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "what fits is judged by epsilon alone",
         "ledger/charges.py",
-        "return charge.epsilon <= self.left_epsilon and charge.delta <= self.left_delta",
-        "return charge.epsilon <= self.left_epsilon",
+        "and self.spent_delta + charge.delta <= self.granted_delta",
+        "and self.spent_delta <= self.granted_delta",
         ("ledger",),
     ),
     Fault(
@@ -453,9 +453,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "of an anchor's two sectors the older one counts",
-        "ledger/anchors.py",
-        "return max(whole, key=lambda anchor: anchor.seq)",
-        "return min(whole, key=lambda anchor: anchor.seq)",
+        "ledger/chain.py",
+        "return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))",
+        "return two[seqs.index(min(seqs))], _SECTOR * seqs.index(min(seqs))",
         ("ledger",),
     ),
     Fault(

@@ -14,7 +14,7 @@ from reticent.core import Guarantee, Replace, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.systems import CertifiedClassifier, NoiseAware, PosthocEncoder
+from reticent.systems import CertifiedClassifier, ClippedDescent, NoiseAware, PosthocEncoder
 from tests.release.asking import asked
 
 ONE = Guarantee(0.5, 0.0, Replace(1))
@@ -149,7 +149,7 @@ def test_an_answer_whose_receipt_cannot_be_booked_does_not_leave(
     def full(*_: object, **__: object) -> None:
         raise LedgerUnavailable("no space is left")
 
-    monkeypatch.setattr("reticent.ledger.postings.post_commits", full)
+    monkeypatch.setattr("reticent.ledger.ledger.post_commits", full)
     with pytest.raises(LedgerUnavailable):
         ask(Echo(ledger), PEOPLE)
     assert spent(ledger)["ana"] == (1_000_000, 2, 0)
@@ -185,7 +185,7 @@ def test_a_certified_answer_is_not_charged_to_its_row(ledger: Ledger) -> None:
     """It costs the records that the classifier was trained on, whoever asks about whatever row."""
     points = np.random.default_rng(0).uniform(size=(40, 2))
     classifier = CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1], k_max=2, epochs=1, data_set="ward"
+        epsilon=1.0, classes=[0, 1], k_max=2, data_set="ward", training=ClippedDescent(epochs=1)
     ).fit(points, np.arange(40) % 2)
     with pytest.raises(InvalidInput, match="expected one Scope, got list"):
         classifier.release(ROWS, ledger=ledger, scope=PEOPLE)

@@ -33,6 +33,7 @@ from reticent.systems import (
     BetaVAE,
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     LabelAware,
     NearestRowClassifier,
     NoiseAware,
@@ -40,6 +41,7 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNStudent,
+    VectorTraining,
 )
 from reticent.training.students import StudentConfig
 
@@ -105,7 +107,11 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         epsilon=2.0, nodes=20, neighbours=2, random_state=0, classifier=GaussianNB()
     ).fit(X, Y),
     "certified": lambda: CertifiedClassifier(
-        epsilon=2.0, classes=CLASSES, k_max=2, hidden=(3,), random_state=0, data_set="iris"
+        epsilon=2.0,
+        classes=CLASSES,
+        k_max=2,
+        data_set="iris",
+        training=ClippedDescent(hidden=(3,), random_state=0),
     ).fit(X, Y),
     "ensemble": lambda: CertifiedEnsemble(
         epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1
@@ -116,10 +122,8 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         radius=0.3,
         schema=(0.0, 8.0),
         mechanism="k-norm-l2",
-        outputs=2,
-        hidden=(4,),
-        epochs=1,
         random_state=0,
+        training=VectorTraining(outputs=2, hidden=(4,), epochs=1),
     ).fit(X, Y),
     "codes": lambda: PowerEncoder(
         epsilon=4.0,
@@ -127,9 +131,8 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         radius=None,
         schema=(0.0, 8.0),
         mechanism="code",
-        hidden=(4,),
-        epochs=1,
         random_state=0,
+        training=VectorTraining(hidden=(4,), epochs=1),
     ).fit(X, Y),
     "student": _student,
 }

@@ -26,7 +26,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
 from reticent.release.parts import STATE
-from reticent.systems import CertifiedClassifier, PowerEncoder
+from reticent.systems import CertifiedClassifier, PowerEncoder, VectorTraining
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 SCHEMA = TabularSchema(
@@ -61,8 +61,8 @@ def encoder() -> PowerEncoder:
         radius=None,
         mechanism="code",
         schema=SCHEMA,
-        epochs=1,
         random_state=0,
+        training=VectorTraining(epochs=1),
     ).fit(columns, TABLE["label"])
 
 

@@ -19,8 +19,7 @@ from reticent.release.paying import Drawn, Price
 from reticent.release.prepaid import Prepaid
 from reticent.service.catalogue import ServedBundle
 from reticent.service.drawing import Charged, Question, drawn, priced
-from reticent.tables.feature_names import rows_as_fitted
-from reticent.tables.frames import NamedRows
+from reticent.tables.frames import NamedRows, rows_as_fitted
 
 ONE = Guarantee(0.25, 0.0, AddRemove())
 EVENT = PrivacyEvent("echo", ONE)

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     ConvexCertifiedClassifier,
     LabelAware,
     NearestRowClassifier,
@@ -18,6 +19,7 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
+    VectorTraining,
 )
 from reticent.testing import Case, Check, checks_of
 
@@ -31,11 +33,15 @@ PUBLIC = RANDOM.uniform(size=(60, 2))
 SIDES = (PUBLIC[:, 0] > 0.5).astype(int)
 NEAR = np.array([[0.45, 0.5], [0.55, 0.5]])
 CERTIFIED = {
-    "one network": CertifiedClassifier(epsilon=1.0, classes=(0, 1), k_max=3, epochs=2),
+    "one network": CertifiedClassifier(
+        epsilon=1.0, classes=(0, 1), k_max=3, training=ClippedDescent(epochs=2)
+    ),
     "one network, distance": CertifiedClassifier(
         epsilon=1.0, delta=1e-3, mechanism="distance", classes=(0, 1), k_max=3, fallback=0
     ),
-    "ensemble": CertifiedEnsemble(epsilon=1.0, classes=(0, 1), members=2, k_max=2, epochs=1),
+    "ensemble": CertifiedEnsemble(
+        epsilon=1.0, classes=(0, 1), members=2, k_max=2, training=ClippedDescent(epochs=1)
+    ),
     "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1)),
 }
 INPUTS = {
@@ -55,8 +61,9 @@ INPUTS = {
         random_state=0,
     ),
     "noise within a radius": PowerEncoder(
-        epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2", outputs=1,
-        hidden=(4,), epochs=1, head_epochs=1, random_state=0,
+        epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2",
+        random_state=0,
+        training=VectorTraining(outputs=1, hidden=(4,), epochs=1, head_epochs=1),
     ),
 }  # fmt: skip
 

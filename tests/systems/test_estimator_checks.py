@@ -20,7 +20,9 @@ from reticent.systems import (
     CellsRegressor,
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     ConvexCertifiedClassifier,
+    Features,
     IndividualKNNClassifier,
     LabelAware,
     MomentClassifier,
@@ -35,6 +37,7 @@ from reticent.systems import (
     PrivateKNNClassifier,
     PublicRanges,
     RadiusVotesClassifier,
+    VectorTraining,
 )
 
 STRICT = (
@@ -54,10 +57,7 @@ SMALL = {
 TABLE = {
     "delta": 0.0,
     "schema": (-100.0, 100.0),
-    "outputs": 1,
-    "hidden": (8,),
-    "epochs": 2,
-    "head_epochs": 1,
+    "training": VectorTraining(outputs=1, hidden=(8,), epochs=2, head_epochs=1),
     "random_state": 0,
 }
 
@@ -75,14 +75,14 @@ VOTES = {
     "epsilon": 500.0,
     "delta": 1e-5,
     "classes": "observed",  # the checks bring labels of all kinds
-    "feature_range": (-5.0, 5.0),
+    "features": Features(range=(-5.0, 5.0)),
 }
 
 TARGETS = {
     "epsilon": 500.0,
     "delta": 1e-5,
     "target_range": (-500.0, 500.0),
-    "feature_range": (-5.0, 5.0),
+    "features": Features(range=(-5.0, 5.0)),
 }
 
 EXPECTED: dict[str, str] = {
@@ -179,16 +179,14 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             epsilon=8.0, nodes=100, neighbours=1, classifier=GaussianNB(), random_state=0
         ),
         CertifiedClassifier(
-            epsilon=100.0, classes="observed", k_max=1, clip=1.0, epochs=20, random_state=0
+            epsilon=100.0, classes="observed", k_max=1, training=ClippedDescent(clip=1.0, epochs=20)
         ),
         CertifiedEnsemble(
             epsilon=100.0,
             classes="observed",
             k_max=1,
             members=2,
-            clip=1.0,
-            epochs=20,
-            random_state=0,
+            training=ClippedDescent(clip=1.0, epochs=20),
         ),
         ConvexCertifiedClassifier(
             epsilon=100.0, classes="observed", norm_bound=500.0, regularization=0.1
@@ -202,7 +200,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             feature_range=(-100.0, 100.0),
         ),
         PublicRanges((-100.0, 100.0)),
-        CellsClassifier(**{**VOTES, "feature_range": (-2.5, 2.5)}, cells=256),
+        CellsClassifier(**{**VOTES, "features": Features(range=(-2.5, 2.5))}, cells=256),
         MomentClassifier(**VOTES),
         NoisyGradientClassifier(**VOTES, steps=20),
         CellsRegressor(**TARGETS),

@@ -21,6 +21,7 @@ from reticent.systems import (
     PowerEncoder,
     PrivateKNNClassifier,
     PublicRanges,
+    VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
 
@@ -67,7 +68,14 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
         PANDAS,
     ),
     "power": (
-        PowerEncoder(epsilon=4.0, radius=None, mechanism="code", schema=SCHEMA, epochs=2, **SMALL),
+        PowerEncoder(
+            epsilon=4.0,
+            radius=None,
+            mechanism="code",
+            schema=SCHEMA,
+            **SMALL,
+            training=VectorTraining(epochs=2),
+        ),
         TABLE,
     ),
 }

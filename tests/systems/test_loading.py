@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris
 import reticent
 from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
 from reticent.release.bundle import Bundle
+from reticent.systems import ClippedDescent
 from reticent.systems.loading import load
 from reticent.systems.methods import BUILT_IN
 
@@ -23,7 +24,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certified linear classifier: the estimator that is fitted fastest."""
     X, y = load_iris(return_X_y=True)
     fitted = reticent.CertifiedClassifier(
-        epsilon=1.0, delta=0.0, epochs=1, k_max=2, classes=range(3), random_state=0, input_bound=8.0
+        epsilon=1.0,
+        delta=0.0,
+        k_max=2,
+        classes=range(3),
+        input_bound=8.0,
+        training=ClippedDescent(epochs=1),
     )
     return fitted.fit(X, y).save(tmp_path_factory.mktemp("loading") / "bundle")
 

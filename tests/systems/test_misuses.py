@@ -63,6 +63,7 @@ from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import InvalidInput
 from reticent.ledger import Ledger
 from reticent.release.fits import not_counted
+from reticent.systems import Features
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(60, 3))
@@ -74,7 +75,12 @@ JOBS = pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slo
 
 
 def model(**settings: Any) -> MomentClassifier:
-    given = {"epsilon": 1.0, "delta": 1e-5, "classes": [0, 1], "feature_range": (-1.0, 1.0)}
+    given = {
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "classes": [0, 1],
+        "features": Features(range=(-1.0, 1.0)),
+    }
     return MomentClassifier(**{**given, **settings})
 
 
@@ -101,7 +107,7 @@ class Books:
 
 def regressor() -> MomentRegressor:
     return MomentRegressor(
-        epsilon=1.0, delta=1e-5, target_range=(-1.0, 1.0), feature_range=(-1.0, 1.0)
+        epsilon=1.0, delta=1e-5, target_range=(-1.0, 1.0), features=Features(range=(-1.0, 1.0))
     )
 
 

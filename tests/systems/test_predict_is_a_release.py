@@ -22,6 +22,7 @@ from reticent.release.fits import not_counted
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     ConvexCertifiedClassifier,
     LabelAware,
     NearestRowClassifier,
@@ -35,7 +36,7 @@ Y = np.repeat(["no", "yes"], 30)
 SCOPE = Scope(subject="ward 7")
 
 RECORDS: dict[str, Any] = {"epsilon": 1e-6, "classes": ["no", "yes"], "data_set": "ward 7"}
-SMALL: dict[str, Any] = {"k_max": 1, "epochs": 2, "random_state": 0}
+SMALL: dict[str, Any] = {"k_max": 1, "training": ClippedDescent(epochs=2)}
 SYSTEMS: dict[str, Any] = {
     "certified": CertifiedClassifier(**RECORDS, **SMALL),
     "ensemble": CertifiedEnsemble(**RECORDS, **SMALL, members=2),

@@ -16,6 +16,7 @@ from reticent.core.releases import Receipt
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     LabelAware,
     NearestRowClassifier,
     NoiseAware,
@@ -52,10 +53,10 @@ SYSTEMS = {
         epsilon=2.0, nodes=40, neighbours=3, random_state=0, classifier=GaussianNB()
     ),
     "certified": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=["a", "b", "c"], k_max=2, epochs=1
+        epsilon=1.0, classes=["a", "b", "c"], k_max=2, training=ClippedDescent(epochs=1)
     ),
     "ensemble": lambda: CertifiedEnsemble(
-        epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, epochs=1
+        epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, training=ClippedDescent(epochs=1)
     ),
 }
 

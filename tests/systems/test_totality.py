@@ -25,18 +25,20 @@ from reticent.systems import (
     Calibration,
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     LabelAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
+    VectorTraining,
 )
 from reticent.tables import TabularSchema
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((120, 8, 8))
 LABELS = (PICTURES[:, :4].mean(axis=(1, 2)) > PICTURES[:, 4:].mean(axis=(1, 2))).astype(int)
-SMALL: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (16,)}
+WIDTHS: dict[str, Any] = {"epochs": 2, "hidden": (16,)}
 POSTHOC: dict[str, Any] = {
     "delta": 0.0,
     "radius": 0.2,
@@ -114,7 +116,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()
     ).fit(PICTURES, LABELS),
     "certified, ensemble": lambda: CertifiedEnsemble(
-        epsilon=1.0, classes=[0, 1], k_max=3, members=3, hidden=(4,)
+        epsilon=1.0, classes=[0, 1], k_max=3, members=3, training=ClippedDescent(hidden=(4,))
     ).fit(PICTURES, LABELS),
     "power, codes": lambda: PowerEncoder(
         epsilon=4.0,
@@ -122,9 +124,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
         radius=None,
         schema=(0.0, 1.0),
         mechanism="code",
-        outputs=1,
-        head_epochs=1,
-        **SMALL,
+        random_state=0,
+        training=VectorTraining(outputs=1, head_epochs=1, **WIDTHS),
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "power, vectors": lambda: PowerEncoder(
         epsilon=4.0,
@@ -132,9 +133,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
         radius=0.5,
         schema=(0.0, 1.0),
         mechanism="k-norm-l2",
-        outputs=2,
-        head_epochs=1,
-        **SMALL,
+        random_state=0,
+        training=VectorTraining(outputs=2, head_epochs=1, **WIDTHS),
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "neighbours, inputs": lambda: neighbour_search(feature_range=(0.0, 1.0)),
     "neighbours, gradients": lambda: neighbour_search(feature_map="hog"),

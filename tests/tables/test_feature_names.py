@@ -26,6 +26,7 @@ from reticent.systems import (
     PrivateKNNClassifier,
     PrivateKNNStudent,
     PublicRanges,
+    VectorTraining,
 )
 from reticent.tables import Numeric, TabularSchema
 from reticent.tables.frames import names_of
@@ -67,8 +68,8 @@ POWER: dict[str, Any] = {
     "delta": 0.0,
     "radius": None,
     "mechanism": "code",
-    "head_epochs": 1,
-    **SMALL,
+    "training": VectorTraining(head_epochs=1, epochs=2, hidden=(8,)),
+    "random_state": 0,
 }
 KNN: dict[str, Any] = {
     "epsilon": 9.0,

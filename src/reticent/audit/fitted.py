@@ -280,7 +280,7 @@ def auditable_query(system: Any) -> Query:
         | CertifiedQuery,
     ):
         return query
-    raise InvalidInput("system: mode='published' has no guarantee that an audit could examine")
+    raise InvalidInput("system: the published mode has no guarantee that an audit could examine")
 
 
 def stated_guarantee(query: Query) -> Guarantee:

@@ -95,7 +95,7 @@ class _Records:
     @property
     def unnamed(self) -> bool:
         """Whether a random serial stands for a name that the owner has not given."""
-        return unnamed(self.data_set)
+        return self.data_set.startswith(_UNNAMED)
 
     def _what(self) -> str:
         what = (

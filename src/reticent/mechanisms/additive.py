@@ -12,11 +12,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
 from reticent.core.norms import Norm
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ double operations.
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdditiveMechanism(ABC):
+class AdditiveMechanism(Mechanism, ABC):
     """A vector plus noise from one distribution, on a public grid.
 
     The vector is rounded to multiples of a power of two that depends on the settings alone; integer
@@ -109,16 +109,6 @@ class AdditiveMechanism(ABC):
     def scale(self) -> float:
         """Scale of the noise in output units: the b of exp(-||u||/b); sigma for the Gaussian."""
         return self.steps_scale * self.grid.step
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one released vector."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one released vector, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def grid(self) -> Grid:

@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
 from reticent.grids.shares import WHOLE, factor_below
 from reticent.mechanisms.checked_table import draw
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -24,7 +24,7 @@ Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArgmaxResponse:
+class ArgmaxResponse(Mechanism):
     """The label with the largest logit, or any other one with a share of 1 / (e^epsilon + c - 1).
 
     **Guarantee.** One label is (epsilon, 0)-private for *any two* inputs, so under every
@@ -78,16 +78,6 @@ class ArgmaxResponse:
         if not 2 <= count(self.classes, name="classes") <= 1000:
             raise InvalidParameter(f"classes={self.classes!r}: expected 2 to 1000")
         positive(self.epsilon, name="epsilon")
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one label."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one label, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def wrong_share(self) -> int:

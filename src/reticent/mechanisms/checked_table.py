@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
-from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.core.guarantees import Neighborhood
 from reticent.grids.shares import WHOLE, Cells, Shares, check_shares
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -22,7 +21,7 @@ Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CheckedTable:
+class CheckedTable(Mechanism):
     """One label for each point, with the probabilities that stand in its cell's column; use
     ``LabelTable`` or ``GraphTable``.
 
@@ -72,16 +71,6 @@ class CheckedTable:
     def classes(self) -> int:
         """Number of labels."""
         return len(self.shares)
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one label."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one label, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     def probabilities(self, points: npt.ArrayLike) -> Array:
         """Probability of each label for each point, shape (n, labels), exact. Private, where the

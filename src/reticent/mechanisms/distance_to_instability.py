@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.mechanisms.propose_test_release import optimal_test
 from reticent.noise import Sampler
 
@@ -21,7 +21,7 @@ Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistanceToInstability:
+class DistanceToInstability(Mechanism):
     """An exact answer of any kind, or "withheld", by a test of its stable distance.
 
     **Guarantee.** If answers and their stable distances have these two properties, one answer,
@@ -85,16 +85,6 @@ class DistanceToInstability:
         if positive(self.epsilon, name="epsilon") < 1e-9:
             raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 1e-9")
         probability(self.delta, name="delta", allow_zero=False)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer, withheld or not."""
-        return Guarantee(self.epsilon, self.delta, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @property
     def pass_probabilities(self) -> Array:

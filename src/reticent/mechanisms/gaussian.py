@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
+from typing_extensions import override
 
-from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
+from reticent.accounting.events import Cost, ZeroConcentratedCost
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Guarantee
 from reticent.core.norms import Norm
 from reticent.mechanisms.additive import AdditiveMechanism, Array, Integers
 from reticent.noise import Sampler
@@ -107,18 +107,14 @@ class GaussianMechanism(AdditiveMechanism):
         """The l2 norm."""
         return Norm.L2
 
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one released vector."""
-        return Guarantee(self.epsilon, self.delta, self.adjacency)
-
     @property
-    def event(self) -> PrivacyEvent:
+    @override
+    def cost(self) -> Cost:
         """Cost of one released vector: (D^2 / (2 sigma^2))-zCDP, which holds for the discrete
         noise itself, however often.
         """
         rho = 0.5 * (self.steps_sensitivity / self.steps_scale) ** 2
-        return PrivacyEvent(self.name, self.guarantee, ZeroConcentratedCost(rho))
+        return ZeroConcentratedCost(rho)
 
     @cached_property
     def steps_scale(self) -> float:

@@ -6,21 +6,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.core.guarantees import Neighborhood
 from reticent.grids.lattice import Lattice
 from reticent.grids.shares import WHOLE, Shares, check_shares, excess
 from reticent.mechanisms.checked_table import draw
 from reticent.mechanisms.label_table import check_lattice
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -33,7 +32,7 @@ _BISECTIONS = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HopRelease:
+class HopRelease(Mechanism):
     """A label with a weight that falls with its number of hops from the point's cell.
 
     The public map ``allowed`` says which labels are possible in each cell. The classifier's label
@@ -173,16 +172,6 @@ class HopRelease:
     def classes(self) -> int:
         """Number of labels."""
         return len(self.allowed)
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one label."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one label, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     def probabilities(self, points: npt.ArrayLike, logits: npt.ArrayLike) -> Array:
         """Probability of each label for each point, shape (n, labels), exact. Private, where the

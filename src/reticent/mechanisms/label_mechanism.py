@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ def gaps_to_top(logits: npt.ArrayLike, *, classes: int, grid: Grid) -> Integers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelMechanism(ABC):
+class LabelMechanism(Mechanism, ABC):
     """One label per row of logits, (epsilon, 0)-private if differences of logits have a bounded
     sensitivity.
 
@@ -113,16 +113,6 @@ class LabelMechanism(ABC):
             raise InvalidParameter(
                 f"evaluation_error={error!r}: expected a finite number of at least 0"
             )
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one label."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one label, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def grid(self) -> Grid:

@@ -12,11 +12,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.mechanisms.additive import AdditiveMechanism
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.mechanisms.propose_test_release import covers, total_guarantee
 from reticent.noise import Grid, Sampler
 
@@ -25,7 +25,7 @@ Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceTestRelease:
+class LaplaceTestRelease(Mechanism):
     """A noisy vector, or "withheld", by a Laplace test of the stability radius.
 
     Passes if s + Laplace(R / epsilon_test) > (R / epsilon_test) ln(1 / (2 delta_test)), with s =
@@ -109,11 +109,6 @@ class LaplaceTestRelease:
         return total_guarantee(
             self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test
         )
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @cached_property
     def _grid(self) -> Grid:

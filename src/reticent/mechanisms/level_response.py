@@ -11,10 +11,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinaryResponse(ABC):
+class BinaryResponse(Mechanism, ABC):
     """One of two labels, the given one except with a probability that depends on its level.
 
     Attributes:
@@ -38,16 +38,6 @@ class BinaryResponse(ABC):
     def __post_init__(self) -> None:
         if positive(self.epsilon, name="epsilon") < 1e-6:
             raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 1e-6")
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @abstractmethod
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:

@@ -8,19 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
-from reticent.accounting.events import PoissonSampled, PrivacyEvent
+from reticent.accounting.events import Cost, PoissonSampled
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.mechanisms.noisy_screening import Integers, checked_votes
 from reticent.noise import Sampler
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyArgmax:
+class NoisyArgmax(Mechanism):
     """The class whose votes plus discrete Gaussian noise are most; the first one where several are.
 
     **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
@@ -110,10 +112,11 @@ class NoisyArgmax:
         return Guarantee(epsilon, self.delta, AddRemove(1))
 
     @property
-    def event(self) -> PrivacyEvent:
+    @override
+    def cost(self) -> Cost:
         """Cost of one label, for accounting."""
         sampled = PoissonSampled(self.sampling_probability, self._label)
-        return PrivacyEvent(self.name, self.guarantee, sampled)
+        return sampled
 
     def release(self, votes: npt.ArrayLike, *, sampler: Sampler) -> Integers:
         """One label per query, each a separate answer.

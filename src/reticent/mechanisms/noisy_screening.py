@@ -9,14 +9,16 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from reticent.accounting.approximate_rdp import ApproximateRdp
-from reticent.accounting.events import PoissonSampled, PrivacyEvent
+from reticent.accounting.events import Cost, PoissonSampled
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
 from reticent.core.checks import as_array, count, positive, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Integers = npt.NDArray[np.int64]
@@ -24,7 +26,7 @@ Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyScreening:
+class NoisyScreening(Mechanism):
     """Passes a query if its largest vote plus discrete Gaussian noise is at least the threshold.
 
     **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
@@ -120,10 +122,11 @@ class NoisyScreening:
         return Guarantee(epsilon, self.delta, AddRemove(1))
 
     @property
-    def event(self) -> PrivacyEvent:
+    @override
+    def cost(self) -> Cost:
         """Cost of one bit, for accounting."""
         sampled = PoissonSampled(self.sampling_probability, self._bit)
-        return PrivacyEvent(self.name, self.guarantee, sampled)
+        return sampled
 
     def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Booleans:
         """One bit per query, each a separate answer.

@@ -13,12 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
-from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
+from reticent.accounting.events import Cost, ZeroConcentratedCost
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
-from reticent.core.guarantees import AddRemove, Guarantee, Replace
+from reticent.core.guarantees import AddRemove, Replace
 from reticent.mechanisms.gaussian import analytic_sigma
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Integers = npt.NDArray[np.int64]
@@ -55,7 +57,7 @@ class SumBlock:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisySums:
+class NoisySums(Mechanism):
     """Sums of whole numbers over records, each coordinate plus discrete Gaussian noise.
 
     **Guarantee.** If what a record adds to any sum is a vector of whole numbers that depends on
@@ -186,15 +188,11 @@ class NoisySums:
         )
 
     @property
-    def guarantee(self) -> Guarantee:
-        """Cost of all sums together."""
-        return Guarantee(self.epsilon, self.delta, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
+    @override
+    def cost(self) -> Cost:
         """The same as one charge, in zCDP, which holds for the discrete noise itself."""
         rho = 0.5 * math.fsum(self.sums / multiplier**2 for multiplier in self.multipliers)
-        return PrivacyEvent(self.name, self.guarantee, ZeroConcentratedCost(rho * _ROUND_UP))
+        return ZeroConcentratedCost(rho * _ROUND_UP)
 
     def noisy(
         self,

@@ -44,10 +44,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -82,7 +82,7 @@ class InnerMechanism(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProposeTestRelease:
+class ProposeTestRelease(Mechanism):
     """A noisy vector or label, or "withheld", at a noise scale set by the proposed local Lipschitz
     bound.
 
@@ -164,11 +164,6 @@ class ProposeTestRelease:
         return total_guarantee(
             self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test
         )
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @property
     def pass_probabilities(self) -> Array:

@@ -27,10 +27,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Grid, Sampler
 
 Array = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedPosthoc:
+class PublishedPosthoc(Mechanism):
     """Algorithm 1 of the posthoc papers, flaw by flaw.
 
     **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it.
@@ -123,11 +123,6 @@ class PublishedPosthoc:
         return Guarantee(
             self.claimed_epsilon, self.claimed_delta, self.adjacency, GuaranteeKind.NO_PRIVACY
         )
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """An event that no accountant composes."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     @property
     def scale(self) -> float:

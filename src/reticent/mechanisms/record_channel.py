@@ -12,11 +12,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, positive
 from reticent.core.errors import InvalidInput
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
 from reticent.grids.shares import WHOLE, exponential_below
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ MOST_OUTPUTS = 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RecordChannel:
+class RecordChannel(Mechanism):
     """One output for each record, with the probabilities that stand in the row of its bin.
 
     **Guarantee.** One output is (epsilon, 0)-private between *any two records*, whatever public map
@@ -129,16 +129,6 @@ class RecordChannel:
     def matrix(self) -> Array:
         """Probability of each output given the bin, shape (bins, outputs), exact. Public."""
         return np.asarray(self.shares / WHOLE)
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     def release(self, bins: npt.ArrayLike, *, sampler: Sampler) -> Integers:
         """One output per record, each a separate answer.

@@ -12,14 +12,16 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
+from typing_extensions import override
 
-from reticent.accounting.events import GaussianCost, PrivacyEvent, ZeroConcentratedCost
+from reticent.accounting.events import Cost, GaussianCost, PrivacyEvent, ZeroConcentratedCost
 from reticent.accounting.exact_gaussian import GaussianAccountant
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove, Adjacency, Guarantee
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.mechanisms.level_response import checked_labels
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -51,7 +53,7 @@ _NODES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignedDistanceRelease:
+class SignedDistanceRelease(Mechanism):
     """The label on which a signed distance plus Gaussian noise is largest.
 
     **Guarantee.** If the label and its level have these two properties, one answer is (epsilon,
@@ -162,20 +164,14 @@ class SignedDistanceRelease:
                 return found
             multiplier *= 1.0 + 1e-7
 
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return Guarantee(self.epsilon, self.delta, self.adjacency)
-
     @property
-    def event(self) -> PrivacyEvent:
+    @override
+    def cost(self) -> Cost:
         """Cost of one answer, for accounting: (1 / (2 noise_multiplier^2))-zCDP, which holds for
         the discrete noise itself.
         """
         sensitivity, sigma = self._scales
-        return PrivacyEvent(
-            self.name, self.guarantee, ZeroConcentratedCost(0.5 * (sensitivity / sigma) ** 2)
-        )
+        return ZeroConcentratedCost(0.5 * (sensitivity / sigma) ** 2)
 
     @cached_property
     def noise_multiplier(self) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, counts, one_of
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee, GuaranteeKind
@@ -107,12 +106,6 @@ class SmoothCauchy(BinaryResponse):
         """
         kind = GuaranteeKind.DIFFERENTIAL_PRIVACY if self.smooth else GuaranteeKind.NO_PRIVACY
         return Guarantee(self.epsilon, 0.0, self.adjacency, kind)
-
-    @property
-    @override
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     def credited(self, levels: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """What stable distances count as, given where stability is looked at; private."""

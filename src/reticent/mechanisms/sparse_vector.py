@@ -8,15 +8,15 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count, one_of, positive
 from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.mechanisms.noisy_screening import Integers, checked_votes
 from reticent.noise import Sampler
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseVectorScreening:
+class SparseVectorScreening(Mechanism):
     """Whether the largest vote of query after query reaches a noisy threshold, up to ``limit``
     outcomes of the paid kind.
 
@@ -106,11 +106,6 @@ class SparseVectorScreening:
         return Guarantee(
             self.limit * (self.epsilon_threshold + self.epsilon_query), 0.0, self.adjacency
         )
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of all outcomes together, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
 
     def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Integers:
         """Outcomes of one sequence of queries.

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import as_array, count, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee
+from reticent.core.guarantees import Adjacency
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 Array = npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ well."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabilityResponse:
+class StabilityResponse(Mechanism):
     """The given label with probability p(level), each other label with probability q(level).
 
     **Guarantee.** If the label and its level have these two properties, one answer is (epsilon,
@@ -114,33 +114,19 @@ class StabilityResponse:
             raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 1e-6")
 
     @cached_property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return Guarantee(self.epsilon, 0.0, self.adjacency)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Cost of one answer, for accounting."""
-        return PrivacyEvent(self.name, self.guarantee)
-
-    @property
     def right_probabilities(self) -> Array:
         """p(0) .. p(max_level): probability that the given label is the answer."""
-        return self._table[0]
+        return _probabilities(self.classes, self.epsilon)[0]
 
-    @property
+    @cached_property
     def wrong_probabilities(self) -> Array:
         """q(0) .. q(max_level): probability of each other label."""
-        return self._table[1]
+        return _probabilities(self.classes, self.epsilon)[1]
 
     @property
     def max_level(self) -> int:
         """Higher levels count as this one."""
         return len(self.right_probabilities) - 1
-
-    @property
-    def _table(self) -> tuple[Array, Array]:
-        return _probabilities(self.classes, self.epsilon)
 
     def release(
         self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
@@ -160,12 +146,12 @@ class StabilityResponse:
                 never shown.
         """
         given = _integers(labels, name="labels", upper=self.classes - 1)
-        level = np.minimum(_integers(levels, name="levels"), self.max_level)
+        level = np.minimum(_integers(levels, name="levels"), len(self.right_probabilities) - 1)
         if given.shape != level.shape:
             raise InvalidInput(
                 f"levels: expected one per label, got {len(level)} for {len(given)} labels"
             )
-        right, wrong = self._table
+        right, wrong = self.right_probabilities, self.wrong_probabilities
         shares = np.stack([right[level], (self.classes - 1) * wrong[level]], axis=1)
         lie = sampler.categorical(shares) == 1
         shift = 1 + sampler.uniform_integers(np.full(len(given), self.classes - 1))

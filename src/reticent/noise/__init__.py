@@ -1,10 +1,14 @@
 """Samplers safe on floating point for releases, and seeded ones for experiments and audits."""
 
-from reticent.noise.exact_sampler import AuditSampler, ExactSampler, SecureSampler
 from reticent.noise.grids import Grid
 from reticent.noise.k_norm import k_norm, l2_epsilon_margin
-from reticent.noise.opendp_sampler import OpenDPSampler
-from reticent.noise.release_samplers import release_sampler
+from reticent.noise.release_samplers import (
+    AuditSampler,
+    ExactSampler,
+    OpenDPSampler,
+    SecureSampler,
+    release_sampler,
+)
 from reticent.noise.samplers import Sampler, SeededSampler
 
 __all__ = [

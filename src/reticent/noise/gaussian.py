@@ -9,10 +9,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from reticent.noise.digits import BLOCK, EXPONENTIAL_ERROR, enclosed_coins, exponential
 from reticent.noise.expansions import Exponential, Thresholds, Words
 from reticent.noise.geometric import geometric_digits
-from reticent.noise.lazy_coins import EXPONENTIAL_ERROR, enclosed_coins, exponential
-from reticent.noise.tables import BLOCK
 
 Integers = npt.NDArray[np.int64]
 

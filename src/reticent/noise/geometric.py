@@ -21,8 +21,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from reticent.noise.digits import SymbolTable, blocks, heads_from
 from reticent.noise.expansions import GeometricShares, Words
-from reticent.noise.tables import SymbolTable, blocks, heads_from
 
 Integers = npt.NDArray[np.int64]
 
@@ -56,7 +56,7 @@ class GeometricDigits:
     groups that are drawn again, as often as any are.
 
     Example:
-        >>> from reticent.noise.operating_system import system_words
+        >>> from reticent.noise.release_samplers import system_words
         >>> GeometricDigits(2.0**-10).laplace(4, system_words).tolist()
         [0, 0, 0, 0]
     """

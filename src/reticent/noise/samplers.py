@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.noise.uniform import long_uniform
+from reticent.noise.digits import long_uniform
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -83,7 +83,9 @@ class Certified:
         self, settings: Settings, task: Task, ends: tuple[Array, Array], each: MechanismChoice
     ) -> Any:
         from reticent.systems.certified.classifier import CertifiedClassifier
+        from reticent.systems.certified.interval_system import ClippedDescent
 
+        training = dict(settings)
         return _ranged(
             ends,
             CertifiedClassifier(
@@ -92,8 +94,8 @@ class Certified:
                 mechanism=each.name,
                 classes=task.label_list,
                 counting=task.counting,  # type: ignore[arg-type]
-                random_state=0,
-                **settings,
+                k_max=training.pop("k_max"),
+                training=ClippedDescent(**training),
             ),
         )
 
@@ -137,7 +139,7 @@ class ConvexCertified:
         [model] = fitted[-1].members_
         labels, reserves = model.reserves(fitted[:-1].transform(queries))
         # Reserves are scaled before they are rounded: among few records most would round to none.
-        worth = model.settings.changed + 2.0 * model.settings.proved_error
+        worth = model.settings.worth
         levels = np.maximum(np.ceil(reserves / (noise_scale * worth)) - 1.0, 0.0)
         return _answers(tasks, labels, levels, seeds)
 

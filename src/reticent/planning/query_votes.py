@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reticent.core.settings import plain
 from reticent.planning.candidates import Candidate, Requirements
+from reticent.planning.released_models import with_features
 from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
 from reticent.release.fits import not_counted
 
@@ -40,7 +42,7 @@ class QueryVotesCandidate:
             classes=task.classes,
             epsilon=task.guarantee.epsilon,
         )
-        return self.grid(found)
+        return self.grid([plain(one) for one in found])
 
     def evaluate(
         self,
@@ -75,7 +77,7 @@ class QueryVotesCandidate:
             answers=task.answers,
             classes=task.label_list,
             counting=task.counting,
-            **settings,
+            **with_features(settings),
         )
 
     def _class(self) -> Any:

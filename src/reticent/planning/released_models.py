@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reticent.core.guarantees import Guarantee
+from reticent.core.settings import plain
 from reticent.planning.candidates import Candidate, PublicUse, Requirements
 from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
 
@@ -48,7 +49,7 @@ class ReleasedModelCandidate:
             classes=task.classes,
             epsilon=task.guarantee.epsilon,
         )
-        return self.grid(found)
+        return self.grid([plain(one) for one in found])
 
     def evaluate(
         self,
@@ -90,11 +91,20 @@ class ReleasedModelCandidate:
             delta=task.guarantee.delta,
             classes=task.label_list,
             counting=task.counting,
-            **{**counted, **settings},
+            **{**counted, **with_features(settings)},
         )
 
     def _class(self) -> Any:
         return getattr(importlib.import_module(self.module), self.estimator_name)
+
+
+def with_features(settings: Settings) -> Settings:
+    """Settings as an estimator of votes takes them: those of features in one part."""
+    from reticent.systems.votes.features import Features
+
+    rest = dict(settings)
+    shaping = {name: rest.pop(name) for name in ("components", "whitening") if name in rest}
+    return {**rest, "features": Features(**shaping)}
 
 
 def _descents(settings: Sequence[Settings]) -> Sequence[Settings]:

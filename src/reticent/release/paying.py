@@ -21,11 +21,9 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Neighborhood
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
-from reticent.ledger.charging import Posting, charge_many, charge_one
+from reticent.ledger.charging import Booking, Posting, Reservation, charge_many, charge_one
 from reticent.ledger.leases import Leases
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.postings import Booking
-from reticent.ledger.reservations import Reservation
 from reticent.noise import Sampler
 
 if TYPE_CHECKING:
@@ -81,20 +79,21 @@ class Drawn:
     columns: tuple[str, ...] = ("label",)
 
 
+@dataclass(eq=False)
 class Payment:
     """A release that is paid for and not drawn yet.
 
     Attributes:
         receipt: of this release.
         granted: how many answers may be given out.
-        given: how many were.
+        charge: what the receipt is booked with, or None.
+        unused: how many answers of those granted were withheld.
     """
 
-    def __init__(
-        self, receipt: Receipt, granted: int, charge: Reservation | Prepaid | None = None
-    ) -> None:
-        self.receipt, self.granted, self.given = receipt, granted, granted
-        self._charge = charge
+    receipt: Receipt
+    granted: int
+    charge: Reservation | Prepaid | None = None
+    unused: int = 0
 
     def commit(self) -> None:
         """Book the receipt, where there is a ledger. ``paid`` does so when its block ends well.
@@ -104,8 +103,8 @@ class Payment:
         Raises:
             LedgerUnavailable: it could not be written. The charge stays.
         """
-        if self._charge is not None:
-            self._charge.commit(self.receipt.identifier)
+        if self.charge is not None:
+            self.charge.commit(self.receipt.identifier)
 
     def kept(self, drawn: Drawn) -> Drawn:
         """Return ``drawn`` with the answers beyond those that were granted withheld.
@@ -114,11 +113,11 @@ class Payment:
         post-processing.
         """
         if len(drawn.withheld) <= self.granted:
-            self.given = int((~drawn.withheld).sum())
+            self.unused = self.granted - int((~drawn.withheld).sum())
             return drawn
         beyond = (~drawn.withheld).cumsum() > self.granted
         withheld = drawn.withheld | beyond
-        self.given = int((~withheld).sum())
+        self.unused = self.granted - int((~withheld).sum())
         values = drawn.values.copy()
         values[beyond] = None if values.dtype == object else -1
         return replace(drawn, values=values, withheld=withheld)
@@ -157,10 +156,13 @@ def paid(
         if price.use is not None and not sampler.seeded:
             price.use.spent(price.event.guarantee, answers=price.answers)
     else:
-        with _reserved(ledger, scope, price) as entry:
-            payment = Payment(receipt_of(price, sampler, entry), price.answers, entry)
-            yield payment
-            payment.commit()
+        if isinstance(scope, Scope):
+            charge = ledger.reserve(scope, price.event, answers=price.answers)
+        else:
+            charge = ledger.reserve_each(_scope_of_each(scope, price), price.event)
+        payment = Payment(receipt_of(price, sampler, charge), price.answers, charge)
+        yield payment
+        payment.commit()
 
 
 def receipt_of(
@@ -310,12 +312,6 @@ def same_records_again(adjacency: Adjacency) -> str:
 def reserved_once(ledger: Books, scope: Scope, event: PrivacyEvent) -> Reservation:
     """Charge ``event`` once, for everything that it pays for."""
     return ledger.reserve(scope, event, answers=1)
-
-
-def _reserved(ledger: Books, scope: Scopes, price: Price) -> Reservation:
-    if isinstance(scope, Scope):
-        return ledger.reserve(scope, price.event, answers=price.answers)
-    return ledger.reserve_each(_scope_of_each(scope, price), price.event)
 
 
 def _scope_of_each(scope: Scopes, price: Price) -> tuple[Scope, ...]:

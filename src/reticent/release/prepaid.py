@@ -13,10 +13,10 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.core.processes import HomeProcess
 from reticent.core.scopes import Scope
 from reticent.core.turns import Turn
+from reticent.ledger.charging import Reservation
 from reticent.ledger.counters import PlanCounter
 from reticent.ledger.leases import Leases
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.reservations import Reservation
 from reticent.noise import Sampler
 from reticent.release.paying import (
     Books,
@@ -118,7 +118,7 @@ class Prepaid:
         payment = Payment(receipt_of(price, sampler, self.entry), granted, self)
         yield payment
         payment.commit()
-        self._settle(counter, unused=granted - payment.given)
+        self._settle(counter, unused=payment.unused)
 
     def first_use(self) -> bool:
         """Return whether this is the first call: what is prepaid is one release, however many

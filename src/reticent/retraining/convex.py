@@ -138,6 +138,11 @@ class ConvexSettings:
         cosine = (most + self.regularization) * _length_error(self.features + 1) * limit
         return 1.01 * (solver + eigenvalue + cosine + 16.0 * _UNIT * most)
 
+    @cached_property
+    def worth(self) -> float:
+        """What one change of records takes from a reserve as computed, at most."""
+        return self.changed + 2.0 * self.proved_error
+
     def points(self, X: Array) -> Array:
         """Rows as the loss takes them, each computed from itself alone: shape (n, features + 1),
         of l2 norm at most 1.
@@ -224,8 +229,9 @@ class ConvexModel:
             Labels 0 or 1 and distances of at least 0, each of shape (n,), int64. Private.
         """
         labels, reserve = self.reserves(X)
-        worth = self.settings.changed + 2.0 * self.settings.proved_error
-        return labels, np.maximum(np.ceil(reserve / worth) - 1.0, 0.0).astype(np.int64)
+        return labels, np.maximum(np.ceil(reserve / self.settings.worth) - 1.0, 0.0).astype(
+            np.int64
+        )
 
 
 def convex_model(X: npt.ArrayLike, labels: npt.ArrayLike, settings: ConvexSettings) -> ConvexModel:

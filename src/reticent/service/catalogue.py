@@ -18,8 +18,7 @@ from reticent.core.scopes import Scope
 from reticent.release.bundle import MARKER, Bundle
 from reticent.release.paying import Price, check_bookable
 from reticent.systems.loading import VALUE_MODEL, load
-from reticent.tables.feature_names import kept_names
-from reticent.tables.frames import NamedRows
+from reticent.tables.frames import NamedRows, kept_names
 
 Rows = Sequence[Sequence[Any]]
 

@@ -8,18 +8,21 @@ if TYPE_CHECKING:
     from reticent.systems.certified.classifier import CertifiedClassifier
     from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
     from reticent.systems.certified.ensemble import CertifiedEnsemble
+    from reticent.systems.certified.interval_system import ClippedDescent
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
     from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
     from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
+    from reticent.systems.power.settings import PublishedMode, VectorTraining
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.individual import IndividualKNNClassifier
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.cells import CellsClassifier
     from reticent.systems.votes.cells_regressor import CellsRegressor
+    from reticent.systems.votes.features import Features
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
@@ -40,11 +43,13 @@ else:
             "reticent.systems.certified.classifier": ("CertifiedClassifier",),
             "reticent.systems.certified.convex_classifier": ("ConvexCertifiedClassifier",),
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
+            "reticent.systems.certified.interval_system": ("ClippedDescent",),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
+            "reticent.systems.power.settings": ("PublishedMode", "VectorTraining"),
             "reticent.systems.power.servers": (
                 "Server",
                 "train_server",
@@ -55,6 +60,7 @@ else:
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
             "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
+            "reticent.systems.votes.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
@@ -83,7 +89,9 @@ __all__ = [
     "CellsRegressor",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "ClippedDescent",
     "ConvexCertifiedClassifier",
+    "Features",
     "Identity",
     "IndividualKNNClassifier",
     "LabelAware",
@@ -102,10 +110,12 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "Published",
+    "PublishedMode",
     "RadiusVotesClassifier",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",
+    "VectorTraining",
     "train_server",
     "unit_sum",
 ]

@@ -265,6 +265,22 @@ BUILT_IN = (
         "how the utility of a posthoc release is measured",
         role="part",
     ),
+    _own(
+        "ClippedDescent",
+        "systems.certified.interval_system",
+        "training of a certified network",
+        role="part",
+    ),
+    _own(
+        "VectorTraining",
+        "systems.power.settings",
+        "training of encoders of table rows, and how they are compared",
+        role="part",
+    ),
+    _own(
+        "PublishedMode", "systems.power.settings", "release of table rows as published", role="part"
+    ),
+    _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
     _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""

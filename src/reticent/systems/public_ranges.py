@@ -14,8 +14,7 @@ from reticent.core.checks import finite_array, real, shown
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.regions import Box
 from reticent.systems.embedding import check_pictures
-from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import names_of, plain_rows
+from reticent.tables.frames import keep_names, names_of, plain_rows, rows_as_fitted
 from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]

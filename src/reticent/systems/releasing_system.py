@@ -14,36 +14,20 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from typing_extensions import override
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import check_jobs
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Release
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 from reticent.release.bundle import Bundle
-from reticent.release.parallel import answers_in_parallel
+from reticent.release.fits import DataUse
 from reticent.release.paying import Books, Drawn, Price, Scopes
-from reticent.release.system import Releasing, release
+from reticent.release.system import Releasing, answers_in_parallel, release
 from reticent.systems.embedding import check_pictures
-from reticent.tables.feature_names import keep_names, rows_as_fitted
+from reticent.tables.frames import keep_names, rows_as_fitted
 
 Array = npt.NDArray[np.float64]
-
-
-class Mechanism(Protocol):
-    """What a receipt and a ledger need to know of a mechanism."""
-
-    @property
-    def name(self) -> str:
-        """Name of the mechanism."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """The same, for accounting."""
 
 
 class Query(Protocol):
@@ -65,6 +49,9 @@ class Query(Protocol):
 
 class RowWise(Releasing):
     """Mixin of a system whose fitted query answers each row by itself, at a cost a row."""
+
+    _data_use: DataUse | None = None
+    """What ``fit`` noted of the records that it protects, where it protects any."""
 
     @property
     @abstractmethod
@@ -89,6 +76,7 @@ class RowWise(Releasing):
             query.mechanism.name,
             bundle=self.bundle_identity_,
             certificate=query.certificate,
+            use=self._data_use,
         )
 
     @override

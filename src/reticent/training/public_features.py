@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from reticent.core.checks import count, finite_array, flag, positive, real
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.rows import each_row, finite_or_zero, in_blocks
+from reticent.core.settings import learned, with_settings
 from reticent.training.public_space import UNIT, PublicSpace, RowMap
 
 Array = npt.NDArray[np.float64]
@@ -102,6 +103,7 @@ def features_of(row_map: RowMap | None, inputs: Array) -> Array:
     return in_blocks(features, inputs)
 
 
+@with_settings
 class PatchFeatures(PublicMap):
     """How well small patches of a picture match filters that public pictures were found to have.
 
@@ -145,31 +147,18 @@ class PatchFeatures(PublicMap):
 
     name = "patch features of public pictures"
 
-    filters_: Floats
-    offsets_: Floats
+    image_shape: tuple[int, int, int]
+    filters: int = 400
+    patch: int = 6
+    pool: int = 3
+    threshold: float = 1.0
+    contrast: float = 0.02
+    mirrored: bool = False
+    upright: bool = False
+    random_state: int = 0
 
-    def __init__(
-        self,
-        *,
-        image_shape: tuple[int, int, int],
-        filters: int = 400,
-        patch: int = 6,
-        pool: int = 3,
-        threshold: float = 1.0,
-        contrast: float = 0.02,
-        mirrored: bool = False,
-        upright: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        self.image_shape = image_shape
-        self.filters = filters
-        self.patch = patch
-        self.pool = pool
-        self.threshold = threshold
-        self.contrast = contrast
-        self.mirrored = mirrored
-        self.upright = upright
-        self.random_state = random_state
+    filters_: Floats = learned()
+    offsets_: Floats = learned()
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Learns the filters from public pictures.
@@ -308,6 +297,7 @@ class PatchFeatures(PublicMap):
         return np.asarray(np.sqrt(cells / areas[:, :, None]).reshape(-1))
 
 
+@with_settings
 class PublicPCA(PublicMap):
     """Another map's features along the principal directions of public rows.
 
@@ -326,14 +316,11 @@ class PublicPCA(PublicMap):
         (50, 2)
     """
 
-    space_: PublicSpace
+    components: int
+    whitening: float = 0.0
+    of: RowMap | None = None
 
-    def __init__(
-        self, *, components: int, whitening: float = 0.0, of: RowMap | None = None
-    ) -> None:
-        self.components = components
-        self.whitening = whitening
-        self.of = of
+    space_: PublicSpace = learned()
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -22,6 +22,9 @@ Array = npt.NDArray[np.float64]
 UNIT = 2.0**16
 """Grid steps in the root mean square length of public rows."""
 
+INTERCEPT = 0.3
+"""Length of the constant column beside a feature vector of length 1."""
+
 REACH = 2.0**19
 """Coordinates of points are cut to so many grid steps."""
 
@@ -238,7 +241,7 @@ def whitening_of(value: Any) -> float:
 
 
 def range_of(
-    feature_range: Any, features: int, *, name: str = "feature_range"
+    feature_range: Any, features: int, *, name: str = "range"
 ) -> tuple[Array, Array] | None:
     """The public ends of every feature, or of other columns of that ``name``; None where none are
     given.
@@ -266,18 +269,6 @@ def range_of(
     if not bool(((wide > 1e-150) & (wide < 1e150)).all()):
         raise InvalidParameter(expected)
     return lower, upper
-
-
-def intercept_of(value: Any) -> float:
-    """``value`` in [0, 16].
-
-    Raises:
-        InvalidParameter: it is not.
-    """
-    number = real(value, name="intercept")
-    if not 0 <= number <= 16:
-        raise InvalidParameter(f"intercept={value!r}: expected a number from 0 to 16")
-    return number
 
 
 def reach_of(value: Any) -> float:

@@ -25,7 +25,7 @@ from reticent.ledger import Ledger
 from reticent.noise import SeededSampler
 from reticent.release.bundle import Bundle
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
-from reticent.systems import CertifiedClassifier
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble, ClippedDescent
 
 
 def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +107,7 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
 
 
 def test_the_number_of_answers_decides_between_response_and_gaussian_noise() -> None:
-    classifier = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=60, random_state=0)
+    classifier = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=60)
     classifier.fit(*blobs(400))
     for answers, name in ((1, "stability response"), (5000, "signed distance")):
         classifier.calibrate(epsilon=2.0, delta=1e-5, answers=answers)
@@ -143,7 +143,7 @@ def test_the_choice_of_mechanism_knows_nothing_of_the_records() -> None:
 
 def test_gaussian_answers_come_back_from_disk(tmp_path: Path) -> None:
     X, y = blobs(300)
-    maker = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=20, random_state=0).fit(X, y)
+    maker = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=20).fit(X, y)
     maker.calibrate(epsilon=4.0, delta=1e-5, answers=200)
     loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
     assert loaded.query_.mechanism == maker.query_.mechanism
@@ -170,11 +170,14 @@ def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     maker = CertifiedClassifier(
-        epsilon=2.0, hidden=(6,), k_max=4, classes=sorted(set(names)), random_state=0
+        epsilon=2.0,
+        k_max=4,
+        classes=sorted(set(names)),
+        training=ClippedDescent(hidden=(6,)),
     ).fit(X, names)
     loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
     assert loaded.bundle_identity_ == maker.bundle_identity_
-    assert loaded.get_params() | {"random_state": 0} == maker.get_params()
+    assert loaded.get_params() == maker.get_params()
     np.testing.assert_array_equal(loaded.exact_predict(X), maker.exact_predict(X))
     first, second = loaded.simulate(X, seed=5), maker.simulate(X, seed=5)
     assert first.values.tolist() == second.values.tolist()
@@ -228,22 +231,22 @@ def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> 
         CertifiedClassifier.load(folder)
 
 
-def test_keys_decide_batches_and_order_does_not(fitted: CertifiedClassifier) -> None:
+def test_keys_decide_members_and_order_does_not() -> None:
     X, y = blobs(200)
     keys = [f"person {index}" for index in range(200)]
     order = np.random.default_rng(0).permutation(200)
-    first = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(
+    first = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, k_max=3, members=4).fit(
         X, y, identities=keys
     )
-    second = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(
+    second = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, k_max=3, members=4).fit(
         X[order], y[order], identities=[keys[index] for index in order]
     )
     assert _weights(first) == _weights(second)
-    other = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=3, batches=4).fit(X, y)
+    other = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, k_max=3, members=4).fit(X, y)
     assert _weights(other) != _weights(first)
 
 
-def _weights(classifier: CertifiedClassifier) -> dict[str, list[Any]]:
+def _weights(classifier: CertifiedClassifier | CertifiedEnsemble) -> dict[str, list[Any]]:
     return {name: array.tolist() for name, array in classifier.bundle().arrays.items()}
 
 
@@ -296,7 +299,7 @@ def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> Non
             InvalidParameter,
             "extractor: expected None or a torch module, got str",
         ),
-        ({"hidden": (0,)}, InvalidParameter, "hidden=0"),
+        ({"training": "descent"}, InvalidParameter, "training: expected a ClippedDescent"),
         ({"classes": [0]}, InvalidInput, "classes: expected at least two"),
         ({"classes": [0, 2]}, InvalidInput, "expected labels from classes only"),
     ],
@@ -327,9 +330,9 @@ def test_a_bundle_without_a_serial_is_refused(fitted: CertifiedClassifier, tmp_p
 
 def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
     X, labels = blobs(60)
-    maker = CertifiedClassifier(
-        classes=[0, 1], epsilon=np.float32(1.0), k_max=np.int64(1), random_state=np.int64(0)
-    ).fit(X, labels)
+    maker = CertifiedClassifier(classes=[0, 1], epsilon=np.float32(1.0), k_max=np.int64(1)).fit(
+        X, labels
+    )
     assert (
         maker.release(X[:2]).receipt.guarantee
         == CertifiedClassifier.load(maker.save(tmp_path / "bundle")).guarantee

@@ -10,16 +10,23 @@ import pytest
 
 from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, ConvexCertifiedClassifier
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    ClippedDescent,
+    ConvexCertifiedClassifier,
+)
 
 QUERIES = np.array([[2.0, 2.0], [-2.0, 1.0], [0.0, 0.0], [0.1, -0.1]])
 RECORDS = [((2.0, 2.0), 1), ((-2.0, -2.0), 0), ((-2.0, -2.0), 1), ((1e6, 0.0), 0)]
 """With contradicting labels, and far outside of the public range."""
 
 KINDS: dict[str, Any] = {
-    "linear": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=3, clip=1.0),
-    "hidden, batches": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1], k_max=3, hidden=(2,), batches=2, random_state=0
+    "linear": lambda: CertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], k_max=3, training=ClippedDescent(clip=1.0)
+    ),
+    "hidden": lambda: CertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], k_max=3, training=ClippedDescent(hidden=(2,), random_state=0)
     ),
     "missing class": lambda: CertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], k_max=3),
     "ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=[0, 1], k_max=3, members=3),

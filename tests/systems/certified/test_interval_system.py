@@ -12,7 +12,7 @@ import pytest
 
 from reticent.core.errors import InvalidInput
 from reticent.retraining import parameter_intervals, stable_distances
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble, ClippedDescent
 
 
 def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -24,14 +24,12 @@ def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 SYSTEMS: dict[str, Any] = {
     "one": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1], k_max=12, clip=0.3, random_state=0
+        epsilon=1.0, classes=[0, 1], k_max=12, training=ClippedDescent(clip=0.3)
     ),
-    "batches, weights": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1], k_max=8, batches=3, prevalence={0: 0.3, 1: 0.7}
+    "weights": lambda: CertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], k_max=8, prevalence={0: 0.3, 1: 0.7}
     ),
-    "ensemble": lambda: CertifiedEnsemble(
-        epsilon=1.0, classes=[0, 1], k_max=6, members=3, random_state=0
-    ),
+    "ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=[0, 1], k_max=6, members=3),
 }
 
 

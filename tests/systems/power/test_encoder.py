@@ -32,6 +32,7 @@ from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import KNormMechanism
 from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.release.bundle import Bundle
+from reticent.systems import PublishedMode, VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
 from reticent.tables.attributes import Categorical, Numeric
@@ -43,10 +44,7 @@ SCHEMA = TabularSchema(
 )
 SMALL = {
     "schema": SCHEMA,
-    "hidden": (8,),
-    "epochs": 15,
-    "head_epochs": 3,
-    "outputs": 1,
+    "training": VectorTraining(hidden=(8,), epochs=15, head_epochs=3, outputs=1),
     "random_state": 0,
 }
 RUNS = 100_000
@@ -83,9 +81,8 @@ def published(table) -> PowerEncoder:
         delta=0.05,
         radius=None,
         schema=SCHEMA,
-        mode="published",
-        power_config=config,
         random_state=0,
+        published=PublishedMode(training=config),
     ).fit(*table)
 
 
@@ -310,9 +307,7 @@ def test_noise_is_fresh_and_training_leaves_the_global_generator(
 
 
 def test_in_a_pipeline_and_cloned(table) -> None:
-    encoder = PowerEncoder(
-        epsilon=6.0, delta=0.0, radius=None, **{**SMALL, "epochs": 5, "mechanism": "code"}
-    )
+    encoder = PowerEncoder(epsilon=6.0, delta=0.0, radius=None, **{**SMALL, "mechanism": "code"})
     pipeline = make_pipeline(encoder, LogisticRegression()).fit(*table)
     assert pipeline.score(*table) > 0.8
     assert clone(encoder).set_params(epsilon=1.0).epsilon == 1.0
@@ -324,9 +319,9 @@ REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
     ("radius zero", {"radius": 0.0}, InvalidParameter, "radius=0.0"),
     (
         "unknown mode",
-        {"mode": "secret"},
-        UnknownName,
-        "mode='secret': expected one of private, published",
+        {"published": "secret"},
+        InvalidParameter,
+        "published: expected a PublishedMode or None, got str",
     ),
     (
         "unknown mechanism",
@@ -335,17 +330,33 @@ REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
         "mechanism='laplace': expected one of auto, k-norm-l2",
     ),
     ("gaussian without delta", {"mechanism": "gaussian"}, CalibrationFailed, "needs delta above 0"),
-    ("published without alpha", {"mode": "published"}, InvalidParameter, "delta=0"),
+    ("published without alpha", {"published": PublishedMode()}, InvalidParameter, "delta=0"),
     (
         "schema of another kind",
         {"schema": "adult"},
         InvalidParameter,
         "expected a TabularSchema or a pair",
     ),
-    ("no outputs", {"outputs": 0}, InvalidParameter, "outputs=0"),
-    ("odd width", {"hidden": (7,), "mechanism": "k-norm-l2"}, InvalidParameter, "even widths"),
-    ("no calibration rows", {"calibration_share": 0.0}, InvalidParameter, "calibration_share=0.0"),
+    (
+        "odd width",
+        {"training": VectorTraining(hidden=(7,)), "mechanism": "k-norm-l2"},
+        InvalidParameter,
+        "even widths",
+    ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        (VectorTraining, {"outputs": 0}),
+        (VectorTraining, {"calibration_share": 0.0}),
+        (PublishedMode, {"bandwidth_factor": 0.0}),
+    ],
+)
+def test_parts_refuse_what_cannot_be_used(part, changes) -> None:
+    with pytest.raises(InvalidParameter, match=next(iter(changes))):
+        part(**changes)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from reticent import PowerEncoder
 from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.noise import SeededSampler
-from reticent.systems import train_server
+from reticent.systems import VectorTraining, train_server
 from reticent.systems.power.likeliest_fitting import fit_likeliest
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import PublicRows
@@ -36,13 +36,21 @@ def table(count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encoder(**fields: object) -> PowerEncoder:
-    settings = {"epsilon": 1.0, "delta": 0.0, "radius": 0.1, "epochs": 2, "random_state": 0}
+    settings = {
+        "epsilon": 1.0,
+        "delta": 0.0,
+        "radius": 0.1,
+        "training": VectorTraining(epochs=2),
+        "random_state": 0,
+    }
     return PowerEncoder(schema=SCHEMA, **{**settings, **fields})  # type: ignore[arg-type]
 
 
 def test_auto_takes_it_where_no_noisy_number_tells_labels_apart(tmp_path) -> None:
     """Noise of the size of a square hides it; a forest knows it, and one bit says which."""
-    fitted = encoder(radius=0.19, hidden=(8, 8), epochs=1, outputs=1).fit(*table(1_500, seed=0))
+    fitted = encoder(radius=0.19, training=VectorTraining(hidden=(8, 8), epochs=1, outputs=1)).fit(
+        *table(1_500, seed=0)
+    )
     assert isinstance(fitted.query_, LikeliestQuery)
     assert (fitted.mechanism_, fitted.query_.plan.candidates) == ("clear-code", 2)
     private, wanted = table(3_000, seed=1)

@@ -9,7 +9,7 @@ import pytest
 
 from reticent import PowerEncoder
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import train_server
+from reticent.systems import VectorTraining, train_server
 from reticent.systems.power.mechanism_choice import PublicRows, compared
 from reticent.systems.power.protected_fitting import told_columns
 from reticent.systems.power.protected_query import NOISY, ProtectedQuery
@@ -31,9 +31,13 @@ def table(count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rows, labels
 
 
+def training(*, hidden: tuple[int, ...] = (16, 16), epochs: int = 6) -> VectorTraining:
+    return VectorTraining(hidden=hidden, epochs=epochs)
+
+
 def encoder(radius: object, **fields: object) -> PowerEncoder:
     """Small and fast."""
-    settings = {"epsilon": 1.0, "delta": 0.0, "hidden": (16, 16), "epochs": 6, "random_state": 0}
+    settings = {"epsilon": 1.0, "delta": 0.0, "training": training(), "random_state": 0}
     return PowerEncoder(radius=radius, schema=SCHEMA, **{**settings, **fields})  # type: ignore[arg-type]
 
 
@@ -52,7 +56,9 @@ def test_free_attributes_are_used_and_protected_ones_hidden(mechanism: str) -> N
 
 def test_a_bundle_keeps_radii(tmp_path) -> None:
     rows, labels = table(300, seed=0)
-    fitted = encoder({"age": 10, "sex": ANY}, mechanism="score-noise", epochs=1).fit(rows, labels)
+    fitted = encoder(
+        {"age": 10, "sex": ANY}, mechanism="score-noise", training=training(epochs=1)
+    ).fit(rows, labels)
     loaded = PowerEncoder.load(fitted.save(tmp_path / "bundle"))
     assert loaded.radius == {"age": 10.0, "sex": ANY}
     assert loaded.guarantee == fitted.guarantee
@@ -64,7 +70,7 @@ def test_a_bundle_keeps_radii(tmp_path) -> None:
 
 def test_auto_compares_all_and_takes_the_best() -> None:
     rows, labels = table(500, seed=0)
-    fitted = encoder({"age": 10, "sex": 0}, epochs=2).fit(rows, labels)
+    fitted = encoder({"age": 10, "sex": 0}, training=training(epochs=2)).fit(rows, labels)
     names = [plan.mechanism for plan in fitted.considered_]
     assert set(names) == {*PROTECTED, "score-code", "code"}
     assert fitted.query_.plan.mechanism in PROTECTED  # codes hide the sex too: nobody asked
@@ -87,8 +93,8 @@ def test_noise_is_put_on_the_columns_that_say_something(radius: object) -> None:
         radius=radius,
         schema=schema,
         mechanism="clear-noise",
-        epochs=4,
         random_state=0,
+        training=VectorTraining(epochs=4),
     ).fit(table, labels)
     assert fitted.query_.plan.columns == (2,)
     assert [plan.columns for plan in fitted.considered_] == [(2,), ()]
@@ -120,8 +126,8 @@ def test_more_coordinates_than_noise_is_drawn_for_are_answered_in_part() -> None
         radius=0.1,
         schema=TabularSchema.numbers(70, 0, 1),
         mechanism="clear-noise",
-        epochs=1,
         random_state=0,
+        training=VectorTraining(epochs=1),
     ).fit(rows, labels)
     assert 5 in fitted.query_.plan.columns
     assert all(1 <= len(plan.columns) <= 4 for plan in fitted.considered_)
@@ -148,13 +154,14 @@ def test_where_everything_is_protected_codes_win() -> None:
     Where nothing is free, one of the likeliest labels is a code too.
     """
     rows, labels = table(500, seed=0)
-    fitted = encoder({"age": ANY, "sex": ANY}, epochs=2).fit(rows, labels)
+    fitted = encoder({"age": ANY, "sex": ANY}, training=training(epochs=2)).fit(rows, labels)
     assert fitted.considered_[0].mechanism in ("score-code", "code", "score-levels", "clear-code")
 
 
 def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     rows, labels = table(200, seed=0)
-    encoder(0.1, mechanism="score-levels", epochs=1, verbose=True).fit(rows, labels)
+    shown = VectorTraining(hidden=(16, 16), epochs=1, verbose=True)
+    encoder(0.1, mechanism="score-levels", training=shown).fit(rows, labels)
     assert "scores with levels" in capsys.readouterr().err
 
 
@@ -167,11 +174,17 @@ def test_radii_without_a_column_are_refused_before_anything_is_trained() -> None
     with pytest.raises(InvalidParameter, match="nothing is free"):
         encoder(None, mechanism="clear-noise").fit(rows, labels)
     with pytest.raises(InvalidInput, match="score bins"):
-        _ = encoder(0.1, mechanism="score-levels", epochs=1).fit(rows, labels).channel_
+        _ = (
+            encoder(0.1, mechanism="score-levels", training=training(epochs=1))
+            .fit(rows, labels)
+            .channel_
+        )
 
 
 @pytest.mark.parametrize(("hidden", "words"), [((), "expected a width"), ((7,), "an even width")])
 def test_widths_that_scores_cannot_have_are_refused(hidden: tuple[int, ...], words: str) -> None:
     rows, labels = table(100, seed=0)
     with pytest.raises(InvalidParameter, match=words):
-        encoder({"age": 10, "sex": 0}, mechanism="score-noise", hidden=hidden).fit(rows, labels)
+        encoder(
+            {"age": 10, "sex": 0}, mechanism="score-noise", training=training(hidden=hidden)
+        ).fit(rows, labels)

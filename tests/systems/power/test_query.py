@@ -22,6 +22,7 @@ from reticent.networks import Affine, Network
 from reticent.networks.sorting import pair_sort
 from reticent.noise import SeededSampler
 from reticent.release.bundle import Bundle
+from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerPlan, PowerQuery
 from reticent.tables.attributes import Categorical, Numeric
@@ -163,10 +164,7 @@ def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: P
     rows, labels = random.random((60, 2)), np.arange(60) % 2
     small = {
         "schema": (0.0, 1.0),
-        "hidden": (4,),
-        "epochs": 1,
-        "head_epochs": 1,
-        "outputs": 1,
+        "training": VectorTraining(hidden=(4,), epochs=1, head_epochs=1, outputs=1),
         "random_state": 0,
     }
     encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, mechanism="k-norm-l2", **small)

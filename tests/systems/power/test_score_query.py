@@ -15,7 +15,7 @@ from reticent.core import Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, UnknownName
 from reticent.noise import AuditSampler
 from reticent.release.bundle import Bundle
-from reticent.systems import train_server
+from reticent.systems import VectorTraining, train_server
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
 from reticent.tables.attributes import Categorical, Numeric
@@ -148,7 +148,12 @@ def test_servers_know_the_channel(encoder: PowerEncoder) -> None:
 
 def test_no_channel_without_score_bins(encoder: PowerEncoder) -> None:
     other = PowerEncoder(
-        epsilon=2.0, delta=0.0, radius=None, schema=SCHEMA, mechanism="code", epochs=1
+        epsilon=2.0,
+        delta=0.0,
+        radius=None,
+        schema=SCHEMA,
+        mechanism="code",
+        training=VectorTraining(epochs=1),
     ).fit(*table_of(200, 0))
     with pytest.raises(InvalidInput, match="mechanism='score-code'"):
         _ = other.channel_

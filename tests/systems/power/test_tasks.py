@@ -14,7 +14,7 @@ import pytest
 
 from reticent import PowerEncoder
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import train_server
+from reticent.systems import PublishedMode, train_server
 from reticent.systems.power.channels import best_staircase
 from reticent.systems.power.scoring import channel_scores, prediction_scores
 from reticent.systems.power.tasks import Joints, Tasks
@@ -195,7 +195,7 @@ def test_what_does_not_fit_is_refused() -> None:
         encoder().fit(rows, labels[:50])
     for settings in (
         {"mechanism": "code"},
-        {"mode": "published", "mechanism": "auto", "delta": 0.05},
+        {"published": PublishedMode(), "mechanism": "auto", "delta": 0.05},
     ):
         with pytest.raises(InvalidParameter, match="several columns of labels"):
             encoder(**settings).fit(rows, labels)

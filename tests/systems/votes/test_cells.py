@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidParameter
+from reticent.systems import Features
 from reticent.systems.votes.cell_model import nearest
 from reticent.systems.votes.cells import CellsClassifier, _shrunk
 from reticent.training.public_space import REACH
@@ -35,7 +36,9 @@ def test_shrinking_lowers_the_error() -> None:
 
 @pytest.mark.parametrize("cells", [16, [4, 64]])
 def test_a_checkerboard_is_learned(cells: object) -> None:
-    model = CellsClassifier(epsilon=2.0, delta=1e-5, classes=(0, 1), cells=cells, whitening=0.0)  # type: ignore[arg-type]
+    model = CellsClassifier(
+        epsilon=2.0, delta=1e-5, classes=(0, 1), cells=cells, features=Features(whitening=0.0)
+    )  # type: ignore[arg-type]
     model.fit(X[:2000], Y[:2000], public_X=X[2000:])
     assert (model.predict(X[2000:]) == Y[2000:]).mean() > 0.8
 

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from reticent.systems import (
     CellsClassifier,
     CellsRegressor,
+    Features,
     LinearVoteClassifier,
     MomentClassifier,
     MomentRegressor,
@@ -35,7 +36,7 @@ TARGETS: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "target_range": (0.0, 
 
 MODELS = {
     "cells": CellsClassifier(cells=4, **LABELLED),
-    "cells of a range": CellsClassifier(cells=4, feature_range=(-3, 3), **LABELLED),
+    "cells of a range": CellsClassifier(cells=4, features=Features(range=(-3, 3)), **LABELLED),
     "moments": MomentClassifier(**LABELLED),
     "moments, replaced": MomentClassifier(counting="replace", **LABELLED),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),

@@ -18,6 +18,7 @@ from reticent.release.fits import not_counted
 from reticent.systems import (
     CellsClassifier,
     CellsRegressor,
+    Features,
     LinearVoteClassifier,
     MomentClassifier,
     MomentRegressor,
@@ -90,7 +91,7 @@ def test_no_records_and_one_fit_and_answer(name: str, counting: str) -> None:
             fit["public_y"] = labels(name, len(PUBLIC_X))
         if by_person:
             fit["persons"] = ["anna"] * n
-        box = {"feature_range": (-3.0, 3.0)} if public == "range" else {}
+        box = {"features": Features(range=(-3.0, 3.0))} if public == "range" else {}
         with warnings.catch_warnings(), not_counted("nothing leaves"):
             warnings.simplefilter("error")
             model = ESTIMATORS[name](counting=counting, **box)

@@ -17,7 +17,7 @@ import reticent.systems.votes.linear_vote as linear_vote
 import reticent.systems.votes.query_votes as query_votes
 from reticent.core.rows import in_blocks
 from reticent.release.fits import not_counted
-from reticent.systems import LinearVoteClassifier, MomentClassifier, RadiusVotesClassifier
+from reticent.systems import Features, LinearVoteClassifier, MomentClassifier, RadiusVotesClassifier
 from reticent.training.features import HogFeatures
 from reticent.training.public_features import PatchFeatures, PublicPCA, features_of
 
@@ -158,7 +158,9 @@ def test_features_are_the_same_in_any_order(name: str) -> None:
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize("n", [0, 1])
 def test_maps_take_no_records_and_one(name: str, n: int) -> None:
-    model = MomentClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), feature_map=MAPS[name])
+    model = MomentClassifier(
+        epsilon=1.0, delta=1e-5, classes=(0, 1), features=Features(map=MAPS[name])
+    )
     with not_counted("nothing leaves"):
         model.fit(PICTURES[:n], np.zeros(n, dtype=int), public_X=PICTURES)
     assert model.predict(PICTURES[:3]).shape == (3,)

@@ -24,6 +24,7 @@ from reticent.core.errors import (
 from reticent.ledger import Ledger
 from reticent.mechanisms import analytic_sigma
 from reticent.noise import SecureSampler
+from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.query_votes import QueryVotes
@@ -36,8 +37,16 @@ PRIVATE, PUBLIC, TEST = slice(0, 1200), slice(1200, 1500), slice(1500, None)
 SCOPE = Scope(subject="ward 7")
 
 SYSTEMS: dict[str, tuple[type[QueryVotes], dict[str, Any], float]] = {
-    "linear": (LinearVoteClassifier, {"components": 30, "clip_quantile": 0.6}, 0.6),
-    "radius": (RadiusVotesClassifier, {"components": 30, "whitening": 0.0, "share": 0.02}, 0.7),
+    "linear": (
+        LinearVoteClassifier,
+        {"features": Features(components=30), "clip_quantile": 0.6},
+        0.6,
+    ),
+    "radius": (
+        RadiusVotesClassifier,
+        {"features": Features(components=30, whitening=0.0), "share": 0.02},
+        0.7,
+    ),
 }
 
 
@@ -225,9 +234,7 @@ def test_noise_is_as_large_as_stated() -> None:
         ("radius", {"share": None, "radius": -1.0}),
         ("radius", {"answers": 0}),
         ("linear", {"ridge": 0.0}),
-        ("linear", {"ridge": 1e-320, "intercept": 0.0}),
         ("linear", {"clip_quantile": 1.5}),
-        ("linear", {"intercept": 99.0}),
     ],
 )
 def test_settings_out_of_range_are_refused(name: str, changes: dict[str, Any]) -> None:
@@ -237,10 +244,12 @@ def test_settings_out_of_range_are_refused(name: str, changes: dict[str, Any]) -
 
 def test_what_needs_public_rows_says_so() -> None:
     with pytest.raises(InvalidInput, match="public_X"):
-        made("linear", components=None, feature_range=(0, 16)).fit(X[PRIVATE], Y[PRIVATE])
+        made("linear", features=Features(components=None, range=(0, 16))).fit(
+            X[PRIVATE], Y[PRIVATE]
+        )
     with pytest.raises(NotFittedYet):
         made().release(X[TEST])
-    box = made(components=None, feature_range=(0, 16), share=None, radius=0.5)
+    box = made(features=Features(components=None, range=(0, 16)), share=None, radius=0.5)
     assert (box.fit(X[PRIVATE], Y[PRIVATE]).exact_predict(X[TEST]) == Y[TEST]).mean() > 0.5
 
 

@@ -27,6 +27,7 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.noise import AuditSampler
+from reticent.systems import Features
 from reticent.systems.votes.cell_model import nearest
 from reticent.systems.votes.outputs import RangeOutput
 from reticent.systems.votes.released_regressor import ReleasedRegressor
@@ -84,9 +85,9 @@ def test_models_learn(name: str) -> None:
 
 
 def test_moments_without_noise_are_regression_with_public_second_moments() -> None:
-    model = quiet("moments", ridge=0.05, reach=16.0, intercept=0.5)
+    model = quiet("moments", ridge=0.05, features=Features(reach=16.0))
     rows, public = (
-        np.column_stack([model._points(part) / UNIT, np.full(len(part), 0.5)]) / 16.0
+        np.column_stack([model._points(part) / UNIT, np.ones(len(part))]) / 16.0
         for part in (X[PRIVATE], X[PUBLIC])
     )
     moments = public.T @ public / len(public)
@@ -97,7 +98,7 @@ def test_moments_without_noise_are_regression_with_public_second_moments() -> No
 
 
 def test_steps_without_noise_end_at_least_squares() -> None:
-    model = quiet("gradient", steps=60, residual=2.0, records=3000, average=False, ridge=0.01)
+    model = quiet("gradient", steps=60, residual=2.0, records=3000)
     unit = cut_directions(model._points(X), intercept=1.0, reach=2.0) / LENGTH
     plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
     away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])
@@ -207,10 +208,8 @@ def test_a_fit_is_booked_and_a_refused_one_is_not(tmp_path: Path) -> None:
     ("kind", "changes"),
     [
         ("moments", {"ridge": 0.0}),
-        ("moments", {"reach": 0.0}),
         ("gradient", {"residual": 3.0}),
         ("gradient", {"steps": 0}),
-        ("gradient", {"intercept": -1.0}),
         ("cells", {"smoothing": 0.0}),
         ("cells", {"cells": [8, 4]}),
         ("cells", {"epsilon": 0.0}),

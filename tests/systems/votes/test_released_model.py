@@ -22,6 +22,7 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
+from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
@@ -36,16 +37,24 @@ PRIVATE, PUBLIC, TEST = slice(0, 1200), slice(1200, 1500), slice(1500, None)
 SCOPE = Scope(subject="ward 7")
 
 MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
-    "cells": (CellsClassifier, {"cells": 40, "components": 20, "whitening": 0.0}, 0.8),
-    "cells, two resolutions": (CellsClassifier, {"cells": [8, 60], "components": 20}, 0.65),
-    "moments": (MomentClassifier, {"components": 30}, 0.8),
-    "gradient": (NoisyGradientClassifier, {"components": 30, "steps": 20}, 0.8),
+    "cells": (
+        CellsClassifier,
+        {"cells": 40, "features": Features(components=20, whitening=0.0)},
+        0.8,
+    ),
+    "cells, two resolutions": (
+        CellsClassifier,
+        {"cells": [8, 60], "features": Features(components=20)},
+        0.65,
+    ),
+    "moments": (MomentClassifier, {"features": Features(components=30)}, 0.8),
+    "gradient": (NoisyGradientClassifier, {"features": Features(components=30), "steps": 20}, 0.8),
     "warm gradient": (
         NoisyGradientClassifier,
-        {"components": 30, "steps": 10, "warm_start": True, "records": 1200},
+        {"features": Features(components=30), "steps": 10, "warm_start": True, "records": 1200},
         0.85,
     ),
-    "student": (MomentClassifier, {"components": 30, "student_share": 0.8}, 0.8),
+    "student": (MomentClassifier, {"features": Features(components=30), "student_share": 0.8}, 0.8),
 }
 
 
@@ -241,7 +250,7 @@ def test_a_record_without_features_is_a_record_all_the_same(tmp_path: Path) -> N
     records[3, 0] = 1e9
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         ledger.grant(SCOPE, Guarantee(900.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
-        model = made(data_set="ward 7", feature_map=Halves())
+        model = made(data_set="ward 7", features=Features(map=Halves()))
         model.fit(records, Y[PRIVATE], public_X=X[PUBLIC], ledger=ledger, scope=SCOPE)
     assert np.isfinite(model.decision_function(records[:5])).all()
     with pytest.raises(InvalidInput, match="public_X"):
@@ -294,7 +303,7 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
     patches = PatchFeatures(image_shape=(1, 8, 8), filters=20, patch=4, pool=2).fit(X[PUBLIC])
     reduced = PublicPCA(components=20, of=patches).fit(X[PUBLIC])
     for feature_map, held in ((patches, True), (reduced, True), (Own(), False)):
-        model = fitted(feature_map=feature_map, components=20)
+        model = fitted(features=Features(map=feature_map, components=20))
         assert (model.predict(X[TEST]) == Y[TEST]).mean() > 0.7
         folder = model.save(tmp_path / "bundle", overwrite=True)
         if not held:
@@ -302,14 +311,14 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
                 MomentClassifier.load(folder)
         again = MomentClassifier.load(folder, feature_map=None if held else feature_map)
         assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
-    with pytest.raises(InvalidParameter, match="feature_map"):
-        made(feature_map="magic").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
+    with pytest.raises(InvalidParameter, match="map"):
+        made(features=Features(map="magic")).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
 
 
 def test_a_torch_module_is_a_feature_map() -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    model = fitted(feature_map=torch.nn.Linear(64, 30), components=20)
+    model = fitted(features=Features(map=torch.nn.Linear(64, 30), components=20))
     assert (model.predict(X[TEST]) == Y[TEST]).mean() > 0.7
 
 
@@ -326,11 +335,9 @@ def test_a_fitted_model_is_copied_like_anything_public() -> None:
         ({"delta": 0.0}, InvalidParameter),
         ({"classes": "all"}, InvalidParameter),
         ({"counting": "swap"}, UnknownName),
-        ({"components": 0}, InvalidParameter),
-        ({"whitening": 2.0}, InvalidParameter),
-        ({"random_state": None}, InvalidParameter),
+        ({"features": "pixels"}, InvalidParameter),
+        ({"features": Features(reach=1.0)}, InvalidParameter),
         ({"ridge": 0.0}, InvalidParameter),
-        ({"intercept": -1.0}, InvalidParameter),
     ],
 )
 def test_settings_out_of_range_are_refused(changes: dict[str, Any], error: type) -> None:
@@ -338,13 +345,19 @@ def test_settings_out_of_range_are_refused(changes: dict[str, Any], error: type)
         fitted(**changes)
 
 
+@pytest.mark.parametrize("changes", [{"components": 0}, {"whitening": 2.0}, {"reach": 0.0}])
+def test_features_are_checked_where_they_are_made(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter, match=next(iter(changes))):
+        Features(**changes)
+
+
 def test_what_needs_public_rows_says_so() -> None:
-    with pytest.raises(InvalidParameter, match="feature_range"):
+    with pytest.raises(InvalidParameter, match="range"):
         made().fit(X[PRIVATE], Y[PRIVATE])
     with pytest.raises(InvalidParameter, match="components"):
-        made(feature_range=(0, 16)).fit(X[PRIVATE], Y[PRIVATE])
+        made(features=Features(range=(0, 16), components=20)).fit(X[PRIVATE], Y[PRIVATE])
     with pytest.raises(InvalidInput, match="public_X"):
-        made(feature_map=Own()).fit(X[PRIVATE], Y[PRIVATE])
+        made(features=Features(map=Own())).fit(X[PRIVATE], Y[PRIVATE])
     with pytest.raises(NotFittedYet):
         made().predict(X[TEST])
     with pytest.raises(NotFittedYet):

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from reticent.mechanisms import NoisySums
+from reticent.systems import Features
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.cells_regressor import CellsRegressor
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
@@ -62,7 +63,7 @@ CLASSES = tuple(range(400))
 TOTAL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 LABELS: dict[str, Any] = {**TOTAL, "classes": CLASSES}
 TARGETS: dict[str, Any] = {**TOTAL, "target_range": (0.0, (1.0,) * 200)}
-RANGE = {"feature_range": (-1.0, 1.0)}
+RANGE = {"features": Features(range=(-1.0, 1.0))}
 
 MODELS: dict[str, tuple[type, dict[str, Any], int]] = {
     "cells": (CellsClassifier, {**LABELS, "cells": 200}, 2),
@@ -85,9 +86,7 @@ def noises(name: str, fit: Callable[..., Any] | None = None) -> np.ndarray:
         if name.startswith("targets")
         else random.integers(0, len(CLASSES), 30)
     )
-    public = (
-        {} if "feature_range" in arguments else {"public_X": random.uniform(-1, 1, (250, features))}
-    )
+    public = {} if "features" in arguments else {"public_X": random.uniform(-1, 1, (250, features))}
     found: list[np.ndarray] = []
     while sum(map(len, found)) < DRAWS:
         model = recorded(kind)(**arguments)

@@ -19,6 +19,7 @@ from reticent.core.errors import UnknownName
 from reticent.core.extras import require
 from reticent.datasets import load_blobs, load_digits, load_fashion, load_imdb, load_pneumonia
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+from reticent.systems.certified.interval_system import ClippedDescent
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -82,12 +83,11 @@ class Problem:
         of ``k_max``.
         """
         k_max = min(self.k_max, max(20, 4 * self.k_max // members))
-        shared = {
+        shared: dict[str, Any] = {
             "epsilon": 1.0,
             "k_max": k_max,
             "classes": range(self.classes),
-            "random_state": 0,
-            **self.training,
+            "training": ClippedDescent(**self.training, random_state=0),
         }
         return (
             CertifiedClassifier(**shared)

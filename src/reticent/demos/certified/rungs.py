@@ -251,7 +251,7 @@ def _models_right(
     *,
     noise_scale: float,
 ) -> Array:
-    counted = {"records": len(problem.X)} if kind is NoisyGradientClassifier else {}
+    counted: dict[str, Any] = {"records": len(problem.X)} if kind is NoisyGradientClassifier else {}
     models = kind(
         epsilon=epsilons[0],
         delta=DELTA,

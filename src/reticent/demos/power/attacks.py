@@ -21,6 +21,7 @@ from reticent.attacks.hijacking import (
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.published import PublishedQuery
+from reticent.systems.power.settings import PublishedMode
 from reticent.tables.attributes import Attribute, Numeric, OneHot
 from reticent.tables.decoding import decode
 from reticent.tables.schema import TabularSchema
@@ -86,10 +87,8 @@ def attack_results(
         delta=0.05,
         radius=None,
         schema=schema,
-        mode="published",
-        power_config=power_config,
-        bandwidth_factor=bandwidth_factor,
         random_state=seed,
+        published=PublishedMode(training=power_config, bandwidth_factor=bandwidth_factor),
     ).fit(target.private, target.private_labels)
     answer, query = published.release(target.held_out), published.query_
     assert isinstance(query, PublishedQuery)

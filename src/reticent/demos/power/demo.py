@@ -29,6 +29,7 @@ from reticent.demos.power.rungs import Comparison
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.servers import train_server
+from reticent.systems.power.settings import VectorTraining
 from reticent.tables.attributes import Numeric, OneHot
 from reticent.tables.known_schemas import adult_schema
 from reticent.tables.schema import TabularSchema
@@ -267,9 +268,8 @@ def run_demo(
             delta=0.0,
             radius=radius,
             schema=schema,
-            outputs=chosen.outputs,
-            epochs=chosen.epochs,
             random_state=chosen.seed,
+            training=VectorTraining(outputs=chosen.outputs, epochs=chosen.epochs),
         ).fit(parts.public, parts.public_labels)
         released, tested = encoder.release(parts.private), encoder.release(parts.held_out)
         pure = radius is None and table.classes == 2

@@ -22,6 +22,7 @@ from reticent.plots import empty_drawing, png
 from reticent.release.fits import not_counted
 from reticent.systems import IndividualKNNClassifier, PrivateKNNStudent
 from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -154,10 +155,12 @@ def rungs(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
     }
     models: dict[str, ReleasedModel] = {
         "noisy gradient descent": NoisyGradientClassifier(
-            **settings, components=_COMPONENTS, records=private
+            **settings, features=Features(components=_COMPONENTS), records=private
         ),
-        "moments": MomentClassifier(**settings, components=_COMPONENTS),
-        "cells": CellsClassifier(**settings, components=_COMPONENTS, cells=_CELLS),
+        "moments": MomentClassifier(**settings, features=Features(components=_COMPONENTS)),
+        "cells": CellsClassifier(
+            **settings, features=Features(components=_COMPONENTS), cells=_CELLS
+        ),
     }
     asked = len(data.test_rows)
     voters: dict[str, Any] = {
@@ -165,7 +168,9 @@ def rungs(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
             **settings, share=_SHARE, votes=_VOTES_EACH
         ),
         "radius votes": RadiusVotesClassifier(**settings, answers=asked, share=_SHARE),
-        "linear vote": LinearVoteClassifier(**settings, answers=asked, components=_COMPONENTS),
+        "linear vote": LinearVoteClassifier(
+            **settings, answers=asked, features=Features(components=_COMPONENTS)
+        ),
     }
     with not_counted("a comparison on a public data set, of which a user releases one"):
         found = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from reticent.core.guarantees import GuaranteeCard
 from reticent.release.paying import same_records_again
 from reticent.retraining.convex import ConvexModel
-from reticent.systems.certified.certificates import Certificate
-from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.certified.query import Certificate, CertifiedQuery
 
 _RESPONSES = {
     "stability": "the label, or another with a probability that falls with the certified distance",

@@ -4,21 +4,19 @@ a proved guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from typing_extensions import override
 
-from reticent.retraining.training_settings import Counting
+from reticent.core.settings import with_settings
 from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 
+@with_settings
 class CertifiedClassifier(IntervalSystem):
     """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it
     was trained on.
@@ -43,12 +41,12 @@ class CertifiedClassifier(IntervalSystem):
             last two answer two labels. "auto" is "stability" where delta is 0 and
             "signed-distance" where it is not; ``calibrate`` then takes whichever the number of
             answers asks for.
-        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero
-            weights.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
             as long.
-        epochs, batches, learning_rate, rate_decay, clip, momentum, weight_decay, input_bound,
-            counting: see ``TrainingSettings``; counting is "add-remove" or "replace".
+        training: how the network is trained; None for ``ClippedDescent()``, logistic or softmax
+            regression.
+        input_bound: features are cut to [-input_bound, input_bound], above 0; public.
+        counting: "add-remove" or "replace".
         prevalence: share of each label, by label, known from elsewhere: makes every label count
             alike in training. None for records that count alike.
         extractor: your own torch module from inputs to features, trained on public data only, or
@@ -57,12 +55,6 @@ class CertifiedClassifier(IntervalSystem):
             among the records, which publishes them: the card then says that they are not protected.
         data_set: what the records are called, by their owner; the same name whenever they are the
             same, since a ledger charges every fit on them to it. None books in no ledger.
-        random_state: seed of the starting weights; the randomness of ``release`` never depends on
-            it.
-        n_jobs: workers of ``fit``, as of ``joblib.Parallel``, which share the distances where there
-            are hidden layers; None for one, or for those of ``joblib.parallel_config``. The bits
-            are the same.
-        verbose: whether training shows a progress bar on standard error.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
     Attributes:
@@ -105,54 +97,7 @@ class CertifiedClassifier(IntervalSystem):
         reticent.mechanisms.StabilityResponse: the default mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        classes: Classes,
-        delta: float = 0.0,
-        mechanism: str = "auto",
-        hidden: tuple[int, ...] = (),
-        k_max: int = 50,
-        epochs: int = 4,
-        batches: int = 1,
-        learning_rate: float = 1.0,
-        rate_decay: float = 0.6,
-        clip: float = 0.06,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        input_bound: float = 16.0,
-        counting: Counting = "add-remove",
-        prevalence: Mapping[Any, float] | None = None,
-        extractor: nn.Module | None = None,
-        data_set: str | None = None,
-        fallback: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.hidden = hidden
-        self.k_max = k_max
-        self.epochs = epochs
-        self.batches = batches
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.clip = clip
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.input_bound = input_bound
-        self.counting = counting
-        self.prevalence = prevalence
-        self.extractor = extractor
-        self.classes = classes
-        self.data_set = data_set
-        self.fallback = fallback
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    k_max: int = 50
 
     @override
     def _member_count(self) -> int:

@@ -4,7 +4,7 @@ minimum and released with a proved guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,23 +14,24 @@ from typing_extensions import override
 
 from reticent.core.checks import one_of
 from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.settings import learned, with_settings
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.record_keys import record_keys
-from reticent.retraining.training_settings import PROTECTING, Counting
+from reticent.retraining.training_settings import PROTECTING
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
-from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_FIELDS = ("regularization", "norm_bound", "intercept", "counting")
+_FIELDS = ("regularization", "norm_bound", "counting")
 
 
+@with_settings
 class ConvexCertifiedClassifier(CertifiedSystem):
     """Releases labels of a regularised logistic regression with two labels, (epsilon, delta) for
     each label, for the records that it was trained on.
@@ -51,7 +52,6 @@ class ConvexCertifiedClassifier(CertifiedSystem):
             ``CertifiedClassifier``; two classes.
         regularization: lambda, at least 1/16; distances grow with it, accuracy wants it small.
         norm_bound: rows are cut to this l2 norm, above 0; public.
-        intercept: size of the intercept's coordinate beside rows of l2 norm 1; it is regularised.
         counting: "add-remove", or "replace" for data sets of one size.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
@@ -87,36 +87,10 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         reticent.mechanisms.SignedDistanceRelease: the mechanism "signed-distance".
     """
 
-    members_: tuple[ConvexModel, ...]
+    regularization: float = 10.0
+    norm_bound: float = 1.0
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        classes: Classes,
-        delta: float = 0.0,
-        mechanism: str = "auto",
-        regularization: float = 10.0,
-        norm_bound: float = 1.0,
-        intercept: float = 0.1,
-        counting: Counting = "add-remove",
-        prevalence: Mapping[Any, float] | None = None,
-        extractor: nn.Module | None = None,
-        data_set: str | None = None,
-        fallback: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.regularization = regularization
-        self.norm_bound = norm_bound
-        self.intercept = intercept
-        self.counting = counting
-        self.prevalence = prevalence
-        self.extractor = extractor
-        self.classes = classes
-        self.data_set = data_set
-        self.fallback = fallback
+    members_: tuple[ConvexModel, ...] = learned()
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
         """For each row, how many training records at least could be taken away, whichever they are,

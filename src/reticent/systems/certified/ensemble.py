@@ -4,22 +4,20 @@ released with a proved guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from typing_extensions import override
 
 from reticent.core.checks import count
-from reticent.retraining.training_settings import Counting
+from reticent.core.settings import with_settings
 from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.record_labels import Classes
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 
+@with_settings
 class CertifiedEnsemble(IntervalSystem):
     """Releases the label that most members vote for, (epsilon, delta) for each label, for all
     training records together.
@@ -35,12 +33,9 @@ class CertifiedEnsemble(IntervalSystem):
         the noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, hidden, k_max, epochs, batches, learning_rate, rate_decay, clip,
-            momentum, weight_decay, input_bound, prevalence, extractor, classes, data_set,
-            random_state, verbose: as for ``CertifiedClassifier``; k_max is each member's.
+        epsilon, delta, mechanism, k_max, training, input_bound, prevalence, extractor, classes,
+            data_set: as for ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
-        n_jobs: workers of ``fit``, as of ``joblib.Parallel``, which share the members; None for
-            one, or for those of ``joblib.parallel_config``. The bits are the same.
         counting: "add-remove"; with more than one member "replace" is refused, since a replaced
             record can change two of them.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
@@ -77,56 +72,8 @@ class CertifiedEnsemble(IntervalSystem):
         reticent.retraining.vote_distances: the distance of a vote.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        classes: Classes,
-        delta: float = 0.0,
-        mechanism: str = "auto",
-        hidden: tuple[int, ...] = (),
-        members: int = 10,
-        k_max: int = 20,
-        epochs: int = 4,
-        batches: int = 1,
-        learning_rate: float = 1.0,
-        rate_decay: float = 0.6,
-        clip: float = 0.06,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        input_bound: float = 16.0,
-        counting: Counting = "add-remove",
-        prevalence: Mapping[Any, float] | None = None,
-        extractor: nn.Module | None = None,
-        data_set: str | None = None,
-        fallback: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.hidden = hidden
-        self.members = members
-        self.k_max = k_max
-        self.epochs = epochs
-        self.batches = batches
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.clip = clip
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.input_bound = input_bound
-        self.counting = counting
-        self.prevalence = prevalence
-        self.extractor = extractor
-        self.classes = classes
-        self.data_set = data_set
-        self.fallback = fallback
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    members: int = 10
+    k_max: int = 20
 
     @override
     def _member_count(self) -> int:

@@ -4,8 +4,9 @@ survive.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.checks import check_jobs, count, counts, flag, one_of
+from reticent.core.checks import count, counts, one_of, positive, real
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.seeds import training_generator
+from reticent.core.settings import Group, a_part, learned, with_settings
 from reticent.core.workers import results_of
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.record_keys import record_buckets, record_keys
@@ -23,24 +25,61 @@ from reticent.retraining.training import ParameterIntervals, parameter_intervals
 from reticent.retraining.training_settings import PROTECTING, Counting, TrainingSettings
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
-from reticent.training.progress import progress
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-TRAINING = (
-    "hidden",
-    "epochs",
-    "batches",
-    "learning_rate",
-    "rate_decay",
-    "clip",
-    "momentum",
-    "weight_decay",
-    "input_bound",
-    "counting",
-)
-"""Constructor arguments that go into ``TrainingSettings`` as they are."""
+_TRAINING = ("hidden", "epochs", "learning_rate", "rate_decay", "clip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedDescent(Group):
+    """How a network is trained: full-batch gradient descent on clipped gradients.
+
+    Args:
+        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero
+            weights.
+        epochs: steps, each over all records, at least 1.
+        learning_rate: of the first step, above 0.
+        rate_decay: the rate of step t is learning_rate / (1 + rate_decay t); at least 0.
+        clip: largest absolute value of each entry of a record's gradient, above 0.
+        random_state: seed of the starting weights of hidden layers; never of noise.
+
+    Raises:
+        InvalidParameter: a value out of its range.
+
+    Utility:
+        Stable distances fall with clip, rate and epochs, and accuracy wants them large
+        (docs/certified.md, section 6).
+
+    Example:
+        >>> ClippedDescent(hidden=(8,), random_state=0).epochs
+        4
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, section 4, the training that is certified.
+
+    See Also:
+        reticent.CertifiedClassifier: trains by it.
+    """
+
+    hidden: tuple[int, ...] = ()
+    epochs: int = 4
+    learning_rate: float = 1.0
+    rate_decay: float = 0.6
+    clip: float = 0.06
+    random_state: int | np.random.RandomState | None = None
+
+    def __post_init__(self) -> None:
+        counts(self.hidden, name="hidden")
+        count(self.epochs, name="epochs")
+        positive(self.learning_rate, name="learning_rate")
+        positive(self.clip, name="clip")
+        if not 0 <= real(self.rate_decay, name="rate_decay") < math.inf:
+            raise InvalidParameter(
+                f"rate_decay={self.rate_decay!r}: expected a finite number of at least 0"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +88,12 @@ class _Share:
 
     points: Array
     labels: Integers
-    batch: Integers
     initial: list[Array]
 
     def intervals(
         self,
         training: TrainingSettings,
         k_max: int,
-        report: Callable[[int], None] | None = None,
         n_jobs: int | None = 1,
     ) -> ParameterIntervals:
         """The certificate of this member."""
@@ -66,25 +103,21 @@ class _Share:
             training,
             k_max=k_max,
             initial=self.initial,
-            batch=self.batch,
-            report=report,
             n_jobs=n_jobs,
         )
 
 
+@with_settings
 class IntervalSystem(CertifiedSystem):
     """A certified classifier of one or several networks; use ``CertifiedClassifier`` or
     ``CertifiedEnsemble``.
     """
 
-    members_: tuple[ParameterIntervals, ...]
-
-    hidden: tuple[int, ...]
     k_max: int
-    counting: Counting
-    random_state: Any
-    n_jobs: int | None
-    verbose: bool
+    training: ClippedDescent | None = None
+    input_bound: float = 16.0
+
+    members_: tuple[ParameterIntervals, ...] = learned()
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
         """For each row, how many training records at least could be taken away, whichever they are,
@@ -149,7 +182,7 @@ class IntervalSystem(CertifiedSystem):
             )
         if counting not in self._views:
             settings = replace(self.members_[0].settings, counting=counting)
-            trained = self._intervals(kept, settings, f"certified training, {counting}")
+            trained = self._intervals(kept, settings)
             self._views[counting] = replace(query, members=trained)
         # The middle of T_0 is the trained model, whatever the kind of change.
         return self._views[counting].stable_distances(inputs)[1]
@@ -163,19 +196,18 @@ class IntervalSystem(CertifiedSystem):
         identities: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> tuple[ParameterIntervals, ...]:
         members = self._member_count()
-        check_jobs(self.n_jobs)
         count(self.k_max, name="k_max", minimum=0)
-        random = training_generator(self.random_state)
+        chosen = a_part(self.training, ClippedDescent, name="training")
+        random = training_generator(chosen.random_state)
         one_of(self.counting, PROTECTING, name="counting")
-        fields = {name: getattr(self, name) for name in TRAINING} | {
-            "hidden": counts(self.hidden, name="hidden")
-        }
         weights = weights_of_prevalence(self.prevalence, classes)
         training = TrainingSettings(
             features=points.shape[1],
             classes=len(classes),
             class_weights=None if self.prevalence is None else weights,
-            **fields,
+            input_bound=self.input_bound,
+            counting=self.counting,
+            **{name: getattr(chosen, name) for name in _TRAINING},
         )
         if members > 1 and training.counting == "replace":
             raise InvalidParameter(
@@ -183,41 +215,28 @@ class IntervalSystem(CertifiedSystem):
             )
         names = record_keys(points, labels, identities)
         member = record_buckets(names, buckets=members, purpose="ensemble member")
-        batch = record_buckets(names, buckets=training.batches, purpose="batch")
         seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]
         shares = [
             _Share(
                 points[member == index],
                 labels[member == index],
-                batch[member == index],
                 training.initial(seed if training.hidden else None),
             )
             for index, seed in enumerate(seeds)
         ]
-        found = self._intervals(shares, training, "certified training")
+        found = self._intervals(shares, training)
         self._shares: list[_Share] | None = shares
         self._views: dict[str, CertifiedQuery] = {}
         return found
 
     def _intervals(
-        self, shares: list[_Share], training: TrainingSettings, title: str
+        self, shares: list[_Share], training: TrainingSettings
     ) -> tuple[ParameterIntervals, ...]:
-        """The members in order; one alone has its distances shared among the workers."""
-        one = len(shares) == 1
-        with progress(flag(self.verbose, name="verbose")) as report:
-
-            def done(count: int) -> None:
-                report(title, count, self.k_max + 1 if one else len(shares), float("nan"))
-
-            if one:
-                [share] = shares
-                return (share.intervals(training, self.k_max, done, self.n_jobs),)
-            fitted = []
-            calls = ((share.intervals, training, self.k_max) for share in shares)
-            for intervals in results_of(calls, n_jobs=self.n_jobs):
-                fitted.append(intervals)
-                done(len(fitted))
-        return tuple(fitted)
+        """The members in order, shared among workers; one alone has its distances shared."""
+        if len(shares) == 1:
+            return (shares[0].intervals(training, self.k_max, n_jobs=None),)
+        calls = ((share.intervals, training, self.k_max) for share in shares)
+        return tuple(results_of(calls, n_jobs=None))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the records: a pickle holds what was learnt from them, as a bundle does."""
@@ -256,5 +275,10 @@ class IntervalSystem(CertifiedSystem):
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
         [first, *_] = query.members
         assert isinstance(first, ParameterIntervals)
-        fields = {name: getattr(first.settings, name) for name in TRAINING}
-        return {**fields, "k_max": first.k_max}
+        settings = first.settings
+        return {
+            "k_max": first.k_max,
+            "training": ClippedDescent(**{name: getattr(settings, name) for name in _TRAINING}),
+            "input_bound": settings.input_bound,
+            "counting": settings.counting,
+        }

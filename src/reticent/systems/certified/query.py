@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.core.checks import one_of, words
-from reticent.core.errors import InvalidParameter
+from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import (
     DistanceToInstability,
@@ -21,13 +21,10 @@ from reticent.mechanisms import (
 )
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
-from reticent.retraining.stability import vote_distances
-from reticent.systems.certified.certificates import (
-    Certificate,
-    certified_labels,
-    describe,
-    restored,
-)
+from reticent.retraining.convex import ConvexModel, ConvexSettings
+from reticent.retraining.stability import stable_distances, vote_distances
+from reticent.retraining.training import ParameterIntervals
+from reticent.retraining.training_settings import PROTECTING, TrainingGrids, TrainingSettings
 from reticent.systems.embedding import Arrays, Embedding, restore
 
 if TYPE_CHECKING:
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Certificate = ParameterIntervals | ConvexModel
 Response = (
     StabilityResponse
     | SignedDistanceRelease
@@ -124,8 +122,18 @@ class CertifiedQuery:
 
     @cached_property
     def mechanism(self) -> Response:
-        """The mechanism that answers."""
-        return self.choice.mechanism(self.classes, self.adjacency)
+        """The mechanism that answers. It has answered about label 0 at distance 0, with a seed, so
+        that what cannot answer fails before any charge.
+
+        Raises:
+            ReticentError: a mechanism for two labels asked for more, or a cost or noise beyond
+                what is computed.
+        """
+        found = self.choice.mechanism(self.classes, self.adjacency)
+        nobody = np.zeros(1, dtype=np.int64)
+        _ = found.event
+        found.release(nobody, nobody, sampler=SeededSampler(0))
+        return found
 
     @property
     def adjacency(self) -> Adjacency:
@@ -142,7 +150,12 @@ class CertifiedQuery:
     def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """Every member's label and stable distance, each of shape (members, n). Private."""
         points = self.extractor.embed(inputs)
-        found = [certified_labels(member, points) for member in self.members]
+        found = [
+            member.stable_distances(points)
+            if isinstance(member, ConvexModel)
+            else stable_distances(member, points)
+            for member in self.members
+        ]
         return np.stack([labels for labels, _ in found]), np.stack(
             [distances for _, distances in found]
         )
@@ -173,20 +186,10 @@ class CertifiedQuery:
             len(labels), dtype=bool
         )
 
-    def rehearse(self) -> None:
-        """Answers about label 0 at distance 0, with a seed, and forgets it: what cannot answer
-        fails before any charge.
-
-        Raises:
-            ReticentError: a mechanism for two labels asked for more, or a cost or noise beyond
-                what is computed.
-        """
-        _rehearse(self.mechanism)
-
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
         extractor, arrays = self.extractor.describe()
-        certificates, of_members = describe(self.members)
+        certificates, of_members = _described(self.members)
         choice = {
             "name": self.choice.name,
             "epsilon": self.choice.epsilon,
@@ -214,7 +217,7 @@ class CertifiedQuery:
             described = settings["extractor"]
         features = restore(described, arrays, extractor)
         with rebuilding():
-            members = restored(settings, arrays)
+            members = _restored(settings, arrays)
             query = cls(
                 features,
                 members,
@@ -225,8 +228,76 @@ class CertifiedQuery:
         return query
 
 
-@lru_cache(maxsize=64)  # a fitted system makes its query anew for every call
-def _rehearse(mechanism: Response) -> None:
-    nobody = np.zeros(1, dtype=np.int64)
-    _ = mechanism.event
-    mechanism.release(nobody, nobody, sampler=SeededSampler(0))
+def _described(members: tuple[Certificate, ...]) -> tuple[dict[str, Any], Arrays]:
+    """Plain JSON values and named arrays that ``_restored`` reads."""
+    training = members[0].settings
+    fields: dict[str, Any] = {
+        name: getattr(training, name)
+        for name in type(training).__dataclass_fields__
+        if name != "classes" or isinstance(training, TrainingSettings)
+    }
+    arrays: Arrays = {}
+    for index, member in enumerate(members):
+        if isinstance(member, ConvexModel):
+            arrays[f"member{index}.weights"] = member.weights
+            arrays[f"member{index}.eigenvalue"] = np.array([member.eigenvalue])
+            continue
+        for layer, start in enumerate(member.grids.start):
+            name = f"member{index}.layer{layer}"
+            # Whole numbers below 2**27: int32 holds them, float64 the starting weights they are
+            # multiples around.
+            arrays[f"{name}.start"] = start * member.grids.weight_units[layer]
+            arrays[f"{name}.lower"] = member.lower[layer].astype(np.int32)
+            arrays[f"{name}.upper"] = member.upper[layer].astype(np.int32)
+    return {"certificate": members[0].kind, "training": fields, "members": len(members)}, arrays
+
+
+def _restored(settings: dict[str, Any], arrays: Arrays) -> tuple[Certificate, ...]:
+    """The members that ``_described`` took apart.
+
+    Raises:
+        CorruptBundle: fields or arrays that are missing or do not fit together; other errors of
+            missing fields are for the caller to translate.
+    """
+    fields = dict(settings["training"])
+    for name in ("hidden", "class_weights"):
+        if fields.get(name) is not None:
+            fields[name] = tuple(fields[name])
+    names = [f"member{index}" for index in range(int(settings["members"]))]
+    if settings["certificate"] == ConvexModel.kind:
+        convex = ConvexSettings(**fields)
+        return tuple(_convex(convex, arrays, name) for name in names)
+    if settings["certificate"] != ParameterIntervals.kind or fields["counting"] not in PROTECTING:
+        raise CorruptBundle("bundle: no certificate that protects records")
+    training = TrainingSettings(**fields)
+    return tuple(_intervals(training, arrays, name) for name in names)
+
+
+def _convex(settings: ConvexSettings, arrays: Arrays, name: str) -> ConvexModel:
+    weights, eigenvalue = arrays[f"{name}.weights"], arrays[f"{name}.eigenvalue"]
+    if (
+        weights.shape != (settings.features + 1,)
+        or eigenvalue.shape != (1,)
+        or not bool(np.isfinite(weights).all() and np.isfinite(eigenvalue).all())
+        or eigenvalue[0] < 0
+    ):
+        raise CorruptBundle("bundle: weights or a curvature that do not fit the model")
+    return ConvexModel(settings, weights.astype(np.float64), float(eigenvalue[0]))
+
+
+def _intervals(training: TrainingSettings, arrays: Arrays, name: str) -> ParameterIntervals:
+    layers = range(len(training.widths) - 1)
+    grids = TrainingGrids.build(
+        training, [arrays[f"{name}.layer{layer}.start"] for layer in layers]
+    )
+    lower = tuple(arrays[f"{name}.layer{layer}.lower"].astype(np.float64) for layer in layers)
+    upper = tuple(arrays[f"{name}.layer{layer}.upper"].astype(np.float64) for layer in layers)
+    for start, low, high in zip(grids.start, lower, upper, strict=True):
+        if (
+            low.shape != high.shape
+            or low.shape[1:] != start.shape
+            or len(low) != len(lower[0])
+            or bool((low > high).any())
+        ):
+            raise CorruptBundle("bundle: parameter intervals that do not fit the network")
+    return ParameterIntervals(grids, lower, upper)

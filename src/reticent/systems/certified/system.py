@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_not
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
@@ -21,17 +22,24 @@ from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, unnamed
 from reticent.core.rows import finite_or_zero
+from reticent.core.settings import learned, with_settings
 from reticent.mechanisms import SignedDistanceRelease
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.release.fits import DataUse, use_of
-from reticent.release.paying import Drawn, Price
+from reticent.release.fits import use_of
+from reticent.release.paying import Drawn
 from reticent.release.system import PredictsByRelease
 from reticent.retraining.class_weights import weights_of_prevalence
+from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.cards import certified_card
-from reticent.systems.certified.certificates import Certificate
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.public_check import PublicCheck
-from reticent.systems.certified.query import AUTO, MECHANISMS, CertifiedQuery, MechanismChoice
+from reticent.systems.certified.query import (
+    AUTO,
+    MECHANISMS,
+    Certificate,
+    CertifiedQuery,
+    MechanismChoice,
+)
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import (
     Embedding,
@@ -41,8 +49,7 @@ from reticent.systems.embedding import (
 )
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, class_names
-from reticent.tables.feature_names import kept_names, stored_names
-from reticent.tables.frames import named_rows, rows_named_alike
+from reticent.tables.frames import kept_names, named_rows, rows_named_alike, stored_names
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,6 +58,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     """A classifier trained without noise, whose labels are released with a guarantee for its
     training records.
@@ -72,21 +80,23 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         input_shape_: shape of one input.
     """
 
-    members_: tuple[Certificate, ...]
-    public_check_: PublicCheck | None
-    extractor_: Embedding
-    data_set_: str
-    serial_: str
-    classes_: npt.NDArray[Any]
-    clipped_: int
-
     epsilon: float
-    delta: float
-    mechanism: str
-    prevalence: Mapping[Any, float] | None
-    extractor: nn.Module | None
     classes: Classes
-    data_set: str | None
+    delta: float = 0.0
+    mechanism: str = "auto"
+    counting: Counting = "add-remove"
+    prevalence: Mapping[Any, float] | None = None
+    extractor: nn.Module | None = None
+    data_set: str | None = None
+    fallback: Any = None
+
+    members_: tuple[Certificate, ...] = learned()
+    public_check_: PublicCheck | None = learned()
+    extractor_: Embedding = learned()
+    data_set_: str = learned()
+    serial_: str = learned()
+    classes_: npt.NDArray[Any] = learned()
+    clipped_: int = learned()
 
     def fit(
         self,
@@ -228,24 +238,26 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     @property
     def query_(self) -> CertifiedQuery:
         """The fitted query with the mechanism and epsilon that are set now."""
+        return self._fitted()
+
+    @override
+    def _fitted(self) -> CertifiedQuery:
         if not hasattr(self, "members_"):
             raise self._not_fitted()
-        query = CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_)
-        kept: dict[str, CertifiedQuery] = self.__dict__.get("_kept", {})
-        known = kept.get("query")
-        if (
-            known is None
-            or known.extractor is not query.extractor
-            or known.members is not query.members
-            or (known.choice, known.data_set) != (query.choice, query.data_set)
-        ):
-            known = kept["query"] = query  # for its mechanism: a service asks for each answer
-        return known
+        fitted = self.extractor_, self.members_, self.data_set_
+        made_of = (*fitted, self.epsilon, self.delta, self.mechanism)
+        kept: tuple[Any, CertifiedQuery] | None = self.__dict__.get("_kept")
+        if kept is None or any(map(is_not, kept[0], made_of)):
+            kept = self._kept = (
+                made_of,
+                CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_),
+            )
+        return kept[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the query, which is made of the other parts."""
         state = super().__getstate__()
-        return {**state, "_kept": {}} if "_kept" in state else state
+        return {name: value for name, value in state.items() if name != "_kept"}
 
     @property
     @override
@@ -270,8 +282,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         if check is not None:
             found = ("without noise, for the owner alone", check.sentence)
             card = replace(card, details=(*card.details, found))
-        use: DataUse | None = getattr(self, "_data_use", None)
-        together = "" if use is None else use.card_line()
+        together = "" if self._data_use is None else self._data_use.card_line()
         if together:
             found = ("fits on the same records", together)
             card = replace(card, details=(*card.details, found))
@@ -430,23 +441,12 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         serial: str,
     ) -> None:
         self._identities: dict[MechanismChoice, str] = {}
-        self._kept: dict[str, CertifiedQuery] = {}
         self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members
         self.extractor_ = extractor
         self.classes_ = classes
         self._takes(shape, columns)
-
-    @override
-    def _fitted(self) -> CertifiedQuery:
-        return self.query_
-
-    @override
-    def price(self, inputs: Any) -> Price:
-        """Return what answers for checked inputs cost; refuse what could not answer."""
-        self.query_.rehearse()
-        return replace(super().price(inputs), use=getattr(self, "_data_use", None))
 
     @override
     def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:

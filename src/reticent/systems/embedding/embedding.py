@@ -101,8 +101,13 @@ class IdentityEmbedding(Embedding):
         return self.dimension, self.dimension
 
     @override
-    def alone(self, inputs: Array) -> Array:
+    def embed(self, inputs: Array) -> Array:
         """The inputs themselves: whoever uses them clips them to a public box."""
+        return finite_or_zero(inputs)
+
+    @override
+    def alone(self, inputs: Array) -> Array:
+        """The inputs themselves."""
         return inputs
 
     @override

@@ -23,7 +23,7 @@ from reticent.systems.posthoc.cards import posthoc_card
 from reticent.systems.posthoc.plans import releases_labels
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.releasing_system import ReleasingSystem, class_names
-from reticent.tables.feature_names import kept_names, stored_names
+from reticent.tables.frames import kept_names, stored_names
 
 if TYPE_CHECKING:
     from torch import nn

@@ -14,15 +14,16 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
+from reticent.core.settings import learned, with_settings
 from reticent.release.system import PredictsByRelease
-from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.label_lattice import worth_trying
 from reticent.systems.posthoc.plans import LABEL_MECHANISMS, LABEL_RULES
-from reticent.systems.posthoc.settings import Calibration, PosthocSettings
+from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import Array, PosthocSystem
 from reticent.training.parts.label_classifiers import CLASSIFIERS
 
 
+@with_settings
 class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
     """Releases labels of private inputs: (epsilon, delta) for inputs within ``radius`` of each
     other.
@@ -88,38 +89,10 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         reticent.mechanisms.StabilityRelease: a mechanism of labels.
     """
 
-    classes_: npt.NDArray[Any]
+    classifier: Any = "noise-aware"
+    fallback: Any = None
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        radius: float,
-        input_norm: str = "linf",
-        embedder: Any = "dense",
-        classifier: Any = "noise-aware",
-        certificate: Certificate = "auto",
-        mechanism: str = "auto",
-        path: str = "auto",
-        calibration: Calibration | None = None,
-        fallback: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.input_norm = input_norm
-        self.embedder = embedder
-        self.classifier = classifier
-        self.certificate = certificate
-        self.mechanism = mechanism
-        self.path = path
-        self.calibration = calibration
-        self.fallback = fallback
-        self.random_state = random_state
-        self.verbose = verbose
+    classes_: npt.NDArray[Any] = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Trains, certifies and calibrates on public or training data.

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from typing_extensions import override
 
 from reticent.core.norms import MAX_SIGN_BITS, Norm
-from reticent.systems.posthoc.certificates import Certificate
+from reticent.core.settings import with_settings
 from reticent.systems.posthoc.plans import VECTOR_MECHANISMS
-from reticent.systems.posthoc.settings import Calibration, PosthocSettings
+from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import PosthocSystem
 from reticent.training.parts.contract import needs_labels, trains_for_release
 from reticent.training.parts.ladder import OBFUSCATORS
@@ -24,6 +24,7 @@ Array = npt.NDArray[np.float64]
 _LARGE_DELTA = 1e-3
 
 
+@with_settings
 class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocSystem):
     """Releases embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each
     other.
@@ -105,34 +106,7 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         reticent.mechanisms.KNormMechanism: a noise of the global path.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        radius: float,
-        input_norm: str = "linf",
-        embedder: Any = "dense",
-        obfuscator: Any = "auto",
-        certificate: Certificate = "auto",
-        mechanism: str = "auto",
-        path: str = "auto",
-        calibration: Calibration | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.input_norm = input_norm
-        self.embedder = embedder
-        self.obfuscator = obfuscator
-        self.certificate = certificate
-        self.mechanism = mechanism
-        self.path = path
-        self.calibration = calibration
-        self.random_state = random_state
-        self.verbose = verbose
+    obfuscator: Any = "auto"
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Trains, certifies and calibrates on public or training data.

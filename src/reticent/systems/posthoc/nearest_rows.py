@@ -18,6 +18,7 @@ from reticent.core.checks import as_array, count, flag, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import GuaranteeCard
 from reticent.core.seeds import training_seed
+from reticent.core.settings import learned, with_settings
 from reticent.grids.public_graph import MOST_NODES, PublicGraph
 from reticent.mechanisms import GraphTable
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
@@ -32,8 +33,7 @@ from reticent.systems.posthoc.nearest_row_query import (
     nearest_row_card,
 )
 from reticent.systems.releasing_system import ReleasingSystem, class_names
-from reticent.tables.feature_names import kept_names, stored_names
-from reticent.tables.frames import named_rows
+from reticent.tables.frames import kept_names, named_rows, stored_names
 from reticent.training.label_tables.graph import exact_graph_table
 from reticent.training.progress import progress
 
@@ -45,6 +45,7 @@ _ITERATIONS = 1000
 _CLOSE = 0.002  # to the proved bound, in accuracy: no more iterations are made
 
 
+@with_settings
 class NearestRowClassifier(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     """Releases labels of private inputs: (epsilon, 0) for inputs whose nearest public rows are the
     same or joined.
@@ -107,25 +108,15 @@ class NearestRowClassifier(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         reticent.mechanisms.GraphTable: the mechanism.
     """
 
-    classes_: npt.NDArray[Any]
-    query_: NearestRowQuery
+    epsilon: float
+    nodes: int
+    neighbours: int
+    classifier: Any = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        nodes: int,
-        neighbours: int,
-        classifier: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.nodes = nodes
-        self.neighbours = neighbours
-        self.classifier = classifier
-        self.random_state = random_state
-        self.verbose = verbose
+    classes_: npt.NDArray[Any] = learned()
+    query_: NearestRowQuery = learned()
 
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, *, attribute: npt.ArrayLike | None = None

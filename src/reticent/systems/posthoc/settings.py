@@ -14,6 +14,7 @@ from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
+from reticent.core.settings import with_settings
 from reticent.mechanisms import analytic_sigma
 from reticent.systems.embedding import Embedding
 from reticent.systems.posthoc.certificates import Certificate, check_certificate
@@ -34,6 +35,7 @@ fewer rank noise on the embedding too low: it is harder to learn from than what 
 """
 
 
+@with_settings
 class Calibration(BaseEstimator):
     """How the utility of what could be released is measured, on rows that training has not seen.
 
@@ -57,9 +59,8 @@ class Calibration(BaseEstimator):
         reticent.NoiseAware: has sizes to choose among.
     """
 
-    def __init__(self, *, share: float = 0.2, head_epochs: int | None = None) -> None:
-        self.share = share
-        self.head_epochs = head_epochs
+    share: float = 0.2
+    head_epochs: int | None = None
 
     def held_rows(self, rows: int) -> int:
         """How many of ``rows`` rows utility is measured on."""

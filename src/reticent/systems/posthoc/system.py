@@ -12,13 +12,15 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from reticent.core.errors import InvalidParameter
+from reticent.core.settings import learned, with_settings
 from reticent.lipschitz import LipschitzBound
 from reticent.release.bundle import Bundle
 from reticent.systems.posthoc.answering import PosthocRelease
+from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.fitting import FittedRelease, fit_release
 from reticent.systems.posthoc.plans import Plan
 from reticent.systems.posthoc.query import PrivateQuery
-from reticent.systems.posthoc.settings import PosthocSettings
+from reticent.systems.posthoc.settings import Calibration, PosthocSettings
 from reticent.tables.frames import named_rows
 from reticent.training.parts.contract import module_of
 from reticent.training.parts.embedders import Named
@@ -33,6 +35,7 @@ _EXAMPLES = {
 }
 
 
+@with_settings
 class PosthocSystem(PosthocRelease):
     """A fitted posthoc release; use ``PosthocEncoder`` or ``PosthocClassifier``.
 
@@ -45,13 +48,22 @@ class PosthocSystem(PosthocRelease):
         classes_: labels seen in ``fit``, None without labels.
     """
 
-    query_: PrivateQuery
-    embedder_: BaseEstimator
-    considered_: tuple[Plan, ...]
-    classes_: npt.NDArray[Any] | None
+    epsilon: float
+    delta: float
+    radius: float
+    input_norm: str = "linf"
+    embedder: Any = "dense"
+    certificate: Certificate = "auto"
+    mechanism: str = "auto"
+    path: str = "auto"
+    calibration: Calibration | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
 
-    random_state: Any
-    verbose: bool
+    query_: PrivateQuery = learned()
+    embedder_: BaseEstimator = learned()
+    considered_: tuple[Plan, ...] = learned()
+    classes_: npt.NDArray[Any] | None = learned()
 
     def set_params(self, **params: Any) -> Self:
         """Sets parameters, also those of parts: ``set_params(obfuscator__hidden=(32,))``.

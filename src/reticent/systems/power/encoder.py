@@ -15,11 +15,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
-from reticent.core.checks import count, counts, flag, one_of, positive, probability
+from reticent.core.checks import one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.seeds import training_generator
+from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
@@ -39,29 +40,36 @@ from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.scoring import SCORINGS
+from reticent.systems.power.settings import PublishedMode, VectorTraining
 from reticent.systems.power.task_labels import task_labels
 from reticent.systems.releasing_system import RowWise
-from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
-from reticent.tables.frames import Names, names_of, plain_rows
+from reticent.tables.frames import (
+    Names,
+    keep_names,
+    kept_names,
+    names_of,
+    plain_rows,
+    rows_as_fitted,
+    stored_names,
+)
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.power.density import KernelDensity, bandwidth
 from reticent.training.progress import Report, progress
 
 if TYPE_CHECKING:
-    from reticent.training.power.published import PowerConfig, PowerTraining
+    from reticent.training.power.published import PowerTraining
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
-MODES = ("private", "published")
 
-
+@with_settings
 class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Releases embeddings of private table rows to an untrusted server, which may learn from them
     with any model.
 
     Guarantee:
-        ``mode="private"``, the default: one released row costs (epsilon, delta). With
+        Without ``published``, one released row costs (epsilon, delta). With
         ``radius=None`` any two records of the schema are neighbours (local differential privacy of
         the whole record). With a radius, records at most that far apart in l2 of the encoded space
         are neighbours, where a change of any one attribute is at most 1. With K-norm noise on
@@ -69,7 +77,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         an offset of about 1e-6 from the grid, which the card states. The encoder itself may be
         known to everybody. ``card()`` says what is assumed, docs/power.md proves it.
 
-        ``mode="published"``: **no differential privacy**, for research. ``epsilon`` is then the
+        With ``published``: **no differential privacy**, for research. ``epsilon`` is then the
         paper's score of the density's smoothness; rows above it are withheld, the others are
         released without noise and can be found again. A ledger refuses it.
 
@@ -82,7 +90,6 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             infinity: any value); or None for any two records. Not used in published mode.
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
-        mode: "private" or "published".
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
             "gaussian", "code", "score-code", "score-noise", "score-levels", "clear-noise",
             "clear-code". The two codes hide any two records from each other whatever the radius,
@@ -93,17 +100,10 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             "balanced_accuracy" or "auc"; ties are broken by information.
         task_weights: where ``fit`` gets several columns of labels, what a score of each counts;
             None for all alike.
-        outputs: numbers of released values that are tried for vectors.
-        hidden: hidden widths of the encoder, even numbers.
-        epochs: passes of training over the rows.
-        head_epochs: passes of the models that utility is measured with.
-        calibration_share: share of the fitted rows that mechanisms are compared on, in (0, 1).
-        power_config: settings of the published encoder.
-        bandwidth_factor: published mode: multiple of Scott's bandwidth.
-        density_rows: published mode: at most so many training rows become centers of the density
-            estimate.
+        training: how encoders are trained and compared; None for ``VectorTraining()``.
+        published: a ``PublishedMode`` for the paper's own release, which protects nobody; None for
+            a private one.
         random_state: seed of *training*; the noise of ``release`` never depends on it.
-        verbose: whether training shows progress bars on standard error.
 
     Attributes:
         query_: the fitted release.
@@ -129,7 +129,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     References:
         - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
-          model agnostic consumption", arXiv:2510.05581, the mechanism of ``mode="published"``.
+          model agnostic consumption", arXiv:2510.05581, the mechanism of ``published``.
         - Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith (2011), "What can we learn
           privately?", doi:10.1137/090756090, local differential privacy.
         - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
@@ -146,50 +146,22 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         reticent.tables.TabularSchema: the public description of a table.
     """
 
-    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery
-    considered_: tuple[PowerPlan, ...]
-    training_: PowerTraining | None
+    epsilon: float
+    delta: float
+    radius: float | Mapping[str, float] | None
+    schema: TabularSchema | tuple[float, float]
+    mechanism: str = "auto"
+    scoring: str = "information"
+    task_weights: tuple[float, ...] | None = None
+    training: VectorTraining | None = None
+    published: PublishedMode | None = None
+    random_state: int | np.random.RandomState | None = None
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        radius: float | Mapping[str, float] | None,
-        schema: TabularSchema | tuple[float, float],
-        mode: str = "private",
-        mechanism: str = "auto",
-        scoring: str = "information",
-        task_weights: tuple[float, ...] | None = None,
-        outputs: int | tuple[int, ...] = (1, 2),
-        hidden: tuple[int, ...] = (64, 64),
-        epochs: int = 20,
-        head_epochs: int = 5,
-        calibration_share: float = 0.2,
-        power_config: PowerConfig | None = None,
-        bandwidth_factor: float = 1.0,
-        density_rows: int = 20_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.schema = schema
-        self.mode = mode
-        self.mechanism = mechanism
-        self.scoring = scoring
-        self.task_weights = task_weights
-        self.outputs = outputs
-        self.hidden = hidden
-        self.epochs = epochs
-        self.head_epochs = head_epochs
-        self.calibration_share = calibration_share
-        self.power_config = power_config
-        self.bandwidth_factor = bandwidth_factor
-        self.density_rows = density_rows
-        self.random_state = random_state
-        self.verbose = verbose
+    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery = (
+        learned()
+    )
+    considered_: tuple[PowerPlan, ...] = learned()
+    training_: PowerTraining | None = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Trains and calibrates on rows that are public (published mode: on the rows to be
@@ -206,20 +178,12 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             CalibrationFailed: no mechanism meets the requirement.
             MissingExtra: torch, which encoders are trained with, is not installed.
         """
-        one_of(self.mode, MODES, name="mode")
         one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism")
-        trained = self.mode == "published" or self.mechanism != "score-code"
+        trained = self.published is not None or self.mechanism != "score-code"
         if trained:
             require("torch", extra="networks", instead="use mechanism='score-code'")
-        sizes = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
-        settings = FitSettings(
-            outputs=counts(sizes, name="outputs"),
-            hidden=counts(self.hidden, name="hidden"),
-            epochs=count(self.epochs, name="epochs"),
-            head_epochs=count(self.head_epochs, name="head_epochs"),
-            seed=0,
-        )
-        share = probability(self.calibration_share, name="calibration_share", allow_zero=False)
+        training = a_part(self.training, VectorTraining, name="training")
+        published = self.published and a_part(self.published, PublishedMode, name="published")
         names = names_of(X)
         if isinstance(self.schema, TabularSchema):
             table = self.schema.rows(X, name="X")
@@ -235,13 +199,15 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         with (
             _own_generator() if trained else nullcontext(),
-            progress(flag(self.verbose, name="verbose")) as report,
+            progress(training.verbose) as report,
         ):
-            if self.mode == "published":
-                self.query_ = self._published(schema, rows[order], labels[order], seed, report)
+            if published is not None:
+                self.query_ = self._published(
+                    published, schema, rows[order], labels[order], seed, report
+                )
                 self.considered_ = ()
             else:
-                held = max(1, round(share * len(rows)))
+                held = max(1, round(training.calibration_share * len(rows)))
                 public = PublicRows(
                     rows[order[held:]],
                     rows[order[:held]],
@@ -254,7 +220,13 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                     public,
                     tasks=tasks,
                     mechanisms=mechanisms,
-                    settings=replace(settings, seed=seed),
+                    settings=FitSettings(
+                        outputs=training.sizes,
+                        hidden=training.hidden,
+                        epochs=training.epochs,
+                        head_epochs=training.head_epochs,
+                        seed=seed,
+                    ),
                     report=report,
                 )
                 self.training_ = None
@@ -300,7 +272,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         query = self._fitted()
         if isinstance(query, PublishedQuery):
             raise InvalidInput(
-                "mode='published': is for research and is not stored; its density estimate "
+                "published: is for research and is not stored; its density estimate "
                 "holds the training rows"
             )
         settings, arrays = query.describe()
@@ -366,7 +338,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         any.
         """
         epsilon = positive(self.epsilon, name="epsilon")
-        delta = probability(self.delta, name="delta", allow_zero=self.mode == "private")
+        delta = probability(self.delta, name="delta", allow_zero=self.published is None)
         radius: float | AttributeRadii | None
         if isinstance(self.radius, Mapping):
             radius = AttributeRadii.of(self.radius, schema)
@@ -395,9 +367,11 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self, plan: PowerPlan, schema: TabularSchema, *, several: bool
     ) -> tuple[str, ...]:
         """What is compared."""
-        if several and (self.mode == "published" or self.mechanism not in ("auto", *SEVERAL_TASKS)):
+        if several and (
+            self.published is not None or self.mechanism not in ("auto", *SEVERAL_TASKS)
+        ):
             raise InvalidParameter(
-                f"mode={self.mode!r}, mechanism={self.mechanism!r}: expected mode 'private' and "
+                f"mechanism={self.mechanism!r}: expected published=None and "
                 f"mechanism {' or '.join(map(repr, SEVERAL_TASKS))} or 'auto' for several columns "
                 "of labels; or fit one column"
             )
@@ -417,17 +391,21 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return TabularSchema.numbers(table.shape[1], lower, upper, names=names)
 
     def _published(
-        self, schema: TabularSchema, rows: Array, labels: Labels, seed: int, report: Report
+        self,
+        mode: PublishedMode,
+        schema: TabularSchema,
+        rows: Array,
+        labels: Labels,
+        seed: int,
+        report: Report,
     ) -> PublishedQuery:
         from reticent.training.power.published import PowerConfig, train_power
 
         mechanism = PublishedPower(stated_epsilon=self.epsilon, alpha=self.delta)
-        config = PowerConfig(seed=seed) if self.power_config is None else self.power_config
-        factor = positive(self.bandwidth_factor, name="bandwidth_factor")
-        centers = rows[: count(self.density_rows, name="density_rows", minimum=2)].astype(
-            np.float32
-        )
-        density = KernelDensity(centers, factor * bandwidth(centers, rule="scott"))
+        config = PowerConfig(seed=seed) if mode.training is None else mode.training
+        centers = rows[: mode.density_rows].astype(np.float32)
+        width = mode.bandwidth_factor * bandwidth(centers, rule="scott")
+        density = KernelDensity(centers, width)
         trained = train_power(rows, labels, config, density=density, report=report)
         self.training_ = trained
         return PublishedQuery(schema, trained.network, density, mechanism)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import positive, probability
 from reticent.core.guarantees import Guarantee, GuaranteeKind, Replace
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 from reticent.tables.schema import TabularSchema
 from reticent.training.power.density import KernelDensity
@@ -24,7 +24,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedPower:
+class PublishedPower(Mechanism):
     """Algorithm 1 of the Power Mechanism paper, whose epsilon is a score of the population's
     density.
 
@@ -51,11 +51,6 @@ class PublishedPower:
     def guarantee(self) -> Guarantee:
         """The paper's numbers, of kind "no differential privacy"."""
         return Guarantee(self.stated_epsilon, self.alpha, Replace(1), GuaranteeKind.NO_PRIVACY)
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """An event that no accountant composes."""
-        return PrivacyEvent(self.name, self.guarantee)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from reticent.core.checks import one_of, probability
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Release
+from reticent.core.settings import learned, with_settings
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
@@ -38,8 +39,7 @@ from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
 from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import named_rows
+from reticent.tables.frames import keep_names, named_rows, rows_as_fitted
 from reticent.tables.shards import Shards
 from reticent.training.features import FeatureMap
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     """Releases labels for public queries by the noisy votes of their nearest private records.
 
@@ -124,49 +125,28 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
         reticent.mechanisms.NoisyArgmax: the vote.
     """
 
-    classes_: npt.NDArray[Any]
-    n_features_in_: int
-    plan_: KnnPlan
-    _prepaid: Prepaid
+    epsilon: float
+    delta: float
+    queries: int
+    classes: Classes
+    answers: int | None = None
+    neighbours: int = 300
+    sampling_probability: float = 0.15
+    threshold: float | None = None
+    sigma_votes: float | None = None
+    sigma_screening: float | None = None
+    noise_ratio: float = 3.0
+    shared_subsample: bool = False
+    feature_map: str | FeatureMap | nn.Module = "identity"
+    feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
+    data_set: str | None = None
+    fallback: Any = None
+    engine: str = "numpy"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        queries: int,
-        classes: Classes,
-        answers: int | None = None,
-        neighbours: int = 300,
-        sampling_probability: float = 0.15,
-        threshold: float | None = None,
-        sigma_votes: float | None = None,
-        sigma_screening: float | None = None,
-        noise_ratio: float = 3.0,
-        shared_subsample: bool = False,
-        feature_map: str | FeatureMap | nn.Module = "identity",
-        feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None,
-        data_set: str | None = None,
-        fallback: Any = None,
-        engine: str = "numpy",
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.queries = queries
-        self.answers = answers
-        self.neighbours = neighbours
-        self.sampling_probability = sampling_probability
-        self.threshold = threshold
-        self.sigma_votes = sigma_votes
-        self.sigma_screening = sigma_screening
-        self.noise_ratio = noise_ratio
-        self.shared_subsample = shared_subsample
-        self.feature_map = feature_map
-        self.classes = classes
-        self.feature_range = feature_range
-        self.data_set = data_set
-        self.fallback = fallback
-        self.engine = engine
+    classes_: npt.NDArray[Any] = learned()
+    n_features_in_: int = learned()
+    plan_: KnnPlan = learned()
+    _prepaid: Prepaid = learned()
 
     @classmethod
     def tuned(

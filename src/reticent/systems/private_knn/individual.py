@@ -17,6 +17,7 @@ from reticent.core.checks import count, one_each, positive
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
+from reticent.core.settings import learned, with_settings
 from reticent.neighbours import PointGrid, RadiusKernel
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
@@ -39,8 +40,13 @@ from reticent.systems.private_knn.radii import kernels_by_share, kernels_of_radi
 from reticent.systems.private_knn.settings_choice import individual_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import named_rows, plain_rows, rows_named_alike
+from reticent.tables.frames import (
+    keep_names,
+    named_rows,
+    plain_rows,
+    rows_as_fitted,
+    rows_named_alike,
+)
 from reticent.training.features import FeatureMap
 
 if TYPE_CHECKING:
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     """Answers public queries by the noisy votes of the private records near them, without a limit
     on their number; a record that has voted as much as its budget allows votes no more.
@@ -121,42 +128,26 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
         reticent.accounting.IndividualGaussianBudget: the total.
     """
 
-    classes_: npt.NDArray[Any]
-    n_features_in_: int
-    plan_: IndividualPlan
-    session_: IndividualSession
-    held_: HeldRecords
-    _prepaid: Prepaid
-    _public: Exhaustive | None
+    epsilon: float
+    delta: float
+    classes: Classes
+    votes: float = 20.0
+    share: float = 0.05
+    radius: float | None = None
+    power: int = 1
+    looks: Sequence[int] = (1,)
+    lead: float = 1.0
+    feature_map: str | FeatureMap | nn.Module = "identity"
+    feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
+    data_set: str | None = None
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        votes: float = 20.0,
-        share: float = 0.05,
-        radius: float | None = None,
-        power: int = 1,
-        looks: Sequence[int] = (1,),
-        lead: float = 1.0,
-        feature_map: str | FeatureMap | nn.Module = "identity",
-        feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None,
-        data_set: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.votes = votes
-        self.share = share
-        self.radius = radius
-        self.power = power
-        self.looks = looks
-        self.lead = lead
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.data_set = data_set
+    classes_: npt.NDArray[Any] = learned()
+    n_features_in_: int = learned()
+    plan_: IndividualPlan = learned()
+    session_: IndividualSession = learned()
+    held_: HeldRecords = learned()
+    _prepaid: Prepaid = learned()
+    _public: Exhaustive | None = learned()
 
     @classmethod
     def tuned(

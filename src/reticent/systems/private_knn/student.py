@@ -22,6 +22,7 @@ from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
 from reticent.core.seeds import training_seed
+from reticent.core.settings import learned, with_settings
 from reticent.ledger.ledger import Ledger
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
@@ -47,8 +48,14 @@ from reticent.systems.private_knn.stored_network import network_parts, stored_ne
 from reticent.systems.private_knn.student_configs import student_configs
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names
-from reticent.tables.feature_names import keep_names, kept_names, rows_as_fitted, stored_names
-from reticent.tables.frames import named_rows, rows_named_alike
+from reticent.tables.frames import (
+    keep_names,
+    kept_names,
+    named_rows,
+    rows_as_fitted,
+    rows_named_alike,
+    stored_names,
+)
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.nearest_labels import NearestLabels
 from reticent.training.progress import Report, progress
@@ -60,6 +67,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     """Labels some public pictures by private neighbours, trains a student on them, and does it
     again with the student's features.
@@ -146,50 +154,30 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         reticent.accounting.private_knn_total: the total.
     """
 
-    classes_: npt.NDArray[Any]
-    n_features_in_: int
-    plan_: KnnPlan
-    student_: AnyStudent
-    check_: StudentCheck | None
-    receipt_: Receipt
-    _unbooked: _Finished | None
+    epsilon: float
+    delta: float
+    classes: Classes
+    queries: Sequence[int] = (300, 400)
+    neighbours: int = 300
+    sampling_probability: float = 0.15
+    threshold: float | None = None
+    noise_ratio: float = 3.0
+    feature_map: str | FeatureMap | nn.Module = "hog"
+    reduce_to: int | None = 40
+    student: StudentConfig | Literal["svm"] | None = None
+    last_student: StudentConfig | None = None
+    data_set: str | None = None
+    engine: str = "numpy"
+    random_state: int | None = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        queries: Sequence[int] = (300, 400),
-        neighbours: int = 300,
-        sampling_probability: float = 0.15,
-        threshold: float | None = None,
-        noise_ratio: float = 3.0,
-        feature_map: str | FeatureMap | nn.Module = "hog",
-        reduce_to: int | None = 40,
-        student: StudentConfig | Literal["svm"] | None = None,
-        last_student: StudentConfig | None = None,
-        data_set: str | None = None,
-        engine: str = "numpy",
-        random_state: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.queries = queries
-        self.neighbours = neighbours
-        self.sampling_probability = sampling_probability
-        self.threshold = threshold
-        self.noise_ratio = noise_ratio
-        self.feature_map = feature_map
-        self.reduce_to = reduce_to
-        self.student = student
-        self.last_student = last_student
-        self.classes = classes
-        self.data_set = data_set
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    classes_: npt.NDArray[Any] = learned()
+    n_features_in_: int = learned()
+    plan_: KnnPlan = learned()
+    student_: AnyStudent = learned()
+    check_: StudentCheck | None = learned()
+    receipt_: Receipt = learned()
+    _unbooked: _Finished | None = learned()
 
     def fit(
         self,

@@ -13,7 +13,8 @@ from reticent.core.checks import count, flag, words
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Receipt
 from reticent.release.bundle import Bundle, rebuilding
-from reticent.tables.feature_names import keep_names, kept_names, stored_names
+from reticent.systems.votes.features import Features
+from reticent.tables.frames import keep_names, kept_names, stored_names
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
 from reticent.training.public_space import PublicSpace, RowMap
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="ReleasedModel")
 Arrays = dict[str, npt.NDArray[Any]]
 
-_APART = ("classes", "target_range", "feature_map", "feature_range", "epsilon", "delta", "data_set")
+_APART = ("classes", "target_range", "features", "epsilon", "delta", "data_set")
+_SHAPING = ("components", "whitening", "reach")
 _OWN = "own"
 
 
@@ -37,6 +39,7 @@ def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
     map_settings, map_arrays = _map_description(model.map_)
     settings = {
         "arguments": arguments,
+        "features": {name: _plain(getattr(model._shaping, name)) for name in _SHAPING},
         **model._label_settings(),
         "input_shape": list(model.input_shape_),
         "feature_names": kept_names(model),
@@ -84,7 +87,7 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
             epsilon=receipt.guarantee.epsilon,
             delta=receipt.guarantee.delta,
             **labels,
-            feature_map=found,
+            features=Features(map=found, **settings["features"]),
             data_set=data_set,
         )
         model.check_settings()

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.settings import learned, with_settings
 from reticent.grids.whole_numbers import clipped, exact_product
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.outputs import Output
@@ -52,6 +53,7 @@ class Level:
         return by_cell(self.places, len(self), columns)
 
 
+@with_settings
 class CellModel(ReleasedModel):
     """Each record adds its label vector to the cell of its nearest public centroid.
 
@@ -60,12 +62,14 @@ class CellModel(ReleasedModel):
     """
 
     cells: int | list[int] | tuple[int, ...]
+    random_state: int = 0
 
-    centroids_: Array
-    _levels: list[Level]
+    centroids_: Array = learned()
+    _levels: list[Level] = learned()
 
     @override
     def check_settings(self) -> None:
+        count(self.random_state, name="random_state", minimum=0)
         for fewer, more in pairwise(self._sizes()):
             if more <= fewer:
                 raise InvalidParameter(f"cells={self.cells!r}: expected rising numbers")

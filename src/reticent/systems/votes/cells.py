@@ -4,7 +4,6 @@ good.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,18 @@ from typing_extensions import override
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 from reticent.systems.votes.voters import ShardedVoters, Voters
 
 Array = npt.NDArray[np.float64]
 
 
+@with_settings
 class CellsClassifier(CellModel, ReleasedClassifier):
     """Each record votes once, for its label, in the cell of its nearest public centroid.
 
@@ -32,12 +33,12 @@ class CellsClassifier(CellModel, ReleasedClassifier):
     one, and those of the coarsest towards the public labels, if there are any.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
+        random_state: public seed, for centroids; never for noise.
         classes, student_share: see ``ReleasedClassifier``.
         cells: how many; a list of rising numbers for several resolutions. The centroids are k-means
-            of the public rows (uniform in ``feature_range`` without public rows, where counts are
-            those of the whole grid of cells).
+            of the public rows (uniform in the range of ``features`` without public rows, where
+            counts are those of the whole grid of cells).
         smoothing: records that every class of a cell is given beforehand in ``predict_proba``.
 
     Example:
@@ -61,36 +62,8 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes | Sequence[Sequence[Any]],
-        cells: int | list[int] | tuple[int, ...] = 256,
-        smoothing: float = 1.0,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-        student_share: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.cells = cells
-        self.smoothing = smoothing
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
-        self.student_share = student_share
+    cells: int | list[int] | tuple[int, ...] = 256
+    smoothing: float = 1.0
 
     @classmethod
     @override
@@ -102,13 +75,16 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         sizes = [size for size in (4, 16, 64, 256, 1024) if size <= most]
         dimensions = sorted({min(features, size) for size in (10, 40)})
         single: list[dict[str, Any]] = [
-            {"cells": size, "components": kept, "whitening": 0.0}
+            {"cells": size, "features": Features(components=kept, whitening=0.0)}
             for size in sizes[-3:]
             for kept in dimensions
         ]
         if len(sizes) > 2:
             single.append(
-                {"cells": list(sizes[-3::2]), "components": dimensions[-1], "whitening": 0.0}
+                {
+                    "cells": list(sizes[-3::2]),
+                    "features": Features(components=dimensions[-1], whitening=0.0),
+                }
             )
         return single
 

@@ -9,9 +9,11 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import positive
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.cell_model import CellModel, cell_sums, fine, nearest
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import TARGET_STEPS
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.sums import VOTE
@@ -23,6 +25,7 @@ _COUNTS = 0.2
 """Share of the squared precision that goes to the number of records in each cell."""
 
 
+@with_settings
 class CellsRegressor(CellModel, ReleasedRegressor):
     """Each record adds its target, and one, to the cell of its nearest public centroid.
 
@@ -35,11 +38,11 @@ class CellsRegressor(CellModel, ReleasedRegressor):
     there are any) by the noise and by what released means differ by: post-processing.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
+        random_state: public seed, for centroids; never for noise.
         target_range: see ``ReleasedRegressor``.
         cells: how many; a list of rising numbers for several resolutions. The centroids are k-means
-            of the public rows (uniform in ``feature_range`` without public rows).
+            of the public rows (uniform in the range of ``features`` without public rows).
         smoothing: variance of targets within a cell over that of means between cells, about: so
             many records of a cell weigh as much as what it is shrunk towards.
 
@@ -65,34 +68,8 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        target_range: Any,
-        cells: int | list[int] | tuple[int, ...] = 64,
-        smoothing: float = 3.0,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_range = target_range
-        self.cells = cells
-        self.smoothing = smoothing
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    cells: int | list[int] | tuple[int, ...] = 64
+    smoothing: float = 3.0
 
     @classmethod
     @override
@@ -107,7 +84,7 @@ class CellsRegressor(CellModel, ReleasedRegressor):
         if len(sizes) > 2:
             choices.append(list(sizes[-3::2]))
         return [
-            {"cells": choice, "components": kept, "whitening": 0.5}
+            {"cells": choice, "features": Features(components=kept)}
             for choice in choices
             for kept in dimensions
         ]

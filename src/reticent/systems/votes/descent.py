@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.checks import count, flag, positive, probability, real
+from reticent.core.checks import count, flag
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.estimator import PublicRows
@@ -29,40 +31,27 @@ RESIDUAL = 2.0**13
 
 _WEIGHT_STEPS = 2.0**20
 _LONGEST_WEIGHTS = 2.0**16
-_LARGEST_RATE = 2.0**60  # a step stays finite, whatever the noise
 _MOST_RECORDS = 2**53
 
 
+@with_settings
 class Descent(LinearModel):
     """Every step is a noisy sum of clipped residuals times directions, for every column of labels.
 
-    What is divided by, the momentum, the rates and the average of the iterates are post-processing
-    of released sums with public numbers.
+    What is divided by, the momentum, the rate and the average of the iterates of the second half
+    are post-processing of released sums with public numbers.
     """
 
     steps: int
-    learning_rate: float
-    momentum: float
-    step_decay: float
-    penalty: float
-    average: bool
-    warm_start: bool
-    records: int | None
+    warm_start: bool = False
+    records: int | None = None
+
+    _momentum: ClassVar[float] = 0.0
 
     @override
     def check_settings(self) -> None:
         super().check_settings()
         count(self.steps, name="steps", minimum=0)
-        if positive(self.learning_rate, name="learning_rate") > _LARGEST_RATE:
-            raise InvalidParameter(
-                f"learning_rate={self.learning_rate!r}: expected at most {_LARGEST_RATE:g}"
-            )
-        probability(self.momentum, name="momentum")
-        for name in ("step_decay", "penalty"):
-            value = real(getattr(self, name), name=name)
-            if not 0 <= value < math.inf:
-                raise InvalidParameter(f"{name}={value!r}: expected a finite number, at least 0")
-        flag(self.average, name="average")
         flag(self.warm_start, name="warm_start")
         if self.records is not None:
             count(self.records, name="records")
@@ -136,17 +125,14 @@ class Descent(LinearModel):
                 ],
                 axis=1,
             )
-            momentum = self.momentum * momentum + mean
-            rate = self.learning_rate / (1.0 + self.step_decay * step)
-            rate *= self._kept(
+            momentum = self._momentum * momentum + mean
+            rate = self._rate * self._kept(
                 session, records, 1.0 if noisy_count is None else noisy_count.certain
             )
-            # The penalty's step is implicit, so that no rate is too large for it.
-            decay = 1.0 + rate * self.penalty / (1.0 - self.momentum)
-            weights = cut_weights((weights - rate * self._turned(momentum)) / decay)
+            weights = cut_weights(weights - rate * self._turned(momentum))
             if step >= self.steps // 2:
                 total += weights
-        self.weights_ = total / (self.steps - self.steps // 2) if self.average else weights
+        self.weights_ = total / (self.steps - self.steps // 2)
         del self._start
 
     def _kept(self, session: SumSession, records: float, certain: float) -> float:
@@ -162,6 +148,11 @@ class Descent(LinearModel):
         noise *= math.sqrt((self.space_.dimension + 1) * free)
         signal = self._signal * certain
         return signal**2 / (signal**2 + noise**2)
+
+    @property
+    @abstractmethod
+    def _rate(self) -> float:
+        """What a mean gradient is multiplied by."""
 
     def _turned(self, gradient: Array) -> Array:
         """A mean gradient as the direction of a step."""
@@ -189,7 +180,7 @@ class Descent(LinearModel):
         return (
             ("steps", str(self.steps)),
             ("start", "public labels" if self.warm_start else "zero"),
-            ("learning rate, momentum", f"{self.learning_rate:g}, {self.momentum:g}"),
+            ("learning rate, momentum", f"{self._rate:g}, {self._momentum:g}"),
         )
 
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from reticent.core.checks import count, one_each, one_of
+from reticent.core.checks import one_each, one_of
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Replace, Unit, data_set_name
 from reticent.core.rows import finite_or_zero
+from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours.records import key_bytes
 from reticent.systems.input_rows import input_rows
 from reticent.systems.releasing_system import inputs_as_fitted
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
-from reticent.tables.feature_names import keep_names, rows_as_fitted
-from reticent.tables.frames import named_rows, rows_named_alike
+from reticent.tables.frames import keep_names, named_rows, rows_as_fitted, rows_named_alike
 from reticent.tables.shards import Shards
 from reticent.training.public_features import features_of
-from reticent.training.public_space import PublicSpace, RowMap, range_of, whitening_of
+from reticent.training.public_space import PublicSpace, RowMap, range_of
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -45,25 +46,25 @@ class PublicRows:
     codes: Integers | None
 
 
+@with_settings
 class VoteEstimator(BaseEstimator):
     """The arguments that all estimators of this package have, checked and turned into points."""
 
     epsilon: float
     delta: float
-    feature_map: Any
-    feature_range: Any
-    components: int | None
-    whitening: float
-    counting: str
-    data_set: str | None
-    random_state: int
+    features: Features | None = None
+    counting: str = "add-remove"
+    data_set: str | None = None
 
-    n_features_in_: int
-    input_shape_: tuple[int, ...]
-    space_: PublicSpace
-    map_: RowMap | None
-    most_records_: int
-    _columns: Columns
+    n_features_in_: int = learned()
+    input_shape_: tuple[int, ...] = learned()
+    space_: PublicSpace = learned()
+    map_: RowMap | None = learned()
+    most_records_: int = learned()
+    _columns: Columns = learned()
+
+    _reach: ClassVar[float | None] = None
+    """Length to which vectors are cut where none is asked for; None where all have one length."""
 
     @abstractmethod
     def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, Integers]:
@@ -87,10 +88,12 @@ class VoteEstimator(BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName: nothing was kept, spent or drawn.
         """
         one_of(self.counting, COUNTINGS, name="counting")
-        count(self.random_state, name="random_state", minimum=0)
-        whitening_of(self.whitening)
-        if self.components is not None:
-            count(self.components, name="components")
+        features = self._shaping
+        if features.reach is not None and self._reach is None:
+            raise InvalidParameter(
+                f"features, reach={features.reach!r}: expected None; the vectors of a "
+                f"{type(self).__name__} have one length"
+            )
         shards = X if isinstance(X, Shards) else None
         if shards is not None and (y is not None or persons is not None):
             raise InvalidInput(
@@ -104,7 +107,7 @@ class VoteEstimator(BaseEstimator):
         rows = len(inputs) if shards is None else len(shards)
         columns, codes = self._read(labels, rows)
         numbers = _persons(persons, len(inputs))
-        row_map = _row_map(self.feature_map, shape)
+        row_map = _row_map(features.map, shape)
         public_inputs, public_codes = _public(
             public_X, public_y, columns, names=names, shape=shape, width=inputs.shape[1]
         )
@@ -127,33 +130,38 @@ class VoteEstimator(BaseEstimator):
         public = None if public_points is None else PublicRows(public_points, public_codes)
         return voters, public
 
+    @property
+    def _shaping(self) -> Features:
+        return a_part(self.features, Features, name="features")
+
     def _space(
         self, row_map: RowMap | None, columns: int, public_inputs: Array | None
     ) -> tuple[PublicSpace, Array | None]:
+        asked = self._shaping
         if public_inputs is None:
             if row_map is not None:
                 raise InvalidInput(
                     "public_X: expected public rows to scale the feature map's features by, got "
                     "none"
                 )
-            ends = range_of(self.feature_range, columns)
+            ends = range_of(asked.range, columns)
             if ends is None:
                 raise InvalidParameter(
-                    "feature_range: expected public (lower, upper) ends of every feature, or "
+                    "features, range: expected public (lower, upper) ends of every feature, or "
                     "public_X in fit; neither may come from the private records"
                 )
-            if self.components is not None:
+            if asked.components is not None:
                 raise InvalidParameter(
-                    f"components={self.components!r}: expected None without public rows, whose "
+                    f"components={asked.components!r}: expected None without public rows, whose "
                     "principal components are meant"
                 )
             return PublicSpace.of_range(*ends), None
         features = features_of(row_map, public_inputs)
         space = PublicSpace.around(
             features,
-            components=self.components,
-            whitening=self.whitening,
-            lower_upper=None if row_map else range_of(self.feature_range, columns),
+            components=asked.components,
+            whitening=asked.whitening,
+            lower_upper=None if row_map else range_of(asked.range, columns),
             alike=row_map is not None,
         )
         return space, space.points(features)
@@ -201,7 +209,8 @@ def _row_map(choice: Any, shape: tuple[int, ...]) -> RowMap | None:
         found: RowMap = ModuleFeatures(choice, shape, Origin.PUBLIC)
         return found
     raise InvalidParameter(
-        f"feature_map: expected None, a feature map or a torch module, got {type(choice).__name__}"
+        "features, map: expected None, a feature map or a torch module, got "
+        f"{type(choice).__name__}"
     )
 
 

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.checks import positive, real
+from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumSession
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.public_labels import public_ridge_regression
@@ -22,7 +24,12 @@ from reticent.systems.votes.voters import ShardedVoters, Voters
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+_RATE = 0.7  # in the metric of public rows, where 1 is the step to the minimum of squares
+_RIDGE = 0.1
+"""Added to the public second moments, as a share of their mean."""
 
+
+@with_settings
 class NoisyGradientRegressor(Descent, ReleasedRegressor):
     """Linear regression on public features; every step is a noisy sum of clipped residuals.
 
@@ -31,25 +38,16 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     those of L targets; a record in place of another moves it by at most twice as much; with
     ``persons`` a person's sum is cut as one record's is. T noisy gradients compose exactly as one
     Gaussian mechanism. Steps are turned by the inverse of the second moments of public rows, so
-    that few of them suffice; that, the momentum, the rates, the average of the iterates and what
-    is divided by are post-processing of released sums with public numbers.
+    that few of them suffice; that, the rate, the average of the iterates and what is divided by are
+    post-processing of released sums with public numbers.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         target_range: see ``ReleasedRegressor``.
         steps: T, gradient steps; 0 for a model of the public targets alone, which costs nothing.
-        learning_rate: of steps in the metric of public rows, where 1 is the step to the minimum of
-            squares.
-        momentum: in [0, 1).
-        step_decay: the rate of step t is learning_rate / (1 + step_decay t); at least 0.
-        penalty: l2 regularisation of the mean loss; at least 0.
-        average: whether the iterates of the second half of the steps are averaged.
         warm_start: whether training starts from ridge regression on ``public_y``.
         residual: to how many halves of the range a residual is cut; from .001 to 2, which cuts
             none.
-        ridge: added to the public second moments, as a share of their mean.
-        intercept, reach: as of ``MomentRegressor``.
         records: a public number, about that of the private records, which sums are divided by;
             None for a noisy count, paid from the total.
 
@@ -72,54 +70,10 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        target_range: Any,
-        steps: int = 5,
-        learning_rate: float = 0.7,
-        momentum: float = 0.0,
-        step_decay: float = 0.0,
-        penalty: float = 0.0,
-        average: bool = True,
-        warm_start: bool = False,
-        residual: float = 0.5,
-        ridge: float = 0.1,
-        intercept: float = 1.0,
-        reach: float = 2.0,
-        records: int | None = None,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_range = target_range
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.step_decay = step_decay
-        self.penalty = penalty
-        self.average = average
-        self.warm_start = warm_start
-        self.residual = residual
-        self.ridge = ridge
-        self.intercept = intercept
-        self.reach = reach
-        self.records = records
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    steps: int = 5
+    residual: float = 0.5
+
+    _reach = 2.0
 
     @classmethod
     @override
@@ -131,7 +85,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         """
         dimensions = sorted({min(features, size) for size in (5, 20, 60)})
         return [
-            {"components": kept, "whitening": 0.5, "steps": steps, "residual": residual}
+            {"features": Features(components=kept), "steps": steps, "residual": residual}
             for kept in dimensions
             for steps, residual in ((2, 1.0), (4, 0.5), (6, 0.25))
         ]
@@ -139,9 +93,13 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     @override
     def check_settings(self) -> None:
         super().check_settings()
-        positive(self.ridge, name="ridge")
         if not 0.001 <= real(self.residual, name="residual") <= 2:
             raise InvalidParameter(f"residual={self.residual!r}: expected a number from .001 to 2")
+
+    @property
+    @override
+    def _rate(self) -> float:
+        return _RATE
 
     @override
     def prepare(self, public: PublicRows | None) -> None:
@@ -149,7 +107,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         self._inverse = inverse_moments(
             None if public is None else self._directions(public.points),
             self.space_.dimension + 1,
-            ridge=self.ridge,
+            ridge=_RIDGE,
         )
 
     @override

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +13,15 @@ from reticent.core.errors import InvalidParameter
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import (
+    INTERCEPT,
     LENGTH,
     cut_directions,
     directions_of,
-    intercept_of,
-    reach_of,
 )
 
 Array = npt.NDArray[np.float64]
+
+_LENGTH_OF_ROWS = 1.0  # the constant column beside points that keep their length, root mean square
 
 
 class LinearModel(ReleasedModel):
@@ -31,25 +31,21 @@ class LinearModel(ReleasedModel):
         weights_: shape (dimension + 1, width).
     """
 
-    intercept: float
-    reach: Any = None
-    """Length to which points are cut; None where all are scaled to one length."""
-
     weights_: Array
 
     @override
     def check_settings(self) -> None:
-        intercept_of(self.intercept)
-        if self.reach is not None:
-            reach_of(self.reach)
+        """Refuse nothing: the part ``features`` was checked when it was made."""
 
     def _directions(self, points: Array) -> Array:
         """Shape (n, dimension + 1), whole numbers of an l2 norm of at most ``LENGTH``, each from
         its own point alone.
         """
-        if self.reach is None:
-            return directions_of(points, intercept=self.intercept)
-        return cut_directions(points, intercept=self.intercept, reach=self.reach)
+        if self._reach is None:
+            return directions_of(points, intercept=INTERCEPT)
+        asked = self._shaping.reach
+        reach = self._reach if asked is None else asked
+        return cut_directions(points, intercept=_LENGTH_OF_ROWS, reach=reach)
 
     @override
     def scores(self, points: Array) -> Array:

@@ -10,14 +10,15 @@ from typing_extensions import override
 
 from reticent.core.checks import positive
 from reticent.core.rows import in_blocks
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product, of_length
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
-from reticent.training.public_space import LENGTH, directions_of, intercept_of, share_of
+from reticent.training.public_space import INTERCEPT, LENGTH, directions_of, share_of
 
 Array = npt.NDArray[np.float64]
 
@@ -26,6 +27,7 @@ _FINE = 2.0**30
 _CLIPS_AT_ONCE = 16
 
 
+@with_settings
 class LinearVoteClassifier(QueryVotes):
     """A record with features phi votes clip(<phi, u_x> / tau_x, -1, 1) for its label at query x.
 
@@ -33,11 +35,10 @@ class LinearVoteClassifier(QueryVotes):
     quantile of |<phi, u_x>| over the public rows.
 
     Args:
-        epsilon, delta, classes, answers, response, feature_map, feature_range, components,
-            whitening, counting, data_set, random_state: see ``QueryVotes``.
+        epsilon, delta, classes, answers, response, features, counting, data_set: see
+            ``QueryVotes``.
         ridge: added to the public second moments, as a share of their mean.
         clip_quantile: share of public rows whose vote is not clipped, in (0, 1].
-        intercept: length of the constant column beside a feature vector of length 1; from 0 to 16.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -60,40 +61,8 @@ class LinearVoteClassifier(QueryVotes):
         reticent.CertifiedClassifier: labels of a trained model.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        answers: int,
-        response: str = "auto",
-        ridge: float = 0.1,
-        clip_quantile: float = 0.5,
-        intercept: float = 0.3,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.answers = answers
-        self.response = response
-        self.ridge = ridge
-        self.clip_quantile = clip_quantile
-        self.intercept = intercept
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    ridge: float = 0.1
+    clip_quantile: float = 0.5
 
     @classmethod
     @override
@@ -103,7 +72,7 @@ class LinearVoteClassifier(QueryVotes):
         """See ``QueryVotes.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (30, 200)})
         return [
-            {"components": kept, "whitening": 0.5, "ridge": ridge, "clip_quantile": quantile}
+            {"features": Features(components=kept), "ridge": ridge, "clip_quantile": quantile}
             for kept in dimensions
             for ridge in (0.1, 1.0)
             for quantile in (0.2, 0.6)
@@ -113,18 +82,17 @@ class LinearVoteClassifier(QueryVotes):
     def check_settings(self) -> None:
         positive(self.ridge, name="ridge")
         share_of(self.clip_quantile, name="clip_quantile")
-        intercept_of(self.intercept)
 
     @override
     def prepare(self, public: PublicRows | None) -> None:
         rows = need_public(public, what="directions and clips")
-        self._public = directions_of(rows.points, intercept=self.intercept)
+        self._public = directions_of(rows.points, intercept=INTERCEPT)
         self._inverse = inverse_moments(self._public, self._public.shape[1], ridge=self.ridge)
 
     @override
     def asked(self, queries: Array) -> Array:
         """Return the direction u_x of each query, whole numbers, and its clip, shape (q, m + 2)."""
-        directions = directions_of(queries, intercept=self.intercept) / LENGTH
+        directions = directions_of(queries, intercept=INTERCEPT) / LENGTH
         # bit-exact: the blocks have one shape, and a query's place in them is public.
         turned = in_blocks(lambda rows: rows @ self._inverse, directions)
         longest = np.maximum(np.abs(turned).max(axis=1, keepdims=True), 1e-300)
@@ -134,7 +102,7 @@ class LinearVoteClassifier(QueryVotes):
     @override
     def weights(self, voters: Voters, queries: Array) -> Array:
         ways, clips = queries[:, :-1], queries[:, -1]
-        own = directions_of(voters.points, intercept=self.intercept)
+        own = directions_of(voters.points, intercept=INTERCEPT)
         pointing = exact_product(own, ways.T, bound=LENGTH * _QUERY_LENGTH)
         return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))
 

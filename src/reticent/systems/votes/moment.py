@@ -4,7 +4,6 @@ moments from public rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import positive
+from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import Directions, LinearModel, inverse_moments
 from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -26,10 +26,11 @@ from reticent.training.public_space import LENGTH
 Array = npt.NDArray[np.float64]
 
 
+@with_settings
 class _Moments(LinearModel):
     """Public second moments, inverted, times a noisy sum of features times label vectors."""
 
-    ridge: float
+    ridge: float = 0.1
 
     @override
     def check_settings(self) -> None:
@@ -82,6 +83,7 @@ class _Moments(LinearModel):
         del self._inverse
 
 
+@with_settings
 class MomentClassifier(_Moments, ReleasedClassifier):
     """A linear classifier: public second moments, inverted, times a noisy sum of features by label.
 
@@ -90,11 +92,9 @@ class MomentClassifier(_Moments, ReleasedClassifier):
     least-squares regression of the labels, but with moments of public rows, which cost nothing.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         classes, student_share: see ``ReleasedClassifier``.
         ridge: added to the public second moments, as a share of their mean.
-        intercept: length of the constant column beside a feature vector of length 1; from 0 to 16.
 
     Example:
         >>> from sklearn.datasets import load_digits
@@ -117,37 +117,6 @@ class MomentClassifier(_Moments, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes | Sequence[Sequence[Any]],
-        ridge: float = 0.1,
-        intercept: float = 0.3,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-        student_share: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.ridge = ridge
-        self.intercept = intercept
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
-        self.student_share = student_share
-
     @classmethod
     @override
     def settings_grid(
@@ -156,12 +125,13 @@ class MomentClassifier(_Moments, ReleasedClassifier):
         """See ``ReleasedClassifier.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (20, 60, 200)})
         return [
-            {"components": kept, "whitening": 0.5, "ridge": ridge}
+            {"features": Features(components=kept), "ridge": ridge}
             for kept in dimensions
             for ridge in (0.1, 1.0)
         ]
 
 
+@with_settings
 class MomentRegressor(_Moments, ReleasedRegressor):
     """Linear regression: public second moments, inverted, times a noisy sum of features times
     targets.
@@ -174,14 +144,9 @@ class MomentRegressor(_Moments, ReleasedRegressor):
     count is public.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         target_range: see ``ReleasedRegressor``.
         ridge: added to the public second moments, as a share of their mean.
-        intercept: length of the constant column, in root mean square lengths of public rows; from 0
-            to 16.
-        reach: length to which points, with their constant column, are cut, in the same unit; from
-            .1 to 16. Unlike in classification shorter points keep their length.
 
     Example:
         >>> from sklearn.datasets import load_diabetes
@@ -201,36 +166,7 @@ class MomentRegressor(_Moments, ReleasedRegressor):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        target_range: Any,
-        ridge: float = 0.1,
-        intercept: float = 1.0,
-        reach: float = 2.0,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_range = target_range
-        self.ridge = ridge
-        self.intercept = intercept
-        self.reach = reach
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    _reach = 2.0
 
     @classmethod
     @override
@@ -240,7 +176,7 @@ class MomentRegressor(_Moments, ReleasedRegressor):
         """See ``ReleasedRegressor.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (5, 20, 60)})
         return [
-            {"components": kept, "whitening": 0.5, "ridge": ridge}
+            {"features": Features(components=kept), "ridge": ridge}
             for kept in dimensions
             for ridge in (0.03, 0.3, 3.0)
         ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidParameter
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.public_labels import public_softmax_regression
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -19,27 +21,24 @@ from reticent.systems.votes.released_classifier import ReleasedClassifier
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+_LARGEST_RATE = 2.0**60  # a step stays finite, whatever the noise
 
+
+@with_settings
 class NoisyGradientClassifier(Descent, ReleasedClassifier):
     """Softmax regression on public features; every step is a noisy sum of clipped residuals.
 
     With features phi of length at most 1 and a residual p - e_y cut to length 1, a record adds at
     most 1 in l2 to a gradient. T noisy gradients compose exactly as one Gaussian mechanism, so T
-    costs nothing but noise sqrt(T) larger. What the sum is divided by, the momentum, the rates and
+    costs nothing but noise sqrt(T) larger. What the sum is divided by, the momentum, the rate and
     the average of the iterates are post-processing of released sums with public numbers.
 
     Args:
-        epsilon, delta, feature_map, feature_range, components, whitening, counting, data_set,
-            random_state: see ``ReleasedModel``.
+        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         classes, student_share: see ``ReleasedClassifier``.
         steps: T, gradient steps; 0 for a model of the public labels alone, which costs nothing.
         learning_rate: of the mean gradient of feature vectors of length 1.
-        momentum: in [0, 1).
-        step_decay: the rate of step t is learning_rate / (1 + step_decay t); at least 0.
-        penalty: l2 regularisation of the mean loss; at least 0.
-        average: whether the iterates of the second half of the steps are averaged.
         warm_start: whether training starts from softmax regression on ``public_y``.
-        intercept: length of the constant column beside a feature vector of length 1; from 0 to 16.
         records: a public number, about that of the private records, which sums are divided by;
             None for a noisy count, paid from the total.
 
@@ -65,50 +64,10 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes | Sequence[Sequence[Any]],
-        steps: int = 40,
-        learning_rate: float = 20.0,
-        momentum: float = 0.9,
-        step_decay: float = 0.0,
-        penalty: float = 0.0,
-        average: bool = True,
-        warm_start: bool = False,
-        intercept: float = 0.3,
-        records: int | None = None,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-        student_share: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.step_decay = step_decay
-        self.penalty = penalty
-        self.average = average
-        self.warm_start = warm_start
-        self.intercept = intercept
-        self.records = records
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
-        self.student_share = student_share
+    steps: int = 40
+    learning_rate: float = 20.0
+
+    _momentum = 0.9
 
     @classmethod
     @override
@@ -120,10 +79,23 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
         """
         dimensions = sorted({min(features, size) for size in (30, 100, 400)})
         return [
-            {"components": kept, "whitening": 0.5, "steps": steps, "learning_rate": rate}
+            {"features": Features(components=kept), "steps": steps, "learning_rate": rate}
             for kept in dimensions
             for steps, rate in ((10, 20.0), (20, 20.0), (40, 20.0), (60, 40.0))
         ]
+
+    @override
+    def check_settings(self) -> None:
+        super().check_settings()
+        if positive(self.learning_rate, name="learning_rate") > _LARGEST_RATE:
+            raise InvalidParameter(
+                f"learning_rate={self.learning_rate!r}: expected at most {_LARGEST_RATE:g}"
+            )
+
+    @property
+    @override
+    def _rate(self) -> float:
+        return self.learning_rate
 
     @override
     def _residuals(

@@ -16,6 +16,7 @@ from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
+from reticent.core.settings import learned, with_settings
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.fits import use_of
 from reticent.release.paying import Drawn, Price
@@ -37,6 +38,7 @@ _AT_ONCE = 2**25
 """Weights, one for each record and query, that are held at once."""
 
 
+@with_settings
 class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
     """What the classifiers share whose records vote on each query.
 
@@ -52,7 +54,7 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         answers: how many labels will ever be released.
         response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
             probability grows with the exact margin), or "auto": stability for one answer.
-        feature_map, feature_range, components, whitening, counting, data_set, random_state: see
+        features, counting, data_set: see
             ``ReleasedModel``.
 
     Attributes:
@@ -63,12 +65,12 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
 
     classes: Classes
     answers: int
-    response: str
+    response: str = "auto"
 
-    classes_: npt.NDArray[Any]
-    response_: Response
-    _voters: Voters | ShardedVoters
-    _prepaid: Prepaid
+    classes_: npt.NDArray[Any] = learned()
+    response_: Response = learned()
+    _voters: Voters | ShardedVoters = learned()
+    _prepaid: Prepaid = learned()
 
     @override
     def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, npt.NDArray[np.int64]]:

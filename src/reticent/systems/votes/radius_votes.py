@@ -11,9 +11,10 @@ from typing_extensions import override
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.rows import in_blocks
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product
-from reticent.systems.record_labels import Classes
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
@@ -24,12 +25,13 @@ Array = npt.NDArray[np.float64]
 _LIMITS_AT_ONCE = 16
 
 
+@with_settings
 class RadiusVotesClassifier(QueryVotes):
     """Every record within a public radius of the query has one vote for its label.
 
     Args:
-        epsilon, delta, classes, answers, response, feature_map, feature_range, components,
-            whitening, counting, data_set, random_state: see ``QueryVotes``.
+        epsilon, delta, classes, answers, response, features, counting, data_set: see
+            ``QueryVotes``.
         share: of the public rows that lie within the radius of a query, in (0, 1]; so every query
             has a radius of its own, from public rows.
         radius: one radius for all queries in place of ``share``, in units of the root mean square
@@ -54,38 +56,8 @@ class RadiusVotesClassifier(QueryVotes):
         reticent.CellsClassifier: a model to publish.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        answers: int,
-        response: str = "auto",
-        share: float | None = 0.02,
-        radius: float | None = None,
-        feature_map: Any = None,
-        feature_range: Any = None,
-        components: int | None = None,
-        whitening: float = 0.5,
-        counting: str = "add-remove",
-        data_set: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.answers = answers
-        self.response = response
-        self.share = share
-        self.radius = radius
-        self.feature_map = feature_map
-        self.feature_range = feature_range
-        self.components = components
-        self.whitening = whitening
-        self.counting = counting
-        self.data_set = data_set
-        self.random_state = random_state
+    share: float | None = 0.02
+    radius: float | None = None
 
     @classmethod
     @override
@@ -95,7 +67,7 @@ class RadiusVotesClassifier(QueryVotes):
         """See ``QueryVotes.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (10, 40)})
         return [
-            {"components": kept, "whitening": 0.0, "share": share}
+            {"features": Features(components=kept, whitening=0.0), "share": share}
             for kept in dimensions
             for share in (0.005, 0.02, 0.08, 0.2)
         ]

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from reticent.core.checks import flag
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.settings import learned, with_settings
 from reticent.grids.whole_numbers import softmax
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed
@@ -26,6 +27,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     """What the classifiers share whose noise is drawn in ``fit``, once, for any number of answers.
 
@@ -55,10 +57,10 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     """
 
     classes: Classes | Sequence[Sequence[Any]]
-    student_share: float | None
+    student_share: float | None = None
 
-    classes_: npt.NDArray[Any] | list[npt.NDArray[Any]]
-    student_: SurestLabels | None
+    classes_: npt.NDArray[Any] | list[npt.NDArray[Any]] = learned()
+    student_: SurestLabels | None = learned()
 
     _kind = "classifier"
 
@@ -189,7 +191,6 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
             points,
             self.scores(points),
             share=share_of(share, name="student_share"),
-            seed=self.random_state,
         )
 
     def _answers(self, X: npt.ArrayLike) -> Array:

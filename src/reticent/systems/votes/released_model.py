@@ -47,17 +47,9 @@ class ReleasedModel(VoteEstimator):
 
     Args:
         epsilon, delta: of the total.
-        feature_map: from inputs to features, the same for everybody: None for the inputs
-            themselves, ``PatchFeatures``, ``PublicPCA``, any other ``FeatureMap``, or your own
-            torch module that was trained on public data only.
-        feature_range: public (lower, upper) ends of the features; needed where ``fit`` gets no
-            public rows.
-        components: principal components of the public rows that are kept; None for all.
-        whitening: exponent w in [0, 1]: a component is divided by its standard deviation over
-            public rows to the power w.
+        features: how a row becomes a vector; None for ``Features()``.
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
         data_set: what the private records are called, by their owner; None books in no ledger.
-        random_state: public seed, for centroids; never for noise.
 
     Attributes:
         n_features_in_: number of input features.

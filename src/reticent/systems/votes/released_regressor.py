@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from typing_extensions import override
 
+from reticent.core.settings import with_settings
 from reticent.systems.votes.outputs import Columns, RangeOutput, range_columns
 from reticent.systems.votes.released_model import ReleasedModel
 
@@ -16,6 +17,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@with_settings
 class ReleasedRegressor(RegressorMixin, ReleasedModel):
     """What the regressors share whose noise is drawn in ``fit``, once, for any number of answers.
 

@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.svm import LinearSVC
 
-from reticent.training.public_space import LENGTH, directions_of
+from reticent.training.public_space import INTERCEPT, LENGTH, directions_of
 
 Array = npt.NDArray[np.float64]
 
-_INTERCEPT = 0.3
 _FEWEST = 2
 _TEMPERATURES = 2.0 ** np.arange(-3, 7)
 
@@ -29,10 +28,10 @@ class SurestLabels:
 
     def scores(self, points: Array) -> Array:
         """Logarithms of probabilities up to a constant, shape (n, classes)."""
-        return np.asarray(directions_of(points, intercept=_INTERCEPT) / LENGTH @ self.weights)
+        return np.asarray(directions_of(points, intercept=INTERCEPT) / LENGTH @ self.weights)
 
 
-def surest_labels(points: Array, scores: Array, *, share: float, seed: int) -> SurestLabels | None:
+def surest_labels(points: Array, scores: Array, *, share: float) -> SurestLabels | None:
     """The student of the ``share`` of public rows that the model is surest of.
 
     It sees public rows and what a released model says of them, nothing else: post-processing.
@@ -41,7 +40,6 @@ def surest_labels(points: Array, scores: Array, *, share: float, seed: int) -> S
         points: shape (n, m), public rows in the public space.
         scores: shape (n, classes), the model's, logarithms of probabilities up to a constant.
         share: of the rows, in (0, 1].
-        seed: public, of the solver.
 
     Returns:
         None where the surest labels are all alike, or fewer than two.
@@ -53,8 +51,8 @@ def surest_labels(points: Array, scores: Array, *, share: float, seed: int) -> S
     found = np.unique(labels[surest])
     if len(found) < 2:
         return None
-    directions = directions_of(points, intercept=_INTERCEPT) / LENGTH
-    machine = LinearSVC(C=1.0, fit_intercept=False, dual=True, random_state=seed, max_iter=5000)
+    directions = directions_of(points, intercept=INTERCEPT) / LENGTH
+    machine = LinearSVC(C=1.0, fit_intercept=False, dual=True, random_state=0, max_iter=5000)
     machine.fit(directions[surest], labels[surest])
     columns = np.vstack([-machine.coef_, machine.coef_]) if len(found) == 2 else machine.coef_
     weights = np.zeros((directions.shape[1], scores.shape[1]))

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from reticent.core.checks import finite_array, words
 from reticent.core.errors import InvalidInput, NotFittedYet
+from reticent.core.settings import learned, with_settings
 from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
 from reticent.training.parts.contract import Part, seed_of
 from reticent.training.progress import Report, silent
@@ -29,6 +30,7 @@ _SETTINGS = (
 )
 
 
+@with_settings
 class BetaVAE(Part):
     """A beta-VAE, whose posterior mean is the embedding.
 
@@ -62,30 +64,17 @@ class BetaVAE(Part):
         reticent.Named: an embedder of your own, with a name.
     """
 
-    embedder_: Embedder
+    latent_dimension: int = 8
+    architecture: str = "dense"
+    beta: float = 5.0
+    epochs: int = 20
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    dropout: float = 0.1
+    width: int = 512
+    random_state: int | np.random.RandomState | None = None
 
-    def __init__(
-        self,
-        *,
-        latent_dimension: int = 8,
-        architecture: str = "dense",
-        beta: float = 5.0,
-        epochs: int = 20,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        dropout: float = 0.1,
-        width: int = 512,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.latent_dimension = latent_dimension
-        self.architecture = architecture
-        self.beta = beta
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.dropout = dropout
-        self.width = width
-        self.random_state = random_state
+    embedder_: Embedder = learned()
 
     @override
     def check(self) -> None:

@@ -12,12 +12,14 @@ from typing_extensions import override
 
 from reticent.core.checks import counts
 from reticent.core.errors import NotFittedYet
+from reticent.core.settings import learned, with_settings
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.parts.contract import Part, PlannedRelease, seed_of
 from reticent.training.parts.obfuscators import batch_size_for
 from reticent.training.progress import Report, silent
 
 
+@with_settings
 class LabelAware(Part):
     """Ours: a classifier trained for exactly the mechanism that will release its label.
 
@@ -56,22 +58,13 @@ class LabelAware(Part):
 
     needs_labels: ClassVar[bool] = True
 
-    network_: nn.Sequential
+    hidden: tuple[int, ...] = (64,)
+    epochs: int = 20
+    batch_size: int | None = None
+    learning_rate: float = 1e-2
+    random_state: int | np.random.RandomState | None = None
 
-    def __init__(
-        self,
-        *,
-        hidden: tuple[int, ...] = (64,),
-        epochs: int = 20,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-2,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
+    network_: nn.Sequential = learned()
 
     @override
     def check(self) -> None:

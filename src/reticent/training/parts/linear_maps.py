@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from reticent.core.checks import count, counts, finite_array, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.settings import with_settings
 from reticent.networks import Affine, Network
 from reticent.training.parts.contract import Part
 
@@ -53,6 +54,7 @@ class LinearMap(Part):
         return Network((layer,), (len(self.center_),))
 
 
+@with_settings
 class LiveCoordinates(LinearMap):
     """The embedding without the coordinates that hardly vary over public rows.
 
@@ -76,8 +78,7 @@ class LiveCoordinates(LinearMap):
         PublicPCA: directions of largest variance.
     """
 
-    def __init__(self, *, least_share: float = 0.05) -> None:
-        self.least_share = least_share
+    least_share: float = 0.05
 
     @override
     def check(self) -> None:
@@ -97,6 +98,7 @@ class LiveCoordinates(LinearMap):
         return self
 
 
+@with_settings
 class PublicPCA(LinearMap):
     """The first principal components of public rows.
 
@@ -116,8 +118,7 @@ class PublicPCA(LinearMap):
         PublicDiscriminants: directions that tell classes apart.
     """
 
-    def __init__(self, *, outputs: int | tuple[int, ...] = (2, 4, 8, 16, 32)) -> None:
-        self.outputs = outputs
+    outputs: int | tuple[int, ...] = (2, 4, 8, 16, 32)
 
     @override
     def check(self) -> None:
@@ -157,6 +158,7 @@ class PublicPCA(LinearMap):
         return counts(given if isinstance(given, tuple | list) else (given,), name="outputs")
 
 
+@with_settings
 class PublicDiscriminants(LinearMap):
     """The directions that tell the classes of public rows apart, one fewer than there are classes.
 
@@ -188,8 +190,7 @@ class PublicDiscriminants(LinearMap):
 
     needs_labels: ClassVar[bool] = True
 
-    def __init__(self, *, shrinkage: float = _SHRINKAGE) -> None:
-        self.shrinkage = shrinkage
+    shrinkage: float = _SHRINKAGE
 
     @override
     def check(self) -> None:

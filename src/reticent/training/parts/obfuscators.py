@@ -16,6 +16,7 @@ from typing_extensions import override
 from reticent.core.checks import count, counts, positive
 from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.norms import MAX_SIGN_BITS, Norm
+from reticent.core.settings import with_settings
 from reticent.networks import Network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
@@ -72,6 +73,7 @@ class Obfuscator(Part):
         return sizes[0]
 
 
+@with_settings
 class NoiseAware(Obfuscator):
     """Ours: an obfuscator trained through the very noise that its release will add.
 
@@ -120,26 +122,14 @@ class NoiseAware(Obfuscator):
         reticent.LabelAware: labels instead of vectors.
     """
 
-    def __init__(
-        self,
-        *,
-        outputs: Outputs = (4, 6),
-        hidden: tuple[int, ...] = (64,),
-        epochs: int = 20,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-2,
-        first_noise: float | None = None,
-        start: LinearMap | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.outputs = outputs
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.first_noise = first_noise
-        self.start = start
-        self.random_state = random_state
+    outputs: Outputs = (4, 6)
+    hidden: tuple[int, ...] = (64,)
+    epochs: int = 20
+    batch_size: int | None = None
+    learning_rate: float = 1e-2
+    first_noise: float | None = None
+    start: LinearMap | None = None
+    random_state: int | np.random.RandomState | None = None
 
     @override
     def variants(self) -> list[Part]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.noise import SecureSampler, operating_system
-from reticent.noise.operating_system import system_words
+from reticent.noise import SecureSampler, release_samplers
+from reticent.noise.release_samplers import system_words
 
 COLLISION = "64-bit words that agree by chance: below 1e-12"
 
@@ -30,8 +30,8 @@ def test_no_word_comes_twice() -> None:
 
 def test_a_block_that_is_used_twice_would_be_noticed(monkeypatch) -> None:
     block = system_words(1000)
-    monkeypatch.setattr(operating_system, "system_words", lambda count: block[:count].copy())
-    words = np.concatenate([operating_system.system_words(1000) for _ in range(20)])
+    monkeypatch.setattr(release_samplers, "system_words", lambda count: block[:count].copy())
+    words = np.concatenate([release_samplers.system_words(1000) for _ in range(20)])
     assert len(np.unique(words)) < len(words)
 
 
@@ -96,12 +96,12 @@ def test_without_a_device_the_words_come_from_the_library_call(
     monkeypatch, tmp_path, lack: str
 ) -> None:
     if lack == "missing":
-        monkeypatch.setattr(operating_system, "_DEVICE", "/nowhere/urandom")
+        monkeypatch.setattr(release_samplers, "_DEVICE", "/nowhere/urandom")
     else:
         # A plain file in the device's place, as in a careless container, must not be read.
         plain = tmp_path / "urandom"
         plain.write_bytes(bytes(1000))
-        monkeypatch.setattr(operating_system, "_DEVICE", str(plain))
+        monkeypatch.setattr(release_samplers, "_DEVICE", str(plain))
     asked: list[int] = []
     real = os.urandom
     monkeypatch.setattr(os, "urandom", lambda count: asked.append(count) or real(count))

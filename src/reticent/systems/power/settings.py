@@ -1,0 +1,92 @@
+"""Parts of the settings of ``PowerEncoder``: how vectors are trained, and the published mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reticent.core.checks import count, counts, flag, positive, probability
+from reticent.core.settings import Group
+
+if TYPE_CHECKING:
+    from reticent.training.power.published import PowerConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorTraining(Group):
+    """How encoders of vectors are trained, and how mechanisms are compared.
+
+    Args:
+        outputs: numbers of released values that are tried for vectors.
+        hidden: hidden widths of the encoder, even numbers.
+        epochs: passes of training over the rows.
+        head_epochs: passes of the models that utility is measured with.
+        calibration_share: share of the fitted rows that mechanisms are compared on, in (0, 1).
+        verbose: whether training shows progress bars on standard error.
+
+    Raises:
+        InvalidParameter: a value out of its range.
+
+    Example:
+        >>> VectorTraining(epochs=5).outputs
+        (1, 2)
+
+    References:
+        - docs/power.md, the mechanisms that are compared.
+
+    See Also:
+        reticent.PowerEncoder: trains by it.
+    """
+
+    outputs: int | tuple[int, ...] = (1, 2)
+    hidden: tuple[int, ...] = (64, 64)
+    epochs: int = 20
+    head_epochs: int = 5
+    calibration_share: float = 0.2
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        counts(self.sizes, name="outputs")
+        counts(self.hidden, name="hidden")
+        count(self.epochs, name="epochs")
+        count(self.head_epochs, name="head_epochs")
+        probability(self.calibration_share, name="calibration_share", allow_zero=False)
+        flag(self.verbose, name="verbose")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of outputs."""
+        return self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedMode(Group):
+    """The paper's own release, for research: it has no differential privacy, and no bundle.
+
+    Args:
+        training: settings of the published encoder, or None for the paper's.
+        bandwidth_factor: multiple of Scott's bandwidth, above 0.
+        density_rows: at most so many training rows become centers of the density estimate, from 2.
+
+    Raises:
+        InvalidParameter: a value out of its range.
+
+    Example:
+        >>> PublishedMode(bandwidth_factor=2.0).density_rows
+        20000
+
+    References:
+        - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
+          model agnostic consumption", arXiv:2510.05581, algorithm 1.
+
+    See Also:
+        reticent.PowerEncoder: releases by it.
+    """
+
+    training: PowerConfig | None = None
+    bandwidth_factor: float = 1.0
+    density_rows: int = 20_000
+
+    def __post_init__(self) -> None:
+        positive(self.bandwidth_factor, name="bandwidth_factor")
+        count(self.density_rows, name="density_rows", minimum=2)
