@@ -113,7 +113,10 @@ def with_settings(cls: type[T]) -> type[T]:
     signature = _signature(cls)
 
     def store(self: Any, **values: Any) -> None:
-        bound = signature.bind(self, **values)
+        try:
+            bound = signature.bind(self, **values)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()
         vars(self).update(bound.kwargs)
 
