@@ -28,8 +28,7 @@ from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded
 from reticent.ledger import Budget, Leases, Ledger
-from reticent.ledger.anchors import Anchor, AnchorFile
-from reticent.ledger.chain import Entry
+from reticent.ledger.chain import Anchor, AnchorFile, Entry
 from reticent.ledger.charges import statement_of
 
 EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()))

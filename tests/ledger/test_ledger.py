@@ -18,6 +18,7 @@ from reticent.core.errors import (
     IncompatibleGuarantees,
     InvalidInput,
     InvalidParameter,
+    LedgerUnavailable,
 )
 from reticent.ledger import Ledger
 
@@ -374,8 +375,9 @@ def test_the_database_itself_refuses_what_the_library_would_not_do(
         "UPDATE entries SET epsilon = 0 WHERE seq = 2",
         "DELETE FROM entries WHERE seq = 3",
     ):
-        with pytest.raises(sa.exc.DBAPIError), ledger.store._connect().begin() as connection:
+        with pytest.raises(LedgerUnavailable) as refused, ledger.store.write() as connection:
             connection.exec_driver_sql(statement)
+        assert isinstance(refused.value.__cause__, sa.exc.DBAPIError)
     assert ledger.verify().ok
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Receipt, Scope
@@ -322,7 +321,7 @@ def test_an_anchor_that_fails_after_the_charge_lets_no_answer_out(
     ledger = Ledger.open(path, synchronous="NORMAL")
     with monkeypatch.context() as patch:
         patch.setattr(
-            "reticent.ledger.anchors.os.pwrite",
+            "reticent.ledger.chain.os.pwrite",
             lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")),
         )
         with pytest.raises(LedgerUnavailable, match="No space left"):
@@ -363,41 +362,3 @@ def test_a_commit_whose_outcome_was_never_learned_may_be_repeated(
         (1, 1)
     }
     assert ledger.verify().problems == ()
-
-
-def test_a_ledger_of_the_first_schema_is_brought_up_to_date(
-    tmp_path: Path, make_event: EventMaker
-) -> None:
-    from alembic import command
-
-    from reticent.ledger import store as stores
-
-    path = tmp_path / "old.db"
-    path.touch()
-    before = Store(path)
-    with before.write() as connection:
-        config = stores._alembic()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        connection.execute(
-            sa.text("INSERT INTO head (id, ledger, seq, digest) VALUES (1, 'a', 0, :digest)"),
-            {"digest": _genesis("a")},
-        )
-    before.close()
-    with pytest.raises(LedgerUnavailable, match="schema version 0001, expected 0005"):
-        Ledger.open(path)
-    ledger = Ledger.create(path)
-    assert (
-        ledger.policy.required == ()
-    )  # it required nothing, and says so until somebody sets its policy
-    ledger.grant(Scope(subject="ward-7"), TEN)
-    receipt_of(ledger, make_event(), 3)
-    assert ledger.set_policy(["subject"]).required == ledger.policy.required == ("subject",)
-    assert ledger.verify().problems == ()
-    ledger.close()
-
-
-def _genesis(name: str) -> bytes:
-    from hashlib import sha256
-
-    return sha256(b"reticent ledger " + name.encode()).digest()

@@ -31,7 +31,7 @@ from reticent.core.errors import (
     UnknownName,
 )
 from reticent.ledger import Ledger, schema
-from reticent.ledger.store import Store
+from reticent.ledger.store import Store, fault_of
 
 EventMaker = Callable[..., PrivacyEvent]
 ONE = Guarantee(1000.0, 1e-6, AddRemove())
@@ -70,9 +70,12 @@ def outcome(work: Callable[[], Any]) -> str:
     return "answered"
 
 
-def test_the_migrations_make_the_schema(ledger: Ledger) -> None:
+def test_a_new_ledger_is_what_the_migrations_lead_to(ledger: Ledger) -> None:
     with ledger.store.read() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+        found = MigrationContext.configure(connection)
+        assert compare_metadata(found, schema.metadata) == []
+        assert found.get_current_heads() == ("first",)
+        assert list(schema.schema_problems(connection)) == []
 
 
 def test_the_migrations_travel_with_the_package() -> None:
@@ -108,13 +111,37 @@ def test_many_may_create_at_once(ledger_url: str) -> None:
     assert Ledger.open(ledger_url).verify().ok
 
 
-def test_another_schema_version_is_refused(ledger: Ledger, ledger_url: str) -> None:
+@pytest.mark.parametrize("version", ["0005", "9999"])
+def test_a_ledger_of_another_version_is_refused(
+    ledger: Ledger, ledger_url: str, version: str
+) -> None:
     with ledger.store.write() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(LedgerUnavailable, match="schema version 9999, expected 0005"):
-        Ledger.open(ledger_url)
-    with pytest.raises(LedgerUnavailable, match="newer version"):
-        Ledger.create(ledger_url)
+        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{version}'")
+    for made in (Ledger.open, Ledger.create):
+        with pytest.raises(LedgerUnavailable, match=f"'{version}' is of another version"):
+            made(ledger_url)
+    with ledger.store.read() as connection:
+        found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
+    assert found == version
+
+
+def test_what_failed_is_told_by_its_code_and_not_by_words(ledger: Ledger) -> None:
+    """A table, a database or a folder may be called what it likes."""
+    with (
+        pytest.raises(LedgerUnavailable, match="whose tables were changed") as failed,
+        ledger.store.read() as connection,
+    ):
+        connection.exec_driver_sql("SELECT * FROM fullerton_locked_malformed")
+    assert fault_of(failed.value.__cause__) == "tables"
+
+
+@pytest.mark.postgres
+def test_a_missing_database_is_not_a_full_disk(postgres_url: str) -> None:
+    url = sa.make_url(postgres_url).set(database="fullerton")
+    store = Store(url.render_as_string(hide_password=False))
+    with pytest.raises(LedgerUnavailable, match="the server cannot be reached") as failed:
+        store.check()
+    assert "no space" not in str(failed.value)
 
 
 def test_where_there_is_no_ledger(tmp_path: Path) -> None:
@@ -189,7 +216,7 @@ def test_a_connection_that_the_server_drops_is_made_again(
     ledger = Ledger.create(postgres_url)
     ledger.grant(scope, ONE)
     reservation = ledger.reserve(scope, make_event(), answers=1)
-    with ledger.store._connect().connect() as connection:
+    with ledger.store._connected() as connection:
         connection.exec_driver_sql(
             """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND datname = current_database()"""

@@ -425,7 +425,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a reservation may be committed to two receipts",
-        "ledger/postings.py",
+        "ledger/charging.py",
         "other = sorted(seq for seq, found in done.items() if found != receipt)",
         "other: list[int] = []",
         ("ledger",),
@@ -440,8 +440,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "what fits is judged by epsilon alone",
         "ledger/charges.py",
-        "return charge.epsilon <= self.left_epsilon and charge.delta <= self.left_delta",
-        "return charge.epsilon <= self.left_epsilon",
+        "and self.spent_delta + charge.delta <= self.granted_delta",
+        "and self.spent_delta <= self.granted_delta",
         ("ledger",),
     ),
     Fault(
@@ -453,9 +453,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "of an anchor's two sectors the older one counts",
-        "ledger/anchors.py",
-        "return max(whole, key=lambda anchor: anchor.seq)",
-        "return min(whole, key=lambda anchor: anchor.seq)",
+        "ledger/chain.py",
+        "return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))",
+        "return two[seqs.index(min(seqs))], _SECTOR * seqs.index(min(seqs))",
         ("ledger",),
     ),
     Fault(

@@ -149,7 +149,7 @@ def test_an_answer_whose_receipt_cannot_be_booked_does_not_leave(
     def full(*_: object, **__: object) -> None:
         raise LedgerUnavailable("no space is left")
 
-    monkeypatch.setattr("reticent.ledger.postings.post_commits", full)
+    monkeypatch.setattr("reticent.ledger.ledger.post_commits", full)
     with pytest.raises(LedgerUnavailable):
         ask(Echo(ledger), PEOPLE)
     assert spent(ledger)["ana"] == (1_000_000, 2, 0)

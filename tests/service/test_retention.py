@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +13,6 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.core.errors import AnswerLost, InvalidInput, LedgerUnavailable
-from reticent.ledger.ledger import Ledger
 from reticent.ledger.store import Store
 from reticent.service.core import Service
 from reticent.service.keys import ApiKey
@@ -152,41 +149,6 @@ def test_a_log_that_others_still_read_is_told_and_emptied_when_asked_again(place
     assert log.read_bytes() == b""
     store.close()
     service.close()
-
-
-@pytest.mark.usefixtures("careless_sqlite")
-def test_answers_of_the_schema_before_are_kept_and_can_be_removed_whole(tmp_path: Path) -> None:
-    from alembic import command
-
-    from reticent.ledger import store as stores
-
-    path = tmp_path / "old.db"
-    path.touch()
-    store = Store(path, synchronous="NORMAL")
-    bodies = [secrets.token_bytes(size) for size in (60, 9000)]
-    with store.write() as connection:
-        config = stores._alembic()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0004")
-        for number, body in enumerate(bodies):
-            connection.execute(
-                sa.text(
-                    "INSERT INTO service_answers VALUES ('acme', :name, :digest, 'answered', 1, 1, "
-                    ":name, :name, :body)"
-                ),
-                {"name": f"request-{number}", "digest": bytes(32), "body": body},
-            )
-    with pytest.raises(LedgerUnavailable, match="schema version 0004, expected 0005"):
-        Ledger.open(path)
-    store.close()
-    ledger = Ledger.create(path)
-    with ledger.store.read() as connection:
-        found = connection.execute(sa.text("SELECT body FROM service_answers ORDER BY receipt"))
-        assert [row.body for row in found] == bodies
-    assert prune(ledger.store, older_than=DAY) == Removal(2, 9060)
-    ledger.close()
-    files = [file.read_bytes() for file in tmp_path.iterdir()]
-    assert not any(body[-60:] in content for body in bodies for content in files)
 
 
 def test_over_http_it_is_410(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> None:

@@ -14,8 +14,8 @@ from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
+from reticent.ledger.chain import Page
 from reticent.ledger.charging import charge_one
-from reticent.ledger.postings import Page
 from reticent.service.writer import GroupWriter
 
 EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()))

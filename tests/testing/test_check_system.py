@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import os
 import re
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +75,10 @@ def case_of(page: dict[str, Any], name: str) -> Case:
     return Case(estimator=made, X=page["rows"], y=page["labels"], fit={"public_X": page["public"]})
 
 
+def checks_by_name(case: Case, seconds: float) -> dict[str, Any]:
+    return {check.name: check for check in checks_of(case, seconds=seconds)}
+
+
 @pytest.mark.parametrize(
     ("name", "check"),
     [("BoundTooSmall", "sums"), ("FailsAfterTheCharge", "totality"), ("HalfTheNoise", "audit")],
@@ -77,9 +87,8 @@ def test_what_the_page_breaks_is_refused_by_the_check_it_names(
     page: dict[str, Any], name: str, check: str
 ) -> None:
     """Half the noise passes the audit of six seconds about once in 10^3 runs on an idle core."""
-    broken = {one.name: one for one in checks_of(case_of(page, name), seconds=15.0)}
     with pytest.raises(CheckFailed):
-        broken[check]()
+        checks_by_name(case_of(page, name), 15.0)[check]()
 
 
 def test_a_model_whose_records_move_one_another_is_refused(page: dict[str, Any]) -> None:
@@ -106,3 +115,97 @@ def test_answers_of_a_stranger_are_checked() -> None:
     for check in checks_of(case, seconds=0.5):
         if check.name not in ("audit", "forks"):
             check()
+
+
+def test_answers_that_do_not_follow_their_law_are_refused() -> None:
+    rows, labels = np.arange(14.0).reshape(7, 2), np.array([0, 1, 0, 1, 0, 1, 1])
+
+    def law(fitted: Majority) -> dict[bool, float]:
+        right = 1.0 / (1.0 + np.exp(-1.0))
+        return {fitted.bit_: right, not fitted.bit_: 1.0 - right}
+
+    for epsilon, holds in ((1.0, True), (1.2, False)):
+        case = Case(estimator=Majority(epsilon), X=rows, y=labels, queries=rows[:1], law=law)
+        check = checks_by_name(case, 6.0)["noise"]
+        if holds:
+            check()
+        else:
+            with pytest.raises(CheckFailed, match="noise"):
+                check()
+
+
+def test_a_person_who_counts_for_every_record_is_refused(page: dict[str, Any]) -> None:
+    class EachRecord(page["SidesClassifier"]):  # type: ignore[misc]
+        """Sums over records, whoever owns them."""
+
+        def learn(self, voters: Any, public: Any, session: Any) -> None:
+            object.__setattr__(voters, "starts", None)
+            super().learn(voters, public, session)
+
+    page["EachRecord"] = EachRecord
+    persons = np.array([0, 0, 0, 1, 2, 2, 3, 3])
+    for name, whose, holds in (
+        ("SidesClassifier", persons, True),
+        ("EachRecord", None, True),
+        ("EachRecord", persons, False),
+    ):
+        check = checks_by_name(replace(case_of(page, name), persons=whose), 0.5)["sums"]
+        if holds:
+            check()
+        else:
+            with pytest.raises(CheckFailed, match="sums"):
+                check()
+
+
+def test_neighbours_lack_all_records_of_a_person(page: dict[str, Any]) -> None:
+    persons = np.array([0, 0, 0, 1, 2, 2, 3, 3])
+    case = replace(case_of(page, "SidesClassifier"), persons=persons)
+    found = [one.persons.tolist() for one in case.changed()]
+    assert [1, 2, 2, 3, 3] in found
+    assert [0, 0, 0, 1, 3, 3] in found
+    assert [*persons, 4, 4, 4] in found
+    assert all(len(set(one) ^ set(persons.tolist())) == 1 for one in found)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of somebody else, as the page shows it."""
+    made = blocks()
+    (tmp_path / "sides.py").write_text(made[0], encoding="utf-8")
+    (tmp_path / "test_contract.py").write_text(made[-1], encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "sides"\nversion = "1"\ndependencies = ["reticent"]\n', encoding="utf-8"
+    )
+    return tmp_path
+
+
+def run_tests_of(package: Path, *only: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a package as its owner does."""
+    paths = os.pathsep.join([str(package), *filter(None, sys.path)])
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_contract.py", *only],
+        cwd=package, env={**os.environ, "PYTHONPATH": paths}, text=True, capture_output=True,
+        check=False,
+    )  # fmt: skip
+
+
+def test_the_package_of_a_stranger_is_tested_by_its_own_tests(package: Path) -> None:
+    for file in ("sides.py", "test_contract.py"):
+        for node in ast.walk(ast.parse((package / file).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("reticent"):
+                public = importlib.import_module(str(node.module)).__all__
+                assert {name.name for name in node.names} <= set(public)
+    found = run_tests_of(package)
+    assert found.returncode == 0, found.stdout
+    assert "12 passed" in found.stdout
+
+
+def test_a_fault_in_the_package_of_a_stranger_fails_its_tests(package: Path) -> None:
+    plugin = package / "sides.py"
+    whole = plugin.read_text(encoding="utf-8")
+    broken = whole.replace("self.bound),), 1", "self.bound / 447),), 1")
+    assert broken != whole
+    plugin.write_text(broken, encoding="utf-8")
+    found = run_tests_of(package, "-k", "sums or sizes")
+    assert found.returncode == 1, found.stdout
+    assert "test_contract[sums]" in found.stdout

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from reticent.accounting.private_knn import (
     PrivateKnnSteps,
@@ -28,6 +29,7 @@ only make the search short.
 """
 
 
+@lru_cache(maxsize=64)
 def calibrate_private_knn(
     *,
     epsilon: float,

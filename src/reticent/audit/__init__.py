@@ -13,7 +13,12 @@ from reticent.audit.label_rule_cases import (
     hop_release_case,
     label_table_case,
 )
-from reticent.audit.lower_bounds import AuditResult, binomial_limits, epsilon_lower_bound
+from reticent.audit.lower_bounds import (
+    AuditResult,
+    binomial_limits,
+    epsilon_lower_bound,
+    guessing_lower_bound,
+)
 from reticent.audit.noisy_sums_cases import noisy_sums_case
 from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
 from reticent.audit.records import RecordsAudit, audit_records
@@ -46,6 +51,7 @@ __all__ = [
     "binomial_limits",
     "distance_to_instability_case",
     "epsilon_lower_bound",
+    "guessing_lower_bound",
     "hop_release_case",
     "label_table_case",
     "laplace_test_case",

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.audit.lower_bounds import AuditResult, epsilon_lower_bound
-from reticent.audit.sequential import Refutation, SequentialTest, linear_score
+from reticent.audit.lower_bounds import AuditResult, guessing_lower_bound
+from reticent.audit.sequential import Draw, Refutation, SequentialTest, coin_runs, linear_score
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import AddRemove, Guarantee, Replace, Unit
@@ -33,18 +33,113 @@ LEAST_RUNS = 200
 _SEARCH_SHARE = 0.25
 """Share of the runs, and of the time, in which neighbours are chosen."""
 
-_LEARN_SHARE = 0.25
-"""Share of the remaining runs that the score of the lower bound is learnt from."""
-
-_LEAST_BOUND = 100
-"""Fewer runs on a side give no lower bound."""
-
 _EXTREMES, _OTHERS, _CORNERS = 2, 1, 4
 """Records that the search tries: farthest from the mean, drawn at random, and at corners of the
 box around all.
 """
 
 _LEAST_TRIALS = 16
+
+_MOST_ASKED = 256
+"""Rows that one run asks about, at most."""
+
+_FITS_AT_ONCE, _ANSWERS_AT_ONCE = 16, 1024
+"""Runs between two looks at the time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The private records of one fit.
+
+    Attributes:
+        X: shape (n, ...), rows.
+        y: shape (n,), their labels or targets.
+        persons: shape (n,), whose each record is, or None where no person has two.
+    """
+
+    X: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    persons: npt.NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, places: Any) -> Records:
+        persons = None if self.persons is None else self.persons[places]
+        return Records(self.X[places], self.y[places], persons)
+
+    def __add__(self, others: Records) -> Records:
+        persons = None
+        if self.persons is not None and others.persons is not None:
+            persons = np.concatenate([self.persons, others.persons])
+        return Records(
+            np.concatenate([self.X, others.X]), np.concatenate([self.y, others.y]), persons
+        )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What ``fit`` gets beside rows and labels."""
+        return {} if self.persons is None else {"persons": self.persons.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """Runs on either neighbour, and what tests say of them.
+
+    Attributes:
+        coins: shape (n,), True for the first neighbour.
+        outputs: shape (n, d), what was released.
+        tests: a test of each claim.
+        seconds: the time that it took.
+    """
+
+    coins: npt.NDArray[np.bool_]
+    outputs: Array
+    tests: tuple[Refutation, ...]
+    seconds: float
+
+    def bound(self, *, delta: float, confidence: float) -> AuditResult | None:
+        """Return the lower bound on epsilon, or None for too few runs."""
+        if len(self.coins) < LEAST_RUNS:
+            return None
+        return guessing_lower_bound(self.coins, self.outputs, delta=delta, confidence=confidence)
+
+
+def examine(
+    draw: Draw,
+    tests: list[SequentialTest],
+    *,
+    batch: int,
+    runs: int | None = None,
+    seconds: float | None = None,
+    stop: bool = False,
+    random: np.random.Generator,
+    clock: Callable[[], float] = time.monotonic,
+    report: Report = silent,
+) -> Examination:
+    """Return the runs of two neighbours, tested.
+
+    Args:
+        draw: from coins to what is released, as for ``refute``.
+        tests: of the claims about both neighbours.
+        batch, runs, seconds, random, clock: as for ``coin_runs``; runs or seconds.
+        stop: whether to stop as soon as a claim is refuted.
+        report: told after each batch.
+    """
+    start = clock()
+    coins, outputs = [], []
+    runs_made = coin_runs(draw, seconds=seconds, runs=runs, batch=batch, random=random, clock=clock)
+    for heads, found in runs_made:
+        coins.append(heads)
+        outputs.append(np.asarray(found, dtype=np.float64))
+        for test in tests:
+            test.update(heads, outputs[-1])
+        report("runs", batch * len(coins), runs or 0, float("nan"))
+        if stop and any(test.refuted for test in tests):
+            break
+    spent = clock() - start
+    results = tuple(test.result(seconds=spent) for test in tests)
+    return Examination(np.concatenate(coins), np.concatenate(outputs), results, spent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +239,8 @@ def audit_records(
     each run. What is released is the model's arrays, or labels of queries.
 
     Three tests share ``alpha`` evenly: the sequential test of the claimed (epsilon, delta), the
-    same of ``mu``, and a Clopper-Pearson lower bound on epsilon. All use a linear score, learnt
-    from earlier runs alone.
+    same of ``mu``, and a lower bound on epsilon by guesses of the coin. All use a linear score,
+    learnt from earlier runs alone.
 
     Guarantee:
         If the estimator is as private between the two data sets as it claims, the result is
@@ -198,6 +293,7 @@ def audit_records(
 
     See Also:
         reticent.audit.SequentialTest: the test, and its proof.
+        reticent.audit.guessing_lower_bound: the bound.
         reticent.audit.audit_fitted: of fitted systems that protect their inputs.
     """
     from sklearn.base import clone
@@ -217,11 +313,9 @@ def audit_records(
             f"and {labels.shape}"
         )
     given = _public(estimator, public_X, public_y)
-    read = _Reader(
-        clone(estimator), given, None if queries is None else np.asarray(queries), outputs
-    )
-    first = _DataSet("the records as given", rows, labels, rows[:1])
-    claim = read.claim(first)
+    read = Reader(clone(estimator), given, outputs)
+    first = _DataSet("the records as given", Records(rows, labels), rows[:1])
+    claim = read.claim(first.records)
     candidates = (
         # Each candidate needs some runs on either side.
         _searched(claim, first, random)[
@@ -230,76 +324,79 @@ def audit_records(
         if remove is None and add is None
         else [_neighbour(claim, first, remove, add)]
     )
+
+    def draw_of(candidate: _DataSet) -> tuple[Draw, int]:
+        asked = candidate.asked if queries is None else np.asarray(queries)
+        return read.draws(first.records, candidate.records, asked, repeated=queries is None)
+
     chosen, spent = 0, 0
     if len(candidates) > 1:
         until = None if seconds is None else start + _SEARCH_SHARE * seconds
-        chosen, spent = _search(read, first, candidates, round(_SEARCH_SHARE * runs), until, report)
+        draws = [draw_of(candidate)[0] for candidate in candidates]
+        chosen, spent = _search(draws, round(_SEARCH_SHARE * runs), until, report)
     second = candidates[chosen]
     noise = _stated_mu(estimator, claim) if mu is None else positive(mu, name="mu")
     level = alpha / (2 if noise is None else 3)
-    coins = random.random(runs - spent) < 0.5
-    sides = read.sides(first, second)
-    found: list[Array] = []
-    for coin in coins:
-        if seconds is not None and found and time.monotonic() - start >= seconds:
-            break
-        found.append(sides[0 if coin else 1]())
-        report("runs", len(found), len(coins), float("nan"))
-    heads, values = coins[: len(found)], np.stack(found)
     tests = [SequentialTest(epsilon=claim.epsilon, delta=claim.delta, alpha=level)]
     if noise is not None:
         tests.append(SequentialTest(mu=noise, alpha=level))
-    results = []
-    for test in tests:
-        test.update(heads, values)
-        results.append(test.result(seconds=time.monotonic() - start))
+    draw, batch = draw_of(second)
+    left = None if seconds is None else max(0.0, seconds - (time.monotonic() - start))
+    found = examine(
+        draw, tests, batch=batch, runs=runs - spent, seconds=left, random=random, report=report
+    )
     return RecordsAudit(
         system=type(estimator).__name__,
         claim=claim,
         neighbour=second.name,
         candidates=len(candidates),
-        runs=len(values),
+        runs=len(found.coins),
         seconds=time.monotonic() - start,
         alpha=alpha,
-        claimed=results[0],
-        stated_noise=results[1] if noise is not None else None,
+        claimed=found.tests[0],
+        stated_noise=found.tests[1] if noise is not None else None,
         mu=noise,
-        bound=_bound(heads, values, claim.delta, 1.0 - level),
+        bound=found.bound(delta=claim.delta, confidence=1.0 - level),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _DataSet:
-    """A data set, and the row that tells it from the other.
+    """Records, and the row that tells them from the others.
 
     Attributes:
         name: in words.
-        rows: shape (n, ...).
-        labels: shape (n,).
+        records: the data set.
         asked: shape (1, ...), the row of the record in which it differs.
     """
 
     name: str
-    rows: npt.NDArray[Any]
-    labels: npt.NDArray[Any]
+    records: Records
     asked: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class _Reader:
-    """Fits an estimator, and reads what it releases as numbers."""
+class Reader:
+    """Fits an estimator again and again, and reads what it releases as numbers.
+
+    Attributes:
+        estimator: not fitted.
+        given: further arguments of ``fit``, all of them public.
+        outputs: from a fitted estimator to what it releases, in place of arrays and labels, or
+            None.
+    """
 
     estimator: Any
-    given: dict[str, Any]
-    queries: npt.NDArray[Any] | None
-    outputs: Callable[[Any], npt.ArrayLike] | None
+    given: Mapping[str, Any]
+    outputs: Callable[[Any], npt.ArrayLike] | None = None
 
-    def fitted(self, data: _DataSet) -> Any:
-        return self.estimator.fit(data.rows, data.labels, **self.given)
+    def fitted(self, records: Records) -> Any:
+        """Return the estimator, fitted."""
+        return self.estimator.fit(records.X, records.y, **self.given, **records.given)
 
-    def claim(self, data: _DataSet) -> Guarantee:
-        """What the estimator says that everything which is released of one run costs."""
-        found = getattr(self.fitted(data), "guarantee", None)
+    def claim(self, records: Records) -> Guarantee:
+        """Return what the estimator says that everything which is released of one run costs."""
+        found = getattr(self.fitted(records), "guarantee", None)
         if not isinstance(found, Guarantee) or not isinstance(found.adjacency, AddRemove | Replace):
             raise InvalidInput(
                 f"estimator: expected one that protects training records, with a guarantee; got "
@@ -309,54 +406,96 @@ class _Reader:
             raise InvalidInput("estimator: expected a guarantee for one record")
         return found
 
-    def sides(self, first: _DataSet, second: _DataSet) -> list[Callable[[], Array]]:
-        """Functions that make one run on either data set."""
+    def draws(
+        self, first: Records, second: Records, asked: npt.NDArray[Any], *, repeated: bool
+    ) -> tuple[Draw, int]:
+        """Return a function from coins to what is released of two neighbours, and how many runs to
+        make at once.
+
+        A model is prepared once on either side, and released anew in each run. A system whose
+        answers are paid for one by one is fitted once, and answers. Any other is fitted anew.
+
+        Args:
+            first, second: the neighbours.
+            asked: shape (q, ...), rows that are asked about where the model is not the release.
+            repeated: whether to ask about the first of them as often as the total allows.
+        """
         from copy import deepcopy
 
-        from reticent.systems.certified.system import CertifiedSystem
+        from reticent.systems.votes.released_model import ReleasedModel
 
-        asked = self.queries if self.queries is not None else self._asked(second.asked)
-        if isinstance(self.estimator, CertifiedSystem):
-            # All noise is in the answer, and each answer costs the claim by itself.
-            held = [deepcopy(self.fitted(data)) for data in (first, second)]
-            return [lambda one=one: self._read(one, asked) for one in held]  # type: ignore[misc]
-        return [
-            lambda data=data: self._read(self.fitted(data), asked)  # type: ignore[misc]
-            for data in (first, second)
-        ]
+        both = (second, first)
+        if isinstance(self.estimator, ReleasedModel):
+            models = [
+                self.estimator._drawn_again(one.X, one.y, **self.given, **one.given) for one in both
+            ]
+            return _one_by_one([lambda each=each: self._read(next(each)) for each in models])
+        fitted = self.fitted(first)
+        if hasattr(fitted, "price") and hasattr(fitted, "checked"):
+            prepaid = fitted.price(fitted.checked(asked[:1])).prepaid
+            if prepaid is None and self.outputs is None:
+                if len(asked) != 1:
+                    raise InvalidInput("queries: expected one, since each answer is paid for alone")
+                # All noise is in the answer, and each answer costs the claim by itself.
+                return self._answers([deepcopy(self.fitted(one)) for one in both], asked)
+            most = None if prepaid is None else prepaid.queries
+            if repeated:
+                asked = np.repeat(asked[:1], min(_MOST_ASKED, most or self._times()), axis=0)
+        return _one_by_one(
+            [lambda one=one: self._read(self.fitted(one), asked, repeated) for one in both]
+        )
 
-    def _asked(self, row: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The row, as often as the total of the estimator allows, at most 64 times."""
+    def _answers(self, held: list[Any], asked: npt.NDArray[Any]) -> tuple[Draw, int]:
+        def draw(coins: npt.NDArray[np.bool_]) -> Array:
+            found: Array | None = None
+            for side, system in enumerate(held):
+                places = np.flatnonzero(coins == bool(side))
+                if not len(places):
+                    continue
+                answers = system.release(np.repeat(asked, len(places), axis=0))
+                named = _named(answers, system.classes_)
+                found = np.empty((len(coins), named.shape[1])) if found is None else found
+                found[places] = named
+            assert found is not None
+            return found
+
+        return draw, _ANSWERS_AT_ONCE
+
+    def _times(self) -> int:
+        """How often the total of the estimator allows to ask, as far as its parameters say."""
         for name in ("queries", "answers", "votes"):
             most = getattr(self.estimator, name, None)
             if isinstance(most, int | float):
-                return np.repeat(row, min(64, max(1, int(most))), axis=0)
-        return row
+                return max(1, int(most))
+        return 1
 
-    def _read(self, system: Any, asked: npt.NDArray[Any]) -> Array:
+    def _read(
+        self, system: Any, asked: npt.NDArray[Any] | None = None, repeated: bool = False
+    ) -> Array:
         if self.outputs is not None:
             return np.asarray(self.outputs(system), dtype=np.float64).ravel()
         if callable(getattr(system, "release", None)):
-            release = system.release(asked)
-            known = np.asarray(system.classes_)
-            named = np.asarray(release.values)[:, None] == known
-            named &= ~np.asarray(release.withheld)[:, None]
-            return np.asarray(named, dtype=np.float64).ravel()
-        if hasattr(system, "mechanism_"):
-            arrays = system.bundle().arrays
-            return np.concatenate(
-                [
-                    np.asarray(array, dtype=np.float64).ravel()
-                    for name, array in sorted(arrays.items())
-                    if name.startswith("model.")
-                ]
-            )
+            named = _named(system.release(asked), system.classes_)
+            return named.sum(axis=0) if repeated else named.ravel()
+        if callable(getattr(system, "arrays", None)):
+            arrays = sorted(system.arrays().items())
+            return np.concatenate([np.asarray(a, dtype=np.float64).ravel() for _, a in arrays])
         if callable(getattr(system, "predict_proba", None)):
             return np.asarray(system.predict_proba(asked), dtype=np.float64).ravel()
         raise InvalidInput(
             f"outputs: expected a function, since a {type(system).__name__} has neither release, "
             "the arrays of a released model, nor predict_proba"
         )
+
+
+def _one_by_one(sides: list[Callable[[], Array]]) -> tuple[Draw, int]:
+    return lambda coins: np.stack([sides[int(coin)]() for coin in coins]), _FITS_AT_ONCE
+
+
+def _named(release: Any, classes: npt.ArrayLike) -> Array:
+    """Which label each answer is, shape (answers, labels), and zeros where it is withheld."""
+    named = np.asarray(release.values)[:, None] == np.asarray(classes)
+    return np.asarray(named & ~np.asarray(release.withheld)[:, None], dtype=np.float64)
 
 
 def _public(
@@ -385,7 +524,7 @@ def _neighbour(
     if replaces != (remove is not None and add is not None):
         wanted = "both, the record and what replaces it" if replaces else "one of them"
         raise InvalidInput(f"remove, add: expected {wanted}, by the adjacency of the guarantee")
-    rows, labels, asked = first.rows, first.labels, first.asked
+    rows, labels, asked = first.records.X, first.records.y, first.asked
     if remove is not None:
         place = count(remove, name="remove", minimum=0)
         if place >= len(rows):
@@ -406,28 +545,29 @@ def _neighbour(
         if remove is not None
         else "a record added"
     )
-    return _DataSet(name, rows, labels, asked)
+    return _DataSet(name, Records(rows, labels), asked)
 
 
 def _searched(claim: Guarantee, first: _DataSet, random: np.random.Generator) -> list[_DataSet]:
     """Neighbours to choose from: extreme records and others, removed or with another label."""
-    flat = np.nan_to_num(first.rows.reshape(len(first.rows), -1).astype(np.float64))
+    rows, labels = first.records.X, first.records.y
+    flat = np.nan_to_num(rows.reshape(len(rows), -1).astype(np.float64))
     far = np.argsort(-np.abs(flat - flat.mean(axis=0)).sum(axis=1), kind="stable")[:_EXTREMES]
     drawn = random.permutation(len(flat))[:_OTHERS]
     places = list(dict.fromkeys(int(place) for place in (*far, *drawn)))
     replaces = isinstance(claim.adjacency, Replace)
     found = []
     for place in places:
-        other = (first.rows[place], _other_label(first.labels, place))
+        other = (rows[place], _other_label(labels, place))
         if replaces:
             found.append(_neighbour(claim, first, place, other))
             continue
         found.append(_neighbour(claim, first, place, None))
         found.append(_neighbour(claim, first, None, other))
-    ends = np.stack([first.rows.min(axis=0), first.rows.max(axis=0)])
+    ends = np.stack([rows.min(axis=0), rows.max(axis=0)])
     for turn in range(_CORNERS):
-        row = np.where(random.random(first.rows.shape[1:]) < 0.5, *ends)
-        add = (row, first.labels[random.integers(len(first.labels))])
+        row = np.where(random.random(rows.shape[1:]) < 0.5, *ends)
+        add = (row, labels[random.integers(len(labels))])
         # Such a record is like no other, so that nothing else hides it.
         found.insert(2 * turn, _neighbour(claim, first, places[0] if replaces else None, add))
     return found
@@ -442,30 +582,22 @@ def _other_label(labels: npt.NDArray[Any], place: int) -> Any:
     return known[(int(np.searchsorted(known, labels[place])) + 1) % len(known)]
 
 
-def _search(
-    read: _Reader,
-    first: _DataSet,
-    candidates: list[_DataSet],
-    runs: int,
-    until: float | None,
-    report: Report,
-) -> tuple[int, int]:
+def _search(draws: list[Draw], runs: int, until: float | None, report: Report) -> tuple[int, int]:
     """The place of the neighbour that runs tell best, and how many runs that took.
 
     In each round the better half of the candidates goes on.
     """
-    rounds = max(1, (len(candidates) - 1).bit_length())
-    left = list(range(len(candidates)))
+    rounds = max(1, (len(draws) - 1).bit_length())
+    left = list(range(len(draws)))
     values: dict[int, list[Array]] = {place: [] for place in left}
     spent = 0
     for number in range(rounds):
         each = 2 * max(_LEAST_TRIALS // 2, runs // (2 * rounds * len(left)))
         gaps = []
         for place in left:
-            sides = read.sides(first, candidates[place])
-            values[place] += [sides[turn % 2]() for turn in range(each)]
+            values[place].append(np.asarray(draws[place](np.arange(each) % 2 == 0)))
             spent += each
-            gaps.append(_told_apart(np.stack(values[place])))
+            gaps.append(_told_apart(np.concatenate(values[place])))
             if until is not None and time.monotonic() >= until:
                 return left[int(np.argmax(gaps))], spent
         order = np.argsort(-np.array(gaps), kind="stable")
@@ -496,18 +628,3 @@ def _stated_mu(estimator: Any, claim: Guarantee) -> float | None:
         return None
     sigma = analytic_sigma(sensitivity=1.0, epsilon=claim.epsilon, delta=claim.delta)
     return (1.0 + 1e-6) / sigma
-
-
-def _bound(
-    coins: npt.NDArray[np.bool_], values: Array, delta: float, confidence: float
-) -> AuditResult | None:
-    """The lower bound from runs of a score that a first share of them has taught."""
-    learnt = round(_LEARN_SHARE * len(coins))
-    rest = coins[learnt:]
-    least = min(int(rest.sum()), int((~rest).sum()))
-    if least < _LEAST_BOUND:
-        return None
-    scores = linear_score(coins[:learnt], values[:learnt])(values[learnt:])
-    return epsilon_lower_bound(
-        scores[rest][:least], scores[~rest][:least], delta=delta, confidence=confidence
-    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -411,15 +411,40 @@ def refute(
     count(batch, name="batch")
     # Another stream than a caller's own generator of that seed, which may draw the outputs.
     words = None if seed is None else [count(seed, name="seed", minimum=0), _COINS]
-    random = np.random.default_rng(words)
     start = time.monotonic()
-    while not test.refuted and (most is None or test.draws < most):
-        if time.monotonic() - start >= seconds:
+    random = np.random.default_rng(words)
+    for coins, outputs in coin_runs(draw, seconds=seconds, runs=most, batch=batch, random=random):
+        if test.update(coins, outputs):
             break
-        size = batch if most is None else min(batch, most - test.draws)
-        coins = random.random(size) < 0.5
-        test.update(coins, draw(coins.copy()))
     return test.result(seconds=time.monotonic() - start)
+
+
+def coin_runs(
+    draw: Draw,
+    *,
+    seconds: float | None,
+    runs: int | None,
+    batch: int,
+    random: np.random.Generator,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[tuple[Coins, npt.ArrayLike]]:
+    """Yield fair coins and what ``draw`` returns for them, until runs or time are used up.
+
+    Args:
+        draw: as for ``refute``.
+        seconds: time limit, which is looked at before each batch but the first, or None.
+        runs: the number of all runs, or None.
+        batch: runs at a time.
+        random: of the coins.
+        clock: of the time limit.
+    """
+    start, made = clock(), 0
+    while runs is None or made < runs:
+        if made and seconds is not None and clock() - start >= seconds:
+            return
+        coins = random.random(batch if runs is None else min(batch, runs - made)) < 0.5
+        made += len(coins)
+        yield coins, draw(coins.copy())
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def init(
         typer.Option("--require-nothing", help="Of a new ledger: they may leave out anything."),
     ] = False,
 ) -> None:
-    """Make a ledger, or bring an older one up to date; what is booked stays, and so does its
+    """Make a ledger where there is none; what is booked stays, and so does its
     policy.
 
     Unless told otherwise every request to a new ledger must name its subject, and a budget must
@@ -340,7 +340,7 @@ def export(
     ] = False,
 ) -> None:
     """Write every entry with its digest."""
-    from reticent.ledger.exports import write_entries
+    from reticent.ledger.reports import write_entries
 
     with opened(ledger) as book:
         if output == "-":

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reticent.ledger.charges import Budget, Charge
+    from reticent.ledger.charges import Budget, Charge, Preview, PreviewEach
+    from reticent.ledger.charging import Reservation
     from reticent.ledger.counters import PlanCounter
-    from reticent.ledger.exports import check_export
     from reticent.ledger.leases import Lease, Leases
     from reticent.ledger.ledger import Ledger
-    from reticent.ledger.previews import Preview, PreviewEach
-    from reticent.ledger.reports import Account, LedgerReport, Spending
-    from reticent.ledger.reservations import Reservation
+    from reticent.ledger.reports import Account, LedgerReport, Spending, check_export
     from reticent.ledger.verification import Verification
 else:
     from reticent.core.lazy import lazy_names
@@ -23,24 +21,22 @@ else:
             "reticent.ledger.charges": (
                 "Budget",
                 "Charge",
+                "Preview",
+                "PreviewEach",
             ),
+            "reticent.ledger.charging": ("Reservation",),
             "reticent.ledger.counters": ("PlanCounter",),
-            "reticent.ledger.exports": ("check_export",),
             "reticent.ledger.leases": (
                 "Lease",
                 "Leases",
             ),
             "reticent.ledger.ledger": ("Ledger",),
-            "reticent.ledger.previews": (
-                "Preview",
-                "PreviewEach",
-            ),
             "reticent.ledger.reports": (
                 "Account",
                 "LedgerReport",
                 "Spending",
+                "check_export",
             ),
-            "reticent.ledger.reservations": ("Reservation",),
             "reticent.ledger.verification": ("Verification",),
         },
     )

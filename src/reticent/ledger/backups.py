@@ -17,8 +17,8 @@ from secrets import token_hex
 from urllib.parse import quote
 
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, WriteFailed
-from reticent.ledger.anchors import Anchor
-from reticent.ledger.exports import check_output
+from reticent.core.files import check_replaceable
+from reticent.ledger.chain import Anchor
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.store import Store
 from reticent.ledger.verification import verify
@@ -60,7 +60,7 @@ def backup(store: Store, path: str | Path, *, overwrite: bool) -> str:
     """
     _need_file(store)
     target = Path(path)
-    check_output(target, overwrite=overwrite)
+    check_replaceable(target, overwrite=overwrite)
     if target.resolve() == store.location.path:
         raise InvalidInput(f"output={str(target)!r}: is the ledger itself; choose another name")
     store.check()

@@ -2,23 +2,39 @@
 
 The end of the chain stands in the database: every transaction that appends begins by reading it,
 under a lock, and ends by writing it.
+
+The end stands outside the database as well, in a small file elsewhere: the anchor. A database
+cannot know that it is an old copy of itself: its chain is whole, its totals are right, and its
+budgets are full again. A ledger that does not hold the entry that its anchor names is refused until
+an operator accepts the loss.
+
+The file holds the last two positions, each in a disk sector of its own with its checksum. A later
+one takes the place of the earlier of them, under a lock, and before any answer leaves: whenever a
+process is killed or the power is cut, one of them is whole, and what the other would have vouched
+for has not left yet. Commits move no anchor, since they spend nothing. Where database and anchor
+are restored together nothing here can know; receipts that clients hold can (see ``Ledger.verify``).
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
-from reticent.core.errors import CorruptLedger
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.scopes import PARTS, Policy
-from reticent.ledger.anchors import Anchor
-from reticent.ledger.prepared import Prepared
-from reticent.ledger.schema import entries, head
+from reticent.ledger.charges import LARGEST
+from reticent.ledger.schema import Prepared, entries, head
 
 # A positional JSON list of scalars is the canonical form: no key order, no floats. One encoder:
 # making one is the slow part.
@@ -110,38 +126,6 @@ class Tip:
     policy: Policy
     first: str
 
-    @classmethod
-    def of_row(cls, row: Row[Any]) -> Self:
-        """What the table ``head`` holds.
-
-        Raises:
-            CorruptLedger: it holds something else than a ledger writes there.
-        """
-        numbers = (row.seq, row.spent_epsilon, row.spent_delta, row.gap_epsilon, row.gap_delta)
-        texts = (row.ledger, row.first_required, row.required)
-        digest = row.digest
-        if (
-            not all(type(number) is int and number >= 0 for number in numbers)
-            or not all(isinstance(text, str) for text in texts)
-            or not isinstance(digest, bytes | memoryview)
-            or not set(row.required.split(",")) <= {"", *PARTS}
-            or not row.ledger.isprintable()
-        ):
-            raise CorruptLedger(
-                "the ledger's head was changed by other means than this library; see `reticent "
-                "ledger verify`"
-            )
-        policy = Policy.stored(row.required)
-        return cls(
-            row.ledger,
-            row.seq,
-            bytes(digest),
-            numbers[1:3],
-            numbers[3:5],
-            policy,
-            row.first_required,
-        )
-
     @property
     def genesis(self) -> bytes:
         """The digest before the first entry, 32 bytes."""
@@ -151,6 +135,18 @@ class Tip:
     def anchor(self) -> Anchor:
         """What is kept of it outside the database."""
         return Anchor(self.ledger, self.seq, self.digest.hex(), *self.spent)
+
+    def holds(self, connection: Connection, anchor: Anchor) -> bool:
+        """Whether the ledger has the entry that ``anchor`` names."""
+        if anchor.ledger != self.ledger or anchor.seq > self.seq:
+            return False
+        if anchor.seq == self.seq:
+            return anchor.digest == self.digest.hex()
+        if anchor.seq == 0:
+            return anchor.digest == self.genesis.hex()
+        (found,) = _DIGEST_AT.rows(connection, {"at": anchor.seq}) or [None]
+        digest = None if found is None else found.digest
+        return isinstance(digest, bytes | memoryview) and anchor.digest == bytes(digest).hex()
 
 
 def read_tip(connection: Connection, *, lock: bool) -> Tip | None:
@@ -163,15 +159,75 @@ def read_tip(connection: Connection, *, lock: bool) -> Tip | None:
     Raises:
         CorruptLedger: it holds something else than a ledger writes there.
     """
-    row = (_LOCKED_HEAD if lock else _HEAD).first(connection, {})
-    return None if row is None else Tip.of_row(row)
+    rows = (_LOCKED_HEAD if lock else _HEAD).rows(connection, {})
+    if not rows:
+        return None
+    (row,) = rows
+    spent, gap = (row.spent_epsilon, row.spent_delta), (row.gap_epsilon, row.gap_delta)
+    if (
+        not all(type(number) is int and number >= 0 for number in (row.seq, *spent, *gap))
+        or not all(isinstance(t, str) for t in (row.ledger, row.first_required, row.required))
+        or not isinstance(row.digest, bytes | memoryview)
+        or not set(row.required.split(",")) <= {"", *PARTS}
+        or not row.ledger.isprintable()
+    ):
+        raise CorruptLedger(
+            "the ledger's head was changed by other means than this library; see `reticent "
+            "ledger verify`"
+        )
+    policy = Policy.stored(row.required)
+    return Tip(row.ledger, row.seq, bytes(row.digest), spent, gap, policy, row.first_required)
 
 
-def digest_at(connection: Connection, seq: int) -> str:
-    """The digest of an entry in hexadecimal, or "" where there is none."""
-    row = _DIGEST_AT.first(connection, {"at": seq})
-    found = None if row is None else row.digest
-    return bytes(found).hex() if isinstance(found, bytes | memoryview) else ""
+class Line(NamedTuple):
+    """An entry with the rows that it belongs to: its statement, its account, its budget."""
+
+    entry: Entry
+    statement_id: int | None = None
+    account_id: int | None = None
+    budget_id: int | None = None
+
+
+@dataclass
+class Page:
+    """One transaction that appends entries.
+
+    Attributes:
+        connection: of the transaction.
+        tip: the end of the chain; it moves with every entry, and ``write_tip`` stores it.
+        at: time of what is appended, microseconds since 1970, UTC.
+    """
+
+    connection: Connection
+    tip: Tip
+    at: int
+
+
+def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
+    """Writes entries, moves the page's tip behind them, and returns their digests."""
+    tip, digest, rows, digests = page.tip, page.tip.digest, [], []
+    spent_epsilon, spent_delta = tip.spent
+    for entry, statement_id, account_id, budget_id in lines:
+        digest = entry.digest(digest)
+        digests.append(digest)
+        if entry.action == "reserve":
+            spent_epsilon = min(spent_epsilon + entry.epsilon, LARGEST)
+            spent_delta = min(spent_delta + entry.delta, LARGEST)
+        rows.append(
+            {
+                **{name: getattr(entry, name) for name in _ENTRY_COLUMNS},
+                "budget_id": budget_id,
+                "account_id": account_id,
+                "statement_id": statement_id,
+                "reservation": entry.reservation or None,
+                "digest": digest,
+            }
+        )
+    _APPEND.run(page.connection, *rows)
+    page.tip = replace(
+        tip, seq=lines[-1].entry.seq, digest=digest, spent=(spent_epsilon, spent_delta)
+    )
+    return digests
 
 
 def raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
@@ -212,3 +268,223 @@ _MOVE_HEAD = Prepared(
         }
     )
 )
+_APPEND = Prepared(entries.insert(), columns=entries.c.keys())
+_ENTRY_COLUMNS = ("seq", "at", "action", "epsilon", "delta", "answers", "mechanism", "receipt")
+
+
+ANCHOR_VARIABLE = "RETICENT_ANCHOR"
+"""Environment variable with the folder, or the file, where anchors are kept."""
+
+_SUFFIX = ".anchor"
+_SECTOR = 512
+"""Bytes that a disk writes whole or not at all."""
+
+_SET = (
+    f"Give permission on it and its folder, or choose another place by anchor= or {ANCHOR_VARIABLE}"
+)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A position in a ledger's chain.
+
+    Attributes:
+        ledger: the ledger's name.
+        seq: position of an entry; 0 stands for the empty ledger.
+        digest: its digest, 32 bytes in hexadecimal.
+        epsilon: micro-epsilon charged by all entries up to there, whatever the scope.
+        delta: pico-delta charged by them.
+    """
+
+    ledger: str
+    seq: int
+    digest: str
+    epsilon: int
+    delta: int
+
+    @property
+    def text(self) -> str:
+        """ "position:digest", as reports print it."""
+        return f"{self.seq}:{self.digest}"
+
+    def encode(self) -> bytes:
+        """The anchor and its checksum as lines of text, padded to 512 bytes."""
+        content = json.dumps(asdict(self), separators=(",", ":")).encode()
+        checksum = hashlib.sha256(content).hexdigest().encode()
+        return (content + b"\n" + checksum).ljust(_SECTOR, b"\n")
+
+    @classmethod
+    @lru_cache(maxsize=16)  # each charge reads the two sectors several times
+    def decode(cls, sector: bytes) -> Self | None:
+        """The anchor that ``encode`` made of it, or None where it is not whole."""
+        content, _, checksum = sector.rstrip(b"\n").partition(b"\n")
+        if checksum != hashlib.sha256(content).hexdigest().encode():
+            return None
+        try:
+            values = json.loads(content)
+        except ValueError:
+            return None
+        if not isinstance(values, dict) or values.keys() != cls.__dataclass_fields__.keys():
+            return None
+        whole = all(
+            type(values[name]) is int and values[name] >= 0 for name in ("seq", "epsilon", "delta")
+        )
+        named = all(isinstance(values[name], str) for name in ("ledger", "digest"))
+        return cls(**values) if whole and named else None
+
+
+@dataclass(frozen=True)
+class AnchorFile:
+    """The file that holds one ledger's anchor.
+
+    Attributes:
+        path: of the file.
+        durable: whether a written anchor survives a power cut.
+        patience: seconds to wait for another process that is writing it.
+    """
+
+    path: Path
+    durable: bool
+    patience: float
+
+    def read(self, *, to_write: bool = False) -> Anchor | None:
+        """The anchor, or None where this ledger was never written from here.
+
+        Args:
+            to_write: whether to find out, before anything is charged, that a later one can be
+                written.
+
+        Raises:
+            LedgerUnavailable: the file cannot be read, holds something else, or cannot be written.
+        """
+        if to_write and not os.access(self.path.parent, os.W_OK | os.X_OK):
+            self._make_folder()
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"{self.path}: the ledger's anchor cannot be read ({error.strerror}); {_SET}"
+            ) from error
+        return self._latest(content)[0]
+
+    def raise_to(self, anchor: Anchor) -> Anchor:
+        """Writes ``anchor`` unless the file holds a later one.
+
+        Returns:
+            What the file holds afterwards.
+
+        Raises:
+            LedgerUnavailable: it could not be written, or not within the time; what was charged
+                stays charged.
+        """
+        try:
+            # 0o666 less the umask
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            with open(handle, "r+b", buffering=0):
+                self._lock(handle)
+                content = os.pread(handle, 2 * _SECTOR + 1, 0)
+                standing, place = self._latest(content)
+                if standing is not None and standing.seq >= anchor.seq:
+                    return standing
+                os.pwrite(handle, anchor.encode() * (1 if content else 2), place)
+                if self.durable and content:
+                    os.fdatasync(handle)
+                elif self.durable:
+                    os.fsync(handle)
+                    _flush_folder(self.path.parent)
+        except OSError as error:
+            raise self._unwritable(error.strerror) from error
+        return anchor
+
+    def _latest(self, content: bytes) -> tuple[Anchor | None, int]:
+        """The later of the two anchors in the file, and where the next one goes: in the place of
+        the earlier one.
+        """
+        if not content:  # made, and not yet written
+            return None, 0
+        two = [Anchor.decode(content[at : at + _SECTOR]) for at in (0, _SECTOR)]
+        seqs = [-1 if found is None else found.seq for found in two]
+        if len(content) != 2 * _SECTOR or max(seqs) < 0:
+            raise LedgerUnavailable(
+                f"{self.path}: expected the ledger's anchor, got something else; nothing is "
+                "released. If it is damaged, check "
+                "the ledger by `reticent ledger verify --receipt` with clients' receipts, and "
+                "remove the file: the next charge "
+                "makes one"
+            )
+        return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))
+
+    def _make_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unwritable(error.strerror) from error
+        if not os.access(self.path.parent, os.W_OK | os.X_OK):
+            raise self._unwritable("no permission")
+
+    def _lock(self, handle: int) -> None:
+        """Waits until nobody else writes the file; it is free again once it is closed."""
+        deadline = time.monotonic() + self.patience
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise self._unwritable(
+                        f"another process held it for more than {self.patience:g} s"
+                    ) from error
+                time.sleep(0.001)
+            else:
+                return
+
+    def _unwritable(self, reason: str | None) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"{self.path}: the ledger's anchor cannot be written ({reason}); nothing is "
+            f"released. {_SET}"
+        )
+
+
+def anchor_file(
+    ledger: str, *, chosen: str | Path | None, database: Path | None, durable: bool, patience: float
+) -> AnchorFile:
+    """The file that holds the anchor of a ledger.
+
+    Args:
+        ledger: the ledger's name.
+        chosen: a folder, or a file whose name ends in ".anchor"; None takes ``RETICENT_ANCHOR``, or
+            else the folder "reticent/anchors" of the user's state (``XDG_STATE_HOME``, or
+            "~/.local/state").
+        database: the file of an SQLite ledger, which the anchor must not share a folder with; None
+            on a server.
+        durable, patience: see ``AnchorFile``.
+
+    Raises:
+        InvalidInput: in the database's own folder, where whoever restores the one restores the
+            other.
+    """
+    if chosen is None or str(chosen) == "":
+        chosen = os.environ.get(ANCHOR_VARIABLE) or _state_folder() / "reticent" / "anchors"
+    path = Path(chosen).resolve()
+    if path.suffix != _SUFFIX:
+        path = path / f"{ledger}{_SUFFIX}"
+    if database is not None and path.parent == database.parent:
+        raise InvalidInput(
+            f"anchor={str(chosen)!r}: expected a place outside the ledger's own folder "
+            f"{database.parent}, because what is "
+            f"restored together vouches for nothing; choose another by anchor= or {ANCHOR_VARIABLE}"
+        )
+    return AnchorFile(path, durable, patience)
+
+
+def _state_folder() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

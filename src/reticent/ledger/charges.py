@@ -221,7 +221,10 @@ class Budget:
 
     def fits(self, charge: Charge) -> bool:
         """Whether ``charge`` would leave nothing below zero."""
-        return charge.epsilon <= self.left_epsilon and charge.delta <= self.left_delta
+        return (
+            self.spent_epsilon + charge.epsilon <= self.granted_epsilon
+            and self.spent_delta + charge.delta <= self.granted_delta
+        )
 
     def describe(self) -> str:
         """Scope, granted, spent, left in one phrase."""
@@ -301,3 +304,36 @@ def largest_fitting(event: PrivacyEvent, slack_delta: float, standing: Sequence[
         middle = (lower + upper) // 2
         lower, upper = (middle, upper) if fits(middle) else (lower, middle)
     return lower
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a request would do; nothing was spent.
+
+    Attributes:
+        fits: whether it would be accepted now.
+        charge: what it would cost.
+        largest: the largest number of answers that would fit now.
+        budgets: every budget that covers it, as it stands.
+    """
+
+    fits: bool
+    charge: Charge
+    largest: int
+    budgets: tuple[Budget, ...]
+
+
+@dataclass(frozen=True)
+class PreviewEach:
+    """What a request under many scopes would do; nothing was spent.
+
+    Attributes:
+        fits: whether all of it would be accepted now.
+        lacking: scopes that a budget which they need cannot pay for, by itself or together with the
+            others; () where all fits.
+        reason: what ``reserve_each`` would say; "" where all fits.
+    """
+
+    fits: bool
+    lacking: tuple[Scope, ...]
+    reason: str

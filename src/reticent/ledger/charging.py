@@ -1,5 +1,8 @@
-"""What a charge does inside its transaction, and what becomes of it outside: for one scope, or for
-many at once. A charge that does not fit is refused, in words that say what would.
+"""One charge: the budgets that cover a request, whether it fits, the entries that spend it, and the
+reservation that takes the receipt of what it paid for.
+
+It is made for one scope, or for thousands at once. A charge that does not fit is refused, in words
+that say what would.
 """
 
 from __future__ import annotations
@@ -7,29 +10,578 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from itertools import product
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
-from reticent.core.errors import BudgetExceeded, InvalidInput
-from reticent.core.scopes import Policy, Scope
-from reticent.ledger import coverage, postings
+from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput
+from reticent.core.scopes import PARTS, Policy, Scope
+from reticent.ledger.chain import Entry, Line, Page, append
 from reticent.ledger.charges import (
     Budget,
     Charge,
     charge_of,
     delta_value,
+    describe_statement,
     epsilon_value,
     largest_fitting,
     statement_of,
 )
-from reticent.ledger.coverage import Cover
-from reticent.ledger.leases import block_size
-from reticent.ledger.postings import Booking, Claim, Page
-from reticent.ledger.reservations import Reservation, checked_text
+from reticent.ledger.schema import (
+    Change,
+    Prepared,
+    accounts,
+    among,
+    batches,
+    budgets,
+    covers,
+    entries,
+    statements,
+    within,
+)
 
 _NAMED = 2
 """Scopes that a refusal names at most."""
+
+_SHARES = 16
+"""Into how many blocks the rest of a budget is cut, so that one process cannot strand all of it."""
+
+_LONGEST_TEXT = 1000
+
+Done = TypeVar("Done")
+T = TypeVar("T")
+
+Key = tuple[str, str, str]
+"""Principal, subject and bundle."""
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A request's exact scope, and what stands behind it.
+
+    Attributes:
+        scope: of the request.
+        account_id: None where it has not spent before.
+        budgets: every budget that covers it, by id.
+        lacking: why no budget answers for it; "" where one does.
+    """
+
+    scope: Scope
+    account_id: int | None
+    budgets: tuple[Row[Any], ...]
+    lacking: str
+
+
+def covering(
+    connection: Connection, scopes: Sequence[Scope], *, policy: Policy, statement: str
+) -> list[Cover]:
+    """What covers each of different scopes, as far as they may be charged at all; two short
+    queries at most for one scope.
+
+    Args:
+        connection: of a transaction.
+        scopes: of one request.
+        policy: what they must name.
+        statement: kind and adjacency of what they would be charged.
+
+    Raises:
+        InvalidInput: one leaves out what the policy requires.
+        IncompatibleGuarantees: one is covered by a budget of another kind or adjacency.
+    """
+    for scope in scopes:
+        if not all(getattr(scope, part) for part in policy.required):
+            raise _unnamed(policy, scope)
+    if len(scopes) == 1:
+        names = scopes[0].parts
+        those = _OF_ACCOUNT.rows(connection, names) or _BY_PATTERN.rows(connection, names)
+        found = [(those[0].account_id if those else None, tuple(those))]
+    else:
+        found = _covering_each(connection, scopes)
+    covers_found = []
+    for scope, (account_id, rows) in zip(scopes, found, strict=True):
+        if any(row.statement != statement for row in rows):
+            raise _other_statement(scope, rows, statement)
+        open_parts = [p for p in policy.required if not any(getattr(row, p) for row in rows)]
+        lacking = _no_budget(scope, rows, open_parts) if open_parts or not rows else ""
+        covers_found.append(Cover(scope, account_id, rows, lacking))
+    return covers_found
+
+
+def _covering_each(
+    connection: Connection, scopes: Sequence[Scope]
+) -> list[tuple[int | None, tuple[Row[Any], ...]]]:
+    """The account and the budgets of each of many scopes, in few queries where they mostly differ
+    in one name.
+    """
+    keys = [key_of(scope) for scope in scopes]
+    found: dict[Key, Row[Any]] = {}
+    account_ids: dict[Key, int] = {}
+    for fixed, free, values in batches(connection, keys, PARTS):
+        where = [budgets.c[name].in_(["", value]) for name, value in fixed.items()]
+        for row in connection.execute(
+            _BUDGETS.where(*where, among(connection, budgets.c[free], ["", *values]))
+        ):
+            found[row.principal, row.subject, row.bundle] = row
+        for row in connection.execute(
+            _ACCOUNT_IDS.where(*within(connection, accounts, fixed, free, values))
+        ):
+            account_ids[row.principal, row.subject, row.bundle] = row.id
+    of_each = []
+    for key in keys:
+        patterns = product(*(("", name) if name else ("",) for name in key))
+        rows = (found[pattern] for pattern in patterns if pattern in found)
+        of_each.append((account_ids.get(key), tuple(sorted(rows, key=lambda row: int(row.id)))))
+    return of_each
+
+
+def key_of(scope: Scope) -> Key:
+    """The scope's names, as a row holds them."""
+    return (scope.principal, scope.subject, scope.bundle)
+
+
+def _unnamed(policy: Policy, scope: Scope) -> InvalidInput:
+    part = next(part for part in policy.required if not getattr(scope, part))
+    return InvalidInput(
+        f"scope: expected a {part}, which this ledger requires of every request, got "
+        f"{scope.describe()}; name it, or "
+        "change the ledger's policy with `reticent ledger policy`; nothing was charged"
+    )
+
+
+def _other_statement(
+    scope: Scope, rows: Sequence[Row[Any]], statement: str
+) -> IncompatibleGuarantees:
+    row = next(row for row in rows if row.statement != statement)
+    other = Scope.stored(row.principal, row.subject, row.bundle)
+    return IncompatibleGuarantees(
+        f"{scope.describe()}: costs compose only within one kind and adjacency: "
+        f"the budget of {other.describe()} "
+        f"is for {describe_statement(row.statement)}, the request for "
+        f"{describe_statement(statement)}"
+    )
+
+
+def _no_budget(scope: Scope, rows: Sequence[Row[Any]], unnamed: Sequence[str]) -> str:
+    if not rows:
+        return f"no budget covers {scope.describe()}"
+    return f"no budget names {unnamed[0]}={scope.parts[unnamed[0]]}, as this ledger requires"
+
+
+def uncovered(cover: Cover) -> BudgetExceeded:
+    """The refusal of a request that no budget answers for."""
+    return BudgetExceeded(
+        f"{cover.lacking}; requested more than the 0 that is left; the largest request that would "
+        "fit is 0 answers; check the "
+        "spelling, or grant a budget with `reticent ledger grant`; nothing was charged"
+    )
+
+
+_BUDGET_COLUMNS = (*budgets.c, statements.c.statement)
+_BUDGETS = sa.select(*_BUDGET_COLUMNS).join(statements, statements.c.id == budgets.c.statement_id)
+_ACCOUNT_IDS = sa.select(accounts.c.id, *(accounts.c[name] for name in PARTS))
+_OF_ACCOUNT = Prepared(
+    sa.select(*_BUDGET_COLUMNS, accounts.c.id.label("account_id"))
+    .join(statements, statements.c.id == budgets.c.statement_id)
+    .join(covers, covers.c.budget_id == budgets.c.id)
+    .join(accounts, accounts.c.id == covers.c.account_id)
+    .where(*(accounts.c[name] == sa.bindparam(name) for name in PARTS))
+    .order_by(budgets.c.id)
+)
+_BY_PATTERN = Prepared(
+    sa.select(*_BUDGET_COLUMNS, sa.null().label("account_id"))
+    .join(statements, statements.c.id == budgets.c.statement_id)
+    .where(
+        *(sa.or_(budgets.c[name] == "", budgets.c[name] == sa.bindparam(name)) for name in PARTS)
+    )
+    .order_by(budgets.c.id)
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one scope is to be charged.
+
+    Attributes:
+        cover: the scope, its account and its budgets.
+        answers: answers that are paid for.
+        charge: their cost.
+    """
+
+    cover: Cover
+    answers: int
+    charge: Charge
+
+
+@dataclass(frozen=True)
+class Booking:
+    """An entry that charged an account.
+
+    Attributes:
+        entry: as it stands in the chain.
+        digest: its digest, 32 bytes.
+        statement_id, account_id: rows that it belongs to.
+    """
+
+    entry: Entry
+    digest: bytes
+    statement_id: int
+    account_id: int
+
+
+def post_charges(
+    page: Page, claims: Sequence[Claim], *, statement: str, mechanism: str
+) -> tuple[Booking, ...]:
+    """Charges accounts and budgets, and appends one entry per claim. Whether the claims fit was
+    checked before.
+
+    Args:
+        page: where to post.
+        claims: of different scopes, each with at least one budget.
+        statement: kind and adjacency of all of them.
+        mechanism: what causes the costs.
+    """
+    statement_id = int(claims[0].cover.budgets[0].statement_id)
+    new = [claim.cover for claim in claims if claim.cover.account_id is None]
+    made = _open_accounts(page, new, statement_id) if new else {}
+    account_ids = [
+        made[key_of(cover.scope)] if cover.account_id is None else cover.account_id
+        for cover in (claim.cover for claim in claims)
+    ]
+    spent: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for claim in claims:
+        for row in claim.cover.budgets:
+            spent[row.id][0] += claim.charge.epsilon
+            spent[row.id][1] += claim.charge.delta
+    _CHARGE_BUDGETS.run(
+        page.connection, ((budget, {"e": e, "d": d}) for budget, (e, d) in spent.items())
+    )
+    lines = []
+    for seq, (claim, account_id) in enumerate(
+        zip(claims, account_ids, strict=True), page.tip.seq + 1
+    ):
+        scope = claim.cover.scope
+        entry = Entry(
+            seq,
+            page.at,
+            "reserve",
+            scope.principal,
+            scope.subject,
+            scope.bundle,
+            statement,
+            claim.charge.epsilon,
+            claim.charge.delta,
+            claim.answers,
+            mechanism,
+            0,
+            "",
+        )
+        lines.append(Line(entry, statement_id, account_id))
+    amounts = (
+        {"e": one.epsilon, "d": one.delta, "n": one.answers, "now": page.at} for one, *_ in lines
+    )
+    _CHARGE_ACCOUNTS.run(page.connection, zip(account_ids, amounts, strict=True))
+    return tuple(
+        Booking(line.entry, digest, statement_id, account_id)
+        for line, digest, account_id in zip(lines, append(page, lines), account_ids, strict=True)
+    )
+
+
+def _open_accounts(page: Page, new: Sequence[Cover], statement_id: int) -> dict[Key, int]:
+    """Makes an account for each of these scopes, and counts it under its budgets."""
+    zeros = dict.fromkeys(("spent_epsilon", "spent_delta", "answers", "reservations", "commits"), 0)
+    rest = {**zeros, "statement_id": statement_id, "last_at": page.at}
+    insert = accounts.insert().returning(accounts.c.id, *(accounts.c[name] for name in PARTS))
+    rows = page.connection.execute(insert, [{**cover.scope.parts, **rest} for cover in new])
+    made = {(row.principal, row.subject, row.bundle): int(row.id) for row in rows}
+    links = [
+        {"account_id": made[key_of(cover.scope)], "budget_id": row.id, "statement_id": statement_id}
+        for cover in new
+        for row in cover.budgets
+    ]
+    page.connection.execute(covers.insert(), links)
+    return made
+
+
+def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> None:
+    """Appends one entry per booking that ties it to ``receipt``; nothing where that was done
+    before.
+
+    A commit whose outcome its caller never learned, because the connection broke or a disk was
+    full, may so be repeated.
+
+    Args:
+        page: where to post.
+        bookings: of one reservation, whose entries follow one another.
+        receipt: what identifies it.
+
+    Raises:
+        InvalidInput: a booking is tied to another receipt.
+    """
+    ends = {"first": bookings[0].entry.seq, "last": bookings[-1].entry.seq}
+    done = {row.reservation: row.receipt for row in _RECEIPTS.rows(page.connection, ends)}
+    other = sorted(seq for seq, found in done.items() if found != receipt)
+    if other:
+        raise InvalidInput(
+            f"reservation of entry {other[0]} is committed already to another receipt; reserve "
+            "again"
+        )
+    missing = [booking for booking in bookings if booking.entry.seq not in done]
+    if not missing:
+        return
+    lines = []
+    for seq, booking in enumerate(missing, page.tip.seq + 1):
+        paid = booking.entry
+        names = (paid.principal, paid.subject, paid.bundle)
+        entry = Entry(
+            seq, page.at, "commit", *names, paid.statement, 0, 0, 0, "", paid.seq, receipt
+        )
+        lines.append(Line(entry, booking.statement_id, booking.account_id))
+    append(page, lines)
+    _COUNT_COMMITS.run(page.connection, ((booking.account_id, {}) for booking in missing))
+
+
+_SPEND = {
+    "spent_epsilon": budgets.c.spent_epsilon + sa.bindparam("e"),
+    "spent_delta": budgets.c.spent_delta + sa.bindparam("d"),
+}
+_CHARGE_BUDGETS = Change(budgets, **_SPEND)
+_CHARGE_ACCOUNTS = Change(
+    accounts,
+    spent_epsilon=accounts.c.spent_epsilon + sa.bindparam("e"),
+    spent_delta=accounts.c.spent_delta + sa.bindparam("d"),
+    answers=accounts.c.answers + sa.bindparam("n"),
+    reservations=accounts.c.reservations + 1,
+    last_at=sa.bindparam("now"),
+)
+_COUNT_COMMITS = Change(accounts, commits=accounts.c.commits + 1)
+_RECEIPTS = Prepared(
+    sa.select(entries.c.reservation, entries.c.receipt).where(
+        entries.c.reservation.between(sa.bindparam("first"), sa.bindparam("last"))
+    )
+)
+
+
+Commit = Callable[[Sequence[Booking], str], None]
+"""Ties bookings to a receipt, in a transaction of its own."""
+
+
+class Reservation:
+    """A charge that is already durable, and the place to put the receipt of what it paid for.
+
+    As a context manager it insists on that receipt: a block that ends without ``commit`` raises, so
+    that an answer without a receipt does not leave it. A block that raises, or a process that dies,
+    leaves the reservation spent and open.
+
+    Attributes:
+        id: goes into the receipt's ``booked``: the ledger's first letters and the entry, as
+            "1a2b3c4d/7"; of a charge to several scopes the first and the last of its consecutive
+            entries, as "1a2b3c4d/7-9"; of part of a lease the answers that it takes of that entry,
+            as "1a2b3c4d/7#13-15".
+        position: of the last of these entries in the ledger's chain.
+        digest: of that entry, 64 hexadecimal digits; it vouches for everything up to there.
+        charge: what was spent, by all its scopes together; of part of a lease, what its answers
+            would cost by themselves.
+        scopes: how many were charged.
+        bookings: these entries.
+
+    Args:
+        book: ties bookings to a receipt.
+        bookings: what the charge appended; of part of a lease the lease's own.
+        ledger: its name.
+        charge: see above.
+        part: of part of a lease, the answers that it takes, as "#13-15"; else "".
+
+    References:
+        - Haber and Stornetta (1991), "How to time-stamp a digital document",
+          doi:10.1007/BF00196791, an entry that vouches for all before it.
+
+    See Also:
+        reticent.ledger.Ledger: makes them.
+        reticent.core.Receipt: carries its name to the client.
+    """
+
+    def __init__(
+        self,
+        book: Commit,
+        bookings: Sequence[Booking],
+        *,
+        ledger: str,
+        charge: Charge,
+        part: str = "",
+    ) -> None:
+        first, last = bookings[0].entry.seq, bookings[-1].entry.seq
+        self._book = book
+        self._part = part
+        self._receipt: str | None = None
+        self.bookings = tuple(bookings)
+        self.id = f"{ledger[:8]}/{first}" + (f"-{last}" if last > first else "") + part
+        self.position = last
+        self.digest = bookings[-1].digest.hex()
+        self.charge = charge
+        self.scopes = len(bookings)
+
+    @property
+    def committed(self) -> bool:
+        """Whether a receipt was booked."""
+        return self._receipt is not None
+
+    def commit(self, receipt_id: str) -> None:
+        """Books the receipt, for every scope that was charged; the answer may leave once this
+        returns.
+
+        A commit that failed may be tried again, whether or not it had reached the database; the
+        same receipt is booked once.
+
+        Args:
+            receipt_id: whatever identifies the receipt, 1 to 1000 printable characters.
+
+        Raises:
+            InvalidInput: committed before to another receipt, or not such a text.
+            LedgerUnavailable: could not be written; the charge stays and no answer may leave.
+        """
+        checked_text(receipt_id, "receipt_id")
+        if self._receipt is not None and self._receipt != receipt_id:
+            raise InvalidInput(
+                f"reservation {self.id} is committed already; reserve again for another answer"
+            )
+        if self._receipt is None:
+            self._book(self.bookings, receipt_id)
+            self._receipt = receipt_id
+
+    def committing(self, receipt_id: str) -> Callable[[Page], None]:
+        """What ``commit`` posts, for a transaction of ``Ledger.post_together``.
+
+        Raises:
+            InvalidInput: not such a text, or part of a lease, which is committed as a whole.
+        """
+        checked_text(receipt_id, "receipt_id")
+        if self._part:
+            raise InvalidInput(
+                f"reservation {self.id}: is part of a lease, whose receipts are noted by commit"
+            )
+        return lambda page: post_commits(page, self.bookings, receipt=receipt_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and self._receipt is None:
+            raise InvalidInput(
+                f"reservation {self.id} ended without commit(receipt_id); its charge stays, "
+                "release nothing"
+            )
+
+
+@dataclass(frozen=True)
+class Posting(Generic[Done, T]):
+    """One thing to be posted to a ledger.
+
+    Attributes:
+        work: done in the transaction; it raises errors of reticent only before it writes.
+        result: what comes of ``work``'s outcome once that is durable, or the refusal. It runs
+            outside the transaction: finding the largest request that fits must not keep other
+            writers waiting.
+    """
+
+    work: Callable[[Page], Done]
+    result: Callable[[Done], T]
+
+
+def charge_one(
+    commit: Commit,
+    scope: Scope,
+    event: PrivacyEvent,
+    *,
+    answers: int,
+    slack_delta: float,
+    least: int | None = None,
+) -> Posting[Reservation | list[Budget], Reservation]:
+    """The charge of one scope; see ``Ledger.reserve``.
+
+    Args:
+        commit: ties what was booked to a receipt.
+        scope, event, answers, slack_delta: see ``Ledger.reserve``.
+        least: answers that are paid for where budgets run low; see ``Ledger.lease``. None pays for
+            all of them or for none.
+    """
+    most = count(answers, name="answers")
+    least = most if least is None else least
+    charge = charge_of(event, answers=least, slack_delta=slack_delta)
+    statement = statement_of(event.guarantee)
+    mechanism = checked_text(event.mechanism, "mechanism")
+
+    def work(page: Page) -> Reservation | list[Budget]:
+        (cover,) = covering(page.connection, [scope], policy=page.tip.policy, statement=statement)
+        if cover.lacking:
+            raise uncovered(cover)
+        standing = [Budget.of_row(row, statement) for row in cover.budgets]
+        if not all(budget.fits(charge) for budget in standing):
+            return standing
+        claim = Claim(cover, most, charge)
+        if least < most:
+            paid = _block_size(event, standing, most=most, least=least)
+            claim = Claim(cover, paid, charge_of(event, answers=paid, slack_delta=slack_delta))
+        bookings = post_charges(page, [claim], statement=statement, mechanism=mechanism)
+        return Reservation(commit, bookings, ledger=page.tip.ledger, charge=claim.charge)
+
+    def result(done: Reservation | list[Budget]) -> Reservation:
+        if isinstance(done, Reservation):
+            return done
+        raise BudgetExceeded(refusal(charge, event, least, slack_delta, done))
+
+    return Posting(work, result)
+
+
+def _block_size(event: PrivacyEvent, standing: Sequence[Budget], *, most: int, least: int) -> int:
+    """How many answers a block pays for: ``most``, or where budgets run low a sixteenth of what is
+    left, but no less than ``least``, which must fit.
+    """
+    plenty = charge_of(event, answers=_SHARES * most, slack_delta=0.0)
+    if all(budget.fits(plenty) for budget in standing):
+        return most
+    return min(most, max(least, largest_fitting(event, 0.0, standing) // _SHARES))
+
+
+def charge_many(
+    commit: Commit, scopes: Sequence[Scope], event: PrivacyEvent
+) -> Posting[Reservation | list[Shortfall], Reservation]:
+    """The charge of each answer to a scope of its own; see ``Ledger.reserve_each``."""
+    answers = Counter(scopes)
+    charges = {
+        many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
+    }
+    statement = statement_of(event.guarantee)
+    mechanism = checked_text(event.mechanism, "mechanism")
+
+    def work(page: Page) -> Reservation | list[Shortfall]:
+        found = covering(
+            page.connection, tuple(answers), policy=page.tip.policy, statement=statement
+        )
+        claims = [
+            Claim(cover, answers[cover.scope], charges[answers[cover.scope]]) for cover in found
+        ]
+        short = shortfalls(claims, statement)
+        if short:
+            return short
+        bookings = post_charges(page, claims, statement=statement, mechanism=mechanism)
+        return Reservation(commit, bookings, ledger=page.tip.ledger, charge=together(claims))
+
+    def result(done: Reservation | list[Shortfall]) -> Reservation:
+        if isinstance(done, Reservation):
+            return done
+        raise BudgetExceeded(refusal_of_many(done, len(answers), answers.total(), event))
+
+    return Posting(work, result)
 
 
 @dataclass(frozen=True)
@@ -49,65 +601,6 @@ class Shortfall:
     reason: str = ""
 
 
-def checked_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
-    """What a request names, if it is scopes, at least one.
-
-    Raises:
-        InvalidInput: it is something else.
-    """
-    if isinstance(scopes, Scope | str):
-        raise InvalidInput(
-            f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}"
-        )
-    found = tuple(scopes)
-    for scope in found:
-        if not isinstance(scope, Scope):
-            raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
-    if not found:
-        raise InvalidInput("scopes: expected at least one Scope, got none")
-    return found
-
-
-def check_names(policy: Policy, scope: Scope) -> None:
-    """Refuses a request that leaves out what the ledger's policy requires.
-
-    Raises:
-        InvalidInput: says which part.
-    """
-    for part in policy.required:
-        if not scope.parts[part]:
-            raise InvalidInput(
-                f"scope: expected a {part}, which this ledger requires of every request, got "
-                f"{scope.describe()}; name it, or "
-                "change the ledger's policy with `reticent ledger policy`; nothing was charged"
-            )
-
-
-def uncovered(policy: Policy, cover: Cover) -> str:
-    """Why no budget answers for a request that names what it must; "" where one does."""
-    if not cover.budgets:
-        return f"no budget covers {cover.scope.describe()}"
-    for part in policy.required:
-        if not any(getattr(row, part) for row in cover.budgets):
-            return f"no budget names {part}={cover.scope.parts[part]}, as this ledger requires"
-    return ""
-
-
-def check_covered(policy: Policy, cover: Cover) -> None:
-    """Refuses a request that no budget answers for.
-
-    Raises:
-        BudgetExceeded: says why.
-    """
-    reason = uncovered(policy, cover)
-    if reason:
-        raise BudgetExceeded(
-            f"{reason}; requested more than the 0 that is left; the largest request that would "
-            "fit is 0 answers; check the "
-            "spelling, or grant a budget with `reticent ledger grant`; nothing was charged"
-        )
-
-
 def together(claims: Sequence[Claim]) -> Charge:
     """What claims of different scopes cost together."""
     return Charge(
@@ -117,7 +610,7 @@ def together(claims: Sequence[Claim]) -> Charge:
     )
 
 
-def shortfalls(claims: Sequence[Claim], statement: str, policy: Policy) -> list[Shortfall]:
+def shortfalls(claims: Sequence[Claim], statement: str) -> list[Shortfall]:
     """Every budget that cannot pay for all its claims, and the claims that no budget answers
     for.
     """
@@ -126,8 +619,11 @@ def shortfalls(claims: Sequence[Claim], statement: str, policy: Policy) -> list[
     for claim in claims:
         for row in claim.cover.budgets:
             paying[row.id].append(claim)
-    reasons = [(claim, uncovered(policy, claim.cover)) for claim in claims]
-    short = [Shortfall(None, [claim], claim.charge, reason) for claim, reason in reasons if reason]
+    short = [
+        Shortfall(None, [claim], claim.charge, claim.cover.lacking)
+        for claim in claims
+        if claim.cover.lacking
+    ]
     for number, mine in paying.items():
         budget, charge = Budget.of_row(rows[number], statement), together(mine)
         if not budget.fits(charge):
@@ -181,118 +677,33 @@ def refusal(
     )
 
 
-Done = TypeVar("Done")
-T = TypeVar("T")
+def checked_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
+    """What a request names, if it is scopes, at least one.
 
-Commit = Callable[[Sequence[Booking], str], None]
-"""Ties bookings to a receipt, in a transaction of its own."""
-
-
-@dataclass(frozen=True)
-class Posting(Generic[Done, T]):
-    """One thing to be posted to a ledger.
-
-    Attributes:
-        work: done in the transaction; it raises errors of reticent only before it writes.
-        result: what comes of ``work``'s outcome once that is durable, or the refusal. It runs
-            outside the transaction: finding the largest request that fits must not keep other
-            writers waiting.
+    Raises:
+        InvalidInput: it is something else.
     """
-
-    work: Callable[[Page], Done]
-    result: Callable[[Done], T]
-
-
-def charge_one(
-    commit: Commit, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float
-) -> Posting[Reservation | list[Budget], Reservation]:
-    """The charge of one scope; see ``Ledger.reserve``."""
-    answers = count(answers, name="answers")
-    charge = charge_of(event, answers=answers, slack_delta=slack_delta)
-    statement = statement_of(event.guarantee)
-    mechanism = checked_text(event.mechanism, "mechanism")
-
-    def work(page: Page) -> Reservation | list[Budget]:
-        check_names(page.tip.policy, scope)
-        cover = coverage.covering(page.connection, scope)
-        check_covered(page.tip.policy, cover)
-        coverage.check_statements(cover, statement)
-        standing = [Budget.of_row(row, statement) for row in cover.budgets]
-        if not all(budget.fits(charge) for budget in standing):
-            return standing
-        claims = [Claim(cover, answers, charge)]
-        bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-        return Reservation.of_bookings(commit, bookings, page.tip.ledger, charge)
-
-    def result(done: Reservation | list[Budget]) -> Reservation:
-        if isinstance(done, Reservation):
-            return done
-        raise BudgetExceeded(refusal(charge, event, answers, slack_delta, done))
-
-    return Posting(work, result)
+    if isinstance(scopes, Scope | str):
+        raise InvalidInput(
+            f"scopes: expected one Scope for each answer, got a single {type(scopes).__name__}"
+        )
+    found = tuple(scopes)
+    for scope in found:
+        if not isinstance(scope, Scope):
+            raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
+    if not found:
+        raise InvalidInput("scopes: expected at least one Scope, got none")
+    return found
 
 
-def charge_block(
-    commit: Commit, scope: Scope, event: PrivacyEvent, *, most: int, least: int
-) -> Posting[tuple[Reservation, int] | list[Budget], tuple[Reservation, int]]:
-    """The charge of ``least`` to ``most`` answers of one scope, and how many they are; see
-    ``Ledger.lease``.
+def checked_text(value: str, name: str) -> str:
+    """``value``, where a ledger can hold it: 1 to 1000 printable characters.
+
+    Raises:
+        InvalidInput: it is something else.
     """
-    wanted = charge_of(event, answers=least, slack_delta=0.0)
-    statement = statement_of(event.guarantee)
-    mechanism = checked_text(event.mechanism, "mechanism")
-
-    def work(page: Page) -> tuple[Reservation, int] | list[Budget]:
-        check_names(page.tip.policy, scope)
-        cover = coverage.covering(page.connection, scope)
-        check_covered(page.tip.policy, cover)
-        coverage.check_statements(cover, statement)
-        standing = [Budget.of_row(row, statement) for row in cover.budgets]
-        if not all(budget.fits(wanted) for budget in standing):
-            return standing
-        answers = block_size(event, standing, most=most, least=least)
-        charge = charge_of(event, answers=answers, slack_delta=0.0)
-        claims = [Claim(cover, answers, charge)]
-        bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-        return Reservation.of_bookings(commit, bookings, page.tip.ledger, charge), answers
-
-    def result(done: tuple[Reservation, int] | list[Budget]) -> tuple[Reservation, int]:
-        if isinstance(done, tuple):
-            return done
-        raise BudgetExceeded(refusal(wanted, event, least, 0.0, done))
-
-    return Posting(work, result)
-
-
-def charge_many(
-    commit: Commit, scopes: Sequence[Scope], event: PrivacyEvent
-) -> Posting[Reservation | list[Shortfall], Reservation]:
-    """The charge of each answer to a scope of its own; see ``Ledger.reserve_each``."""
-    answers = Counter(scopes)
-    charges = {
-        many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
-    }
-    statement = statement_of(event.guarantee)
-    mechanism = checked_text(event.mechanism, "mechanism")
-
-    def work(page: Page) -> Reservation | list[Shortfall]:
-        for scope in answers:
-            check_names(page.tip.policy, scope)
-        claims = [
-            Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
-            for cover in coverage.covering_each(page.connection, tuple(answers))
-        ]
-        for claim in claims:
-            coverage.check_statements(claim.cover, statement)
-        short = shortfalls(claims, statement, page.tip.policy)
-        if short:
-            return short
-        bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-        return Reservation.of_bookings(commit, bookings, page.tip.ledger, together(claims))
-
-    def result(done: Reservation | list[Shortfall]) -> Reservation:
-        if isinstance(done, Reservation):
-            return done
-        raise BudgetExceeded(refusal_of_many(done, len(answers), answers.total(), event))
-
-    return Posting(work, result)
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT or not value.isprintable():
+        raise InvalidInput(
+            f"{name}: expected 1 to {_LONGEST_TEXT} printable characters, got {value!r:.60}"
+        )
+    return value

@@ -203,9 +203,7 @@ class PlanCounter:
 def _lock(connection: Connection, ledger: Ledger) -> None:
     """Keeps other writers waiting, as every writer of a ledger does: by its head."""
     if connection.execute(sa.select(schema.head.c.id).with_for_update()).first() is None:
-        raise LedgerUnavailable(
-            f"{ledger.store.name}: no ledger here; create one with `reticent ledger init`"
-        )
+        raise ledger.store.no_ledger()
 
 
 def _row(connection: Connection, name: str) -> dict[str, Any] | None:

@@ -14,24 +14,11 @@ from reticent.core.checks import count, positive
 from reticent.core.errors import BudgetExceeded, InvalidInput
 from reticent.core.processes import HomeProcess
 from reticent.core.scopes import Scope
-from reticent.ledger.charges import Budget, charge_of, largest_fitting
-from reticent.ledger.reservations import Reservation, checked_text
+from reticent.ledger.charges import charge_of
+from reticent.ledger.charging import Booking, Reservation, checked_text
 
 if TYPE_CHECKING:
     from reticent.ledger.ledger import Ledger
-
-_SHARES = 16
-"""Into how many blocks the rest of a budget is cut, so that one process cannot strand all of it."""
-
-
-def block_size(event: PrivacyEvent, standing: Sequence[Budget], *, most: int, least: int) -> int:
-    """How many answers a block pays for: ``most``, or where budgets run low a sixteenth of what is
-    left, but no less than ``least``, which must fit.
-    """
-    plenty = charge_of(event, answers=_SHARES * most, slack_delta=0.0)
-    if all(budget.fits(plenty) for budget in standing):
-        return most
-    return min(most, max(least, largest_fitting(event, 0.0, standing) // _SHARES))
 
 
 class Lease:
@@ -116,15 +103,15 @@ class Lease:
                     f"answers={answers}: lease {self.id} has {self.left} left of {self.answers}, "
                     "in the process that took it; take another"
                 )
-            first = self.spent + 1
-            self.spent += answers
+            first, last = self.spent + 1, self.spent + answers
+            self.spent = last
             self._pending += 1
         return Reservation(
             self._note,
-            id=f"{self.id}#{first}-{self.spent}" if answers > 1 else f"{self.id}#{first}",
-            position=self._paid.position,
-            digest=self._paid.digest,
+            self._paid.bookings,
+            ledger=self.id,
             charge=charge_of(self._event, answers=answers, slack_delta=0.0),
+            part=f"#{first}-{last}" if answers > 1 else f"#{first}",
         )
 
     def close(self) -> None:
@@ -144,7 +131,7 @@ class Lease:
                 f"sha256 {self._receipts.hexdigest()}"
             )
 
-    def _note(self, receipt: str) -> None:
+    def _note(self, _: Sequence[Booking], receipt: str) -> None:
         with self._turn:
             if self._closed or not self._home.is_here:
                 raise InvalidInput(

@@ -16,28 +16,45 @@ from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
-from reticent.ledger import chain, charging, coverage, postings
-from reticent.ledger.anchors import Anchor, AnchorFile
-from reticent.ledger.chain import Tip
+from reticent.ledger import grants
+from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, read_tip, write_tip
 from reticent.ledger.charges import (
     Budget,
     Charge,
+    Preview,
+    PreviewEach,
     charge_of,
     delta_grant,
     epsilon_grant,
     largest_fitting,
     statement_of,
 )
-from reticent.ledger.charging import charge_block, charge_many, charge_one
-from reticent.ledger.exports import Format, export_to
+from reticent.ledger.charging import (
+    Booking,
+    Claim,
+    Reservation,
+    charge_many,
+    charge_one,
+    checked_scopes,
+    checked_text,
+    covering,
+    post_charges,
+    post_commits,
+    refusal_of_many,
+    shortfalls,
+    uncovered,
+)
 from reticent.ledger.leases import Lease
-from reticent.ledger.postings import Booking, Claim, Page
-from reticent.ledger.previews import Preview, PreviewEach
-from reticent.ledger.receipt_claims import ReceiptClaim
-from reticent.ledger.reports import LedgerReport, Spending, report, spending
-from reticent.ledger.reservations import Reservation, checked_text
+from reticent.ledger.reports import (
+    Format,
+    LedgerReport,
+    Spending,
+    export_to,
+    report,
+    spending,
+)
 from reticent.ledger.store import Store, Synchronous
-from reticent.ledger.verification import Verification, verify
+from reticent.ledger.verification import ReceiptClaim, Verification, verify
 
 T = TypeVar("T")
 
@@ -106,7 +123,7 @@ class Ledger:
         lock_timeout: float = 60.0,
         anchor: str | Path | None = None,
     ) -> Self:
-        """The ledger at ``url``, made or brought up to date first.
+        """The ledger at ``url``, made first where there is none.
 
         Args:
             url: see ``Store``.
@@ -187,12 +204,12 @@ class Ledger:
             IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was
                 granted to any.
         """
-        wanted = tuple(dict.fromkeys(charging.checked_scopes(scopes)))
+        wanted = tuple(dict.fromkeys(checked_scopes(scopes)))
         statement = statement_of(total)
         epsilon, delta = epsilon_grant(total.epsilon), delta_grant(total.delta)
         return tuple(
             self._post(
-                lambda page: postings.post_grants(
+                lambda page: grants.post_grants(
                     page, wanted, statement=statement, epsilon=epsilon, delta=delta
                 )
             )
@@ -221,7 +238,7 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        charging.checked_scopes([scope])
+        checked_scopes([scope])
         posting = charge_one(self._commit, scope, event, answers=answers, slack_delta=slack_delta)
         return posting.result(self._post(posting.work))
 
@@ -249,10 +266,12 @@ class Ledger:
         answers, least = count(answers, name="answers"), count(least, name="least")
         if least > answers:
             raise InvalidInput(f"least={least}: expected at most answers={answers}")
-        charging.checked_scopes([scope])
-        posting = charge_block(self._commit, scope, event, most=answers, least=least)
-        reservation, paid = posting.result(self._post(posting.work))
-        return Lease(reservation, event, answers=paid)
+        checked_scopes([scope])
+        posting = charge_one(
+            self._commit, scope, event, answers=answers, slack_delta=0.0, least=least
+        )
+        reservation = posting.result(self._post(posting.work))
+        return Lease(reservation, event, answers=reservation.bookings[0].entry.answers)
 
     def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
         """Charges every answer to a scope of its own, durably, before anything is computed: all of
@@ -279,7 +298,7 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        posting = charge_many(self._commit, charging.checked_scopes(scopes), event)
+        posting = charge_many(self._commit, checked_scopes(scopes), event)
         return posting.result(self._post(posting.work))
 
     def post_together(
@@ -328,15 +347,14 @@ class Ledger:
             BudgetExceeded: no budget answers for the scope.
             LedgerUnavailable: cannot be read.
         """
-        charging.checked_scopes([scope])
+        checked_scopes([scope])
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = self._tip(connection, lock=False).policy
-            cover = coverage.covering(connection, scope)
-        charging.check_names(policy, scope)
-        charging.check_covered(policy, cover)
-        coverage.check_statements(cover, statement)
+            policy = self._tip(connection).policy
+            (cover,) = covering(connection, [scope], policy=policy, statement=statement)
+        if cover.lacking:
+            raise uncovered(cover)
         standing = [Budget.of_row(row, statement) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
         return Preview(
@@ -348,26 +366,22 @@ class Ledger:
 
         Args, Raises: as ``reserve_each``, but that a lack of budget is the result.
         """
-        answers = Counter(charging.checked_scopes(scopes))
+        answers = Counter(checked_scopes(scopes))
         charges = {
             many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
         }
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = self._tip(connection, lock=False).policy
-            for scope in answers:
-                charging.check_names(policy, scope)
-            claims = [
-                Claim(cover, answers[cover.scope], charges[answers[cover.scope]])
-                for cover in coverage.covering_each(connection, tuple(answers))
-            ]
-        for claim in claims:
-            coverage.check_statements(claim.cover, statement)
-        short = charging.shortfalls(claims, statement, policy)
+            policy = self._tip(connection).policy
+            found = covering(connection, tuple(answers), policy=policy, statement=statement)
+        claims = [
+            Claim(cover, answers[cover.scope], charges[answers[cover.scope]]) for cover in found
+        ]
+        short = shortfalls(claims, statement)
         if not short:
             return PreviewEach(True, (), "")
         lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
-        reason = charging.refusal_of_many(short, len(answers), answers.total(), event)
+        reason = refusal_of_many(short, len(answers), answers.total(), event)
         return PreviewEach(False, tuple(scope for scope in answers if scope in lacking), reason)
 
     def report(self, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
@@ -384,7 +398,7 @@ class Ledger:
     def policy(self) -> Policy:
         """What every request must name, and be covered by a budget that names it too."""
         with self.store.read() as connection:
-            return self._tip(connection, lock=False).policy
+            return self._tip(connection).policy
 
     def set_policy(self, required: Iterable[str]) -> Policy:
         """Sets what every request must name from now on; one entry.
@@ -397,7 +411,7 @@ class Ledger:
             LedgerUnavailable: could not be written.
         """
         policy = Policy(required)
-        self._post(lambda page: postings.post_policy(page, policy))
+        self._post(lambda page: grants.post_policy(page, policy))
         return policy
 
     def verify(
@@ -411,23 +425,23 @@ class Ledger:
         )
 
     def export(self, path: str | Path, *, format: Format, overwrite: bool) -> int:
-        """Writes every entry to ``path`` as JSON Lines or CSV; see ``exports.export_to``."""
+        """Writes every entry to ``path`` as JSON Lines or CSV; see ``reports.export_to``."""
         return export_to(self.store, path, format=format, overwrite=overwrite)
 
     def anchor_file(self) -> AnchorFile:
         """Where the ledger's last position is kept outside the database."""
         with self.store.read() as connection:
-            return self.store.anchor_of(self._tip(connection, lock=False).ledger)
+            return self.store.anchor_of(self._tip(connection).ledger)
 
     def anchor(self) -> Anchor:
         """The ledger's last entry, and what was charged up to there."""
         with self.store.read() as connection:
-            return self._tip(connection, lock=False).anchor
+            return self._tip(connection).anchor
 
     def holds(self, anchor: Anchor) -> bool:
         """Whether the ledger has the entry that ``anchor`` names."""
         with self.store.read() as connection:
-            return _holds(connection, self._tip(connection, lock=False), anchor)
+            return self._tip(connection).holds(connection, anchor)
 
     def check_anchor(self) -> None:
         """Refuses a ledger that does not hold the entry that its anchor names.
@@ -437,10 +451,11 @@ class Ledger:
         """
         # Read before the snapshot: an anchor that is read after it may name an entry that the
         # snapshot cannot see yet.
-        file = self.anchor_file()
-        standing = file.read()
+        standing = self.anchor_file().read()
         with self.store.read() as connection:
-            self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
+            tip = self._tip(connection)
+            if standing is not None and not tip.holds(connection, standing):
+                raise self._older(tip, standing)
 
     def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
         """Goes on with a ledger that is older than its anchor, as its operator decides; one entry,
@@ -448,7 +463,7 @@ class Ledger:
 
         Args:
             charge: whether every budget, present and future, is charged what the lost entries spent
-                in all; see ``postings.post_acceptance``. Without it what they spent may be spent
+                in all; see ``grants.post_acceptance``. Without it what they spent may be spent
                 again: only where nothing was released.
 
         Returns:
@@ -462,12 +477,12 @@ class Ledger:
         def accept(page: Page) -> tuple[int, int]:
             file = self.store.anchor_of(page.tip.ledger)
             standing = file.read()
-            if standing is None or _holds(page.connection, page.tip, standing):
+            if standing is None or page.tip.holds(page.connection, standing):
                 raise InvalidInput(
                     f"{self.store.name}: is not older than its anchor at {file.path}; there is "
                     "nothing to accept"
                 )
-            return postings.post_acceptance(page, standing, charge=charge)
+            return grants.post_acceptance(page, standing, charge=charge)
 
         return self._post(accept, check=False)
 
@@ -492,87 +507,70 @@ class Ledger:
             LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
                 released.
         """
-        charging.checked_scopes([scope])
+        checked_scopes([scope])
         answers = count(answers, name="answers")
         statement = statement_of(event.guarantee)
         mechanism = checked_text(event.mechanism, "mechanism")
 
         def use(page: Page) -> T:
-            charging.check_names(page.tip.policy, scope)
-            cover = coverage.covering(page.connection, scope)
-            charging.check_covered(page.tip.policy, cover)
-            coverage.check_statements(cover, statement)
+            (cover,) = covering(
+                page.connection, [scope], policy=page.tip.policy, statement=statement
+            )
+            if cover.lacking:
+                raise uncovered(cover)
             result = work(page.connection)
             claims = [Claim(cover, answers, Charge(0, 0, "prepaid"))]
-            bookings = postings.post_charges(page, claims, statement=statement, mechanism=mechanism)
-            postings.post_commits(page, bookings, receipt="prepaid")
+            bookings = post_charges(page, claims, statement=statement, mechanism=mechanism)
+            post_commits(page, bookings, receipt="prepaid")
             return result
 
         return self._post(use)
 
     def _commit(self, bookings: Sequence[Booking], receipt: str) -> None:
         # The anchor stays at the charge: a copy that lost nothing but commits gives no budget back.
-        self._post(lambda page: postings.post_commits(page, bookings, receipt=receipt), keep=False)
+        self._post(lambda page: post_commits(page, bookings, receipt=receipt), keep=False)
 
     def _post(self, work: Callable[[Page], T], *, check: bool = True, keep: bool = True) -> T:
         """What ``work`` returns, once what it posted is durable here, and unless ``keep`` is off
         known outside the database.
         """
         result, tip = self.store.retried(lambda: self._transaction(work, check))
-        self.store.check_file()
-        if not keep:
-            return result
-        file = self.store.anchor_of(tip.ledger)
-        standing = file.raise_to(tip.anchor)
-        if standing != tip.anchor:
-            # Somebody was here in the meantime: whoever wrote a later entry wrote it after ours, or
-            # into another copy.
-            with self.store.read() as connection:
-                self._check_anchor(connection, self._tip(connection, lock=False), file, standing)
+        if keep:
+            standing = self.store.anchor_of(tip.ledger).raise_to(tip.anchor)
+            if standing != tip.anchor:
+                # Somebody was here in the meantime: whoever wrote a later entry wrote it after
+                # ours, or into another copy.
+                with self.store.read() as connection:
+                    tip = self._tip(connection)
+                    if not tip.holds(connection, standing):
+                        raise self._older(tip, standing)
         return result
 
     def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
         with self.store.write() as connection:
             tip = self._tip(connection, lock=True)
-            file = self.store.anchor_of(tip.ledger)
-            file.prepare()
-            if check:
-                self._check_anchor(connection, tip, file, file.read())
+            standing = self.store.anchor_of(tip.ledger).read(to_write=True)
+            if check and standing is not None and not tip.holds(connection, standing):
+                raise self._older(tip, standing)
             page = Page(connection, tip, self._clock())
             result = work(page)
             if page.tip is not tip:
-                chain.write_tip(page.connection, page.tip)
+                write_tip(connection, page.tip)
             return result, page.tip
 
-    def _tip(self, connection: Connection, *, lock: bool) -> Tip:
-        tip = chain.read_tip(connection, lock=lock)
+    def _tip(self, connection: Connection, *, lock: bool = False) -> Tip:
+        tip = read_tip(connection, lock=lock)
         if tip is None:
-            raise LedgerUnavailable(
-                f"{self.store.name}: no ledger here; create one with `reticent ledger init`"
-            )
+            raise self.store.no_ledger()
         return tip
 
-    def _check_anchor(
-        self, connection: Connection, tip: Tip, file: AnchorFile, standing: Anchor | None
-    ) -> None:
-        if standing is not None and not _holds(connection, tip, standing):
-            raise LedgerUnavailable(
-                f"{self.store.name}: is older than its anchor, or was written to behind it: "
-                f"{file.path} names entry "
-                f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old "
-                "copy, or a file without its -wal was "
-                "put in its place; nothing is released. Put the newest copy back, or go on "
-                "with this one by "
-                "`reticent ledger accept-rollback`"
-            )
-
-
-def _holds(connection: Connection, tip: Tip, anchor: Anchor) -> bool:
-    """Whether the ledger has the entry that ``anchor`` names."""
-    if anchor.ledger != tip.ledger or anchor.seq > tip.seq:
-        return False
-    if anchor.seq == tip.seq:
-        return anchor.digest == tip.digest.hex()
-    if anchor.seq == 0:
-        return anchor.digest == tip.genesis.hex()
-    return anchor.digest == chain.digest_at(connection, anchor.seq)
+    def _older(self, tip: Tip, standing: Anchor) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"{self.store.name}: is older than its anchor, or was written to behind it: "
+            f"{self.store.anchor_of(tip.ledger).path} names entry "
+            f"{standing.seq}, which is not among the {tip.seq} here. A backup, an old "
+            "copy, or a file without its -wal was "
+            "put in its place; nothing is released. Put the newest copy back, or go on "
+            "with this one by "
+            "`reticent ledger accept-rollback`"
+        )

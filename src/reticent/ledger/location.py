@@ -159,26 +159,6 @@ def checked_file(path: Path) -> FileIdentity:
     return found
 
 
-def check_same_file(path: Path, identity: FileIdentity) -> None:
-    """Refuses where ``path`` has come to lead to another file, or the file has come to have another
-    name. One system call.
-
-    Raises:
-        LedgerUnavailable: with what to do about it.
-    """
-    try:
-        status = path.lstat()
-    except OSError as error:
-        raise LedgerUnavailable(
-            f"{path}: no ledger here any more ({error.strerror}); nothing is released"
-        ) from None
-    if FileIdentity(status.st_dev, status.st_ino) != identity:
-        raise LedgerUnavailable(
-            f"{path}: another file was put in the ledger's place while it was open; open it again"
-        )
-    _check_links(path, path, status)
-
-
 def _ordinary(path: Path, ledger: Path, mounts: frozenset[str] | None) -> FileIdentity:
     try:
         status = path.lstat()
@@ -192,7 +172,8 @@ def _ordinary(path: Path, ledger: Path, mounts: frozenset[str] | None) -> FileId
         raise LedgerUnavailable(f"{path}: cannot be reached ({error.strerror})") from None
     if not stat.S_ISREG(status.st_mode):
         raise LedgerUnavailable(f"{path}: expected an ordinary file; {_WHY}")
-    _check_links(path, ledger, status)
+    if status.st_nlink > 1:
+        raise several_names(path, ledger, status.st_nlink)
     mounted = (
         str(path) in mounts if mounts is not None else status.st_dev != path.parent.stat().st_dev
     )
@@ -204,13 +185,19 @@ def _ordinary(path: Path, ledger: Path, mounts: frozenset[str] | None) -> FileId
     return FileIdentity(status.st_dev, status.st_ino)
 
 
-def _check_links(path: Path, ledger: Path, status: os.stat_result) -> None:
-    if status.st_nlink > 1:
-        raise LedgerUnavailable(
-            f"{path}: has {status.st_nlink} links, expected one; find the others with `find / "
-            f"-samefile {ledger}` and remove "
-            f"them; {_WHY}"
-        )
+def several_names(path: Path, ledger: Path, links: int) -> LedgerUnavailable:
+    """The refusal of a file with several names.
+
+    Args:
+        path: the file.
+        ledger: the ledger's file, which it is or stands beside.
+        links: how many names it has.
+    """
+    return LedgerUnavailable(
+        f"{path}: has {links} links, expected one; find the others with `find / "
+        f"-samefile {ledger}` and remove "
+        f"them; {_WHY}"
+    )
 
 
 _WHY = (

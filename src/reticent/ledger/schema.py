@@ -1,5 +1,6 @@
-"""The tables of a ledger, as SQLAlchemy Core describes them. The migrations create them; a test
-compares the two.
+"""The tables of a ledger, the check that a database has them, and the statements of every charge.
+
+Tables:
 
 ``head``        one row: the ledger's name, the position and digest of its last entry, all that was
                 ever charged, what is charged to every budget for entries that a restored copy lost,
@@ -12,12 +13,20 @@ compares the two.
                 a budget and an account with different statements, whoever writes.
 ``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it,
                 maintained in the same transaction and recomputed by ``verify``.
+
+Three more tables are not part of the chain: the counts of prepaid plans, and the keys and answers
+of the service.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict, namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -32,6 +41,9 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.engine import Connection, Dialect
+from sqlalchemy.engine.reflection import Inspector
 
 # SQLite gives ids by itself only to a column that is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -220,7 +232,7 @@ plan_counts = Table(
     CheckConstraint("asked BETWEEN 0 AND queries", name="plan_counts_asked"),
     CheckConstraint("answered BETWEEN 0 AND answers", name="plan_counts_answered"),
 )
-"""One row for each prepaid plan; migration 0003 makes it."""
+"""One row for each prepaid plan; see ``counters``."""
 
 LONGEST_IDEMPOTENCY_KEY = 128
 
@@ -239,8 +251,8 @@ api_keys = Table(
     UniqueConstraint("digest", name="api_keys_once"),
     CheckConstraint("role = 'client' OR role = 'owner'", name="api_keys_role"),
 )
-"""Keys of the service, as SHA-256 of what their holder knows; migration 0004 makes it. Times are
-microseconds since 1970, lists are JSON.
+"""Keys of the service, as SHA-256 of what their holder knows. Times are microseconds since 1970,
+lists are JSON.
 """
 
 service_answers = Table(
@@ -264,5 +276,351 @@ service_answers = Table(
     ),
 )
 """One row for each request that the service has charged: the keyed digest of what was asked, and
-what was answered; migrations 0004 and 0005 make it.
+what was answered.
 """
+
+
+def make_tables(connection: Connection) -> None:
+    """Makes all tables and triggers in a database that has none of them."""
+    metadata.create_all(connection, checkfirst=False)
+    triggers = SQLITE_TRIGGERS
+    if connection.dialect.name == "postgresql":
+        triggers = POSTGRESQL_TRIGGERS
+        connection.exec_driver_sql(
+            "CREATE FUNCTION reticent_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$${POSTGRESQL_FUNCTION_BODY}$$"
+        )
+    for trigger in triggers.values():
+        connection.exec_driver_sql(trigger)
+
+
+def schema_problems(connection: Connection) -> Iterator[str]:
+    """Every difference from the tables above, in plain words: what is missing, other, or there in
+    addition.
+
+    A trigger or a constraint that is gone shows that somebody took the guards off; one that was
+    added may change entries while they are written.
+
+    Args:
+        connection: of a transaction that reads.
+    """
+    inspector = sa.inspect(connection)
+    names = set(inspector.get_table_names())
+    for table in metadata.sorted_tables:
+        if table.name not in names:
+            yield f"table {table.name} is missing"
+        else:
+            yield from _table_problems(inspector, table)
+    yield from (_sqlite_problems if connection.dialect.name == "sqlite" else _postgresql_problems)(
+        connection
+    )
+
+
+def _table_problems(inspector: Inspector, table: sa.Table) -> Iterator[str]:
+    found: dict[str, Any] = {column["name"]: column for column in inspector.get_columns(table.name)}
+    for column in table.columns:
+        stored = found.pop(column.name, None)
+        if stored is None:
+            yield f"column {table.name}.{column.name} is missing"
+        elif (
+            stored["nullable"] != column.nullable
+            or stored["type"]._type_affinity is not column.type._type_affinity
+        ):
+            yield f"column {table.name}.{column.name} takes other values than a ledger's"
+    for name in found:
+        yield f"column {table.name}.{name} is not part of a ledger"
+    primary = inspector.get_pk_constraint(table.name)["constrained_columns"]
+    if primary != [column.name for column in table.primary_key]:
+        yield f"table {table.name} has another primary key"
+    for label, expected, stored_names in (
+        ("unique constraint", _expected_unique(table), _found_unique(inspector, table)),
+        ("foreign key", _expected_foreign(table), _found_foreign(inspector, table)),
+        ("check", _expected_checks(table), _found_checks(inspector, table)),
+    ):
+        for name, content in expected.items():
+            if name not in stored_names:
+                yield f"{label} {name} of table {table.name} is missing"
+            elif stored_names[name] != content:
+                yield f"{label} {name} of table {table.name} says something else"
+        for name in stored_names.keys() - expected.keys():
+            yield f"{label} {name} of table {table.name} is not part of a ledger"
+
+
+def _expected_unique(table: sa.Table) -> dict[str, Any]:
+    found = (
+        constraint
+        for constraint in table.constraints
+        if isinstance(constraint, sa.UniqueConstraint)
+    )
+    return {
+        str(constraint.name): [column.name for column in constraint.columns] for constraint in found
+    }
+
+
+def _found_unique(inspector: Inspector, table: sa.Table) -> dict[str, Any]:
+    return {
+        str(found["name"]): found["column_names"]
+        for found in inspector.get_unique_constraints(table.name)
+    }
+
+
+def _expected_foreign(table: sa.Table) -> dict[str, Any]:
+    return {
+        str(constraint.name): (
+            constraint.column_keys,
+            constraint.referred_table.name,
+            [element.column.name for element in constraint.elements],
+        )
+        for constraint in table.foreign_key_constraints
+    }
+
+
+def _found_foreign(inspector: Inspector, table: sa.Table) -> dict[str, Any]:
+    return {
+        str(found["name"]): (
+            found["constrained_columns"],
+            found["referred_table"],
+            found["referred_columns"],
+        )
+        for found in inspector.get_foreign_keys(table.name)
+    }
+
+
+def _expected_checks(table: sa.Table) -> dict[str, Any]:
+    found = (
+        constraint for constraint in table.constraints if isinstance(constraint, sa.CheckConstraint)
+    )
+    return {str(constraint.name): _plain(str(constraint.sqltext)) for constraint in found}
+
+
+def _found_checks(inspector: Inspector, table: sa.Table) -> dict[str, Any]:
+    return {
+        str(found["name"]): _plain(found["sqltext"])
+        for found in inspector.get_check_constraints(table.name)
+    }
+
+
+def _plain(condition: str) -> str:
+    """A condition without what a server adds when it prints one: casts, parentheses, spaces,
+    BETWEEN spelled out.
+    """
+    text = re.sub(r"(\w+) between (\w+) and (\w+)", r"\1 >= \2 and \1 <= \3", condition.lower())
+    text = re.sub(r"::(character varying|bigint|integer|text)", "", text)
+    return re.sub(r"[\s()\"]+", "", text)
+
+
+def _one_line(sql: Any) -> str:
+    return " ".join(str(sql).split())
+
+
+def _sqlite_problems(connection: Connection) -> Iterator[str]:
+    tables = set(metadata.tables)
+    rows = connection.exec_driver_sql(
+        "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'"
+    ).all()
+    found = {str(row.name): _one_line(row.sql) for row in rows if row.tbl_name in tables}
+    yield from _trigger_problems(found, SQLITE_TRIGGERS)
+
+
+def _postgresql_problems(connection: Connection) -> Iterator[str]:
+    ours = {"tables": list(metadata.tables)}
+    triggers = sa.text(
+        "SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS sql, t.tgenabled AS enabled, "
+        "t.tgisinternal AS internal, "
+        "p.prosrc AS body FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc "
+        "p ON p.oid = t.tgfoid "
+        "WHERE c.relname = ANY(:tables) AND c.relnamespace = current_schema()::regnamespace"
+    )
+    found = {}
+    for row in connection.execute(triggers, ours):
+        enabled = row.enabled.decode() if isinstance(row.enabled, bytes) else str(row.enabled)
+        if enabled not in ("O", "A"):
+            yield f"trigger {row.name} is switched off"
+        if not row.internal:
+            found[row.name] = _one_line(row.sql).replace(" ON public.", " ON ")
+            if row.body != POSTGRESQL_FUNCTION_BODY:
+                yield f"trigger {row.name} does something else"
+    yield from _trigger_problems(found, POSTGRESQL_TRIGGERS)
+    unproved = sa.text(
+        "SELECT conname FROM pg_constraint JOIN pg_class c ON c.oid = conrelid "
+        "WHERE c.relname = ANY(:tables) AND c.relnamespace = current_schema()::regnamespace "
+        "AND NOT convalidated"
+    )
+    for row in connection.execute(unproved, ours):
+        yield f"constraint {row.conname} does not hold for rows that were there before it"
+    others = sa.text(
+        "SELECT rulename AS name, tablename AS place FROM pg_rules "
+        "WHERE tablename = ANY(:tables) AND schemaname = current_schema() UNION ALL "
+        "SELECT policyname, tablename FROM pg_policies WHERE tablename = ANY(:tables) AND "
+        "schemaname = current_schema()"
+    )
+    for row in connection.execute(others, ours):
+        yield f"rule {row.name} of table {row.place} is not part of a ledger"
+
+
+def _trigger_problems(found: dict[str, str], expected: dict[str, str]) -> Iterator[str]:
+    for name, sql in expected.items():
+        if name not in found:
+            yield f"trigger {name} is missing"
+        elif found[name] != _one_line(sql):
+            yield f"trigger {name} does something else"
+    for name in found.keys() - expected.keys():
+        yield f"trigger {name} is not part of a ledger"
+
+
+Parameters = Mapping[str, Any]
+
+AT_ONCE = 900
+"""Parameters in one query; SQLite before 3.32 takes 999."""
+
+_IN_AN_ARRAY = 50_000
+"""Values in one query where they are one parameter."""
+
+
+class Prepared:
+    """A statement that every charge makes: compiled once for each kind of database, and handed to
+    its driver as text.
+
+    SQLAlchemy compiles, binds and wraps a statement anew each time, which takes ten times as long
+    as SQLite takes to answer it. Values go to the driver and come from it as they are: whole
+    numbers, texts and bytes.
+
+    Args:
+        statement: a select, insert, update or delete with named parameters; lists of values in it
+            have a fixed length.
+        columns: of an insert, the columns that are given.
+
+    Example:
+        >>> number = Prepared(sa.select((sa.bindparam("n") + 1).label("next")))
+        >>> engine = sa.create_engine("sqlite://")
+        >>> with engine.connect() as connection:
+        ...     number.rows(connection, {"n": 1})[0].next
+        2
+        >>> engine.dispose()
+    """
+
+    def __init__(
+        self,
+        statement: sa.Select[Any] | sa.Insert | sa.Update | sa.Delete,
+        *,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        self._statement, self._columns = statement, columns
+        self._compiled: dict[str, tuple[str, Parameters, Sequence[str] | None]] = {}
+        self._row: Callable[[Iterable[Any]], Any] = tuple
+        if isinstance(statement, sa.Select):
+            named: Any = namedtuple  # its names are known when it runs
+            self._row = named("Row", [column.name for column in statement.selected_columns])._make
+
+    def rows(self, connection: Connection, values: Parameters) -> list[Any]:
+        """All rows of a select, each with its columns as attributes."""
+        with closing(self._executed(connection, (values,))) as cursor:
+            return list(map(self._row, cursor.fetchall()))
+
+    def run(self, connection: Connection, *each: Parameters) -> int:
+        """How many rows an insert, update or delete has changed, for all of ``each`` together."""
+        with closing(self._executed(connection, each)) as cursor:
+            return int(cursor.rowcount)
+
+    def _executed(self, connection: Connection, each: Sequence[Parameters]) -> Any:
+        """The driver's cursor, once the statement has been executed for each of ``each``."""
+        dialect = connection.dialect
+        text, fixed, order = self._compiled.get(dialect.name) or self._compile(dialect)
+        given = [{**fixed, **one} for one in each]
+        values = given if order is None else [[one[name] for name in order] for one in given]
+        cursor = connection.connection.cursor()
+        try:
+            if len(values) == 1:
+                cursor.execute(text, values[0])
+            else:
+                cursor.executemany(text, values)
+        except BaseException:
+            cursor.close()
+            raise
+        return cursor
+
+    def _compile(self, dialect: Dialect) -> tuple[str, Parameters, Sequence[str] | None]:
+        """The statement as the driver takes it, its constants, and the order of its parameters."""
+        compiled: Any = self._statement.compile(
+            dialect=dialect,
+            column_keys=None if self._columns is None else list(self._columns),
+            compile_kwargs={"render_postcompile": True},
+        )
+        order = compiled.positiontup if compiled.positional else None
+        fixed = {name: bound.value for name, bound in compiled.binds.items() if not bound.required}
+        found = self._compiled[dialect.name] = (compiled.string, fixed, order)
+        return found
+
+
+class Change:
+    """An update of rows by their ids, each by amounts of its own.
+
+    People mostly have one row, or two, or three: rows that change by the same amounts are one
+    statement.
+
+    Args:
+        table: with a column ``id``.
+        values: the new value of each column, with the amounts as parameters.
+    """
+
+    def __init__(self, table: Table, **values: Any) -> None:
+        update = table.update().values(**values)
+        self._many = update.where(table.c.id.in_(sa.bindparam("ids", expanding=True)))
+        self._one = Prepared(update.where(table.c.id == sa.bindparam("number")))
+
+    def run(self, connection: Connection, amounts: Iterable[tuple[int, dict[str, int]]]) -> None:
+        """Change each row, given by its id, by its amounts."""
+        alike: defaultdict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
+        for number, amount in amounts:
+            alike[tuple(amount.items())].append(number)
+        for items, ids in alike.items():
+            amount = dict(items)
+            if len(ids) == 1:
+                self._one.run(connection, {**amount, "number": ids[0]})
+                continue
+            for start in range(0, len(ids), AT_ONCE):
+                connection.execute(self._many, {**amount, "ids": ids[start : start + AT_ONCE]})
+
+
+def among(
+    connection: Connection, column: sa.ColumnElement[str], values: list[str]
+) -> sa.ColumnElement[bool]:
+    """Whether the column is one of many values.
+
+    PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for
+    these values; a plan that is kept for any values compares with one after the other.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
+        return column == sa.any_(sa.literal(values, ARRAY(sa.Text)))
+    return column.in_(values)
+
+
+def within(
+    connection: Connection, table: Table, fixed: Mapping[str, str], free: str, values: list[str]
+) -> list[sa.ColumnElement[bool]]:
+    """The conditions of the rows that have the ``fixed`` names and one of ``values``."""
+    return [
+        *(table.c[name] == value for name, value in fixed.items()),
+        among(connection, table.c[free], values),
+    ]
+
+
+def batches(
+    connection: Connection, keys: Sequence[tuple[str, ...]], names: Sequence[str]
+) -> Iterator[tuple[dict[str, str], str, list[str]]]:
+    """Different keys, those together that agree in all names but one: what they agree in, the name
+    that is left, its values.
+
+    The rows of one table mostly share client and bundle, so that thousands of keys are a few
+    batches.
+    """
+    free = max(range(len(names)), key=lambda at: len({key[at] for key in keys}))
+    groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for key in keys:
+        groups[key[:free] + key[free + 1 :]].append(key[free])
+    step = _IN_AN_ARRAY if connection.dialect.name == "postgresql" else AT_ONCE
+    others = [*names[:free], *names[free + 1 :]]
+    for agreed, values in groups.items():
+        for start in range(0, len(values), step):
+            yield dict(zip(others, agreed, strict=True)), names[free], values[start : start + step]

@@ -29,17 +29,16 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter, LedgerUnavailable, UnknownName
 from reticent.core.extras import require
 from reticent.ledger import schema
-from reticent.ledger.anchors import AnchorFile, anchor_file
-from reticent.ledger.chain import genesis
-from reticent.ledger.location import FileIdentity, Location, check_same_file, checked_file
+from reticent.ledger.chain import AnchorFile, anchor_file, genesis
+from reticent.ledger.location import FileIdentity, Location, checked_file, several_names
 
 Synchronous = Literal["FULL", "NORMAL"]
 T = TypeVar("T")
 
 _MIGRATION_LOCK = 0x7265746963656E74  # "reticent"
 _LONGEST_WAIT = 86_400.0
-_LONGEST_STATEMENT = 300
-"""Seconds that one statement of a write may take on a server, waiting not counted."""
+_LONGEST_STATEMENT = 300_000
+"""Milliseconds that one statement of a write may take on a server, waiting not counted."""
 
 _ATTEMPTS = 10
 """Times that a transaction is begun which the server itself undid."""
@@ -72,7 +71,7 @@ class Store:
             ledger is refused as older than its anchor.
         lock_timeout: seconds to wait for another writer, above 0, at most a day.
         anchor: a folder, or a file that ends in ".anchor", where the ledger's last position is
-            kept; see ``anchors``. None takes the URL's, else the environment variable
+            kept; see ``chain``. None takes the URL's, else the environment variable
             ``RETICENT_ANCHOR``, else the user's state folder.
 
     Raises:
@@ -99,6 +98,7 @@ class Store:
             raise InvalidParameter(
                 f"lock_timeout={lock_timeout!r}: expected at most {_LONGEST_WAIT:g} seconds"
             )
+        self._patience = _milliseconds(self.lock_timeout)
         self._anchor = self.location.anchor or None if anchor is None else anchor
         self._anchors: dict[str, AnchorFile] = {}
         self._engine: Engine | None = None
@@ -122,27 +122,29 @@ class Store:
             InvalidInput: it would stand in the database's own folder.
         """
         if ledger not in self._anchors:
-            self._anchors[ledger] = self._anchor_file(ledger)
+            self._anchors[ledger] = anchor_file(
+                ledger,
+                chosen=self._anchor,
+                database=self.location.path if self.is_sqlite else None,
+                durable=not self.is_sqlite or self.synchronous == "FULL",
+                patience=self.lock_timeout,
+            )
         return self._anchors[ledger]
 
-    def _anchor_file(self, ledger: str) -> AnchorFile:
-        return anchor_file(
-            ledger,
-            chosen=self._anchor,
-            database=self.location.path if self.is_sqlite else None,
-            durable=not self.is_sqlite or self.synchronous == "FULL",
-            patience=self.lock_timeout,
+    def no_ledger(self) -> LedgerUnavailable:
+        """The refusal of a database that holds no ledger."""
+        return LedgerUnavailable(
+            f"{self.name}: no ledger here; create one with `reticent ledger init`"
         )
 
     def create(self, *, required: str) -> None:
-        """Creates the schema, or brings an older one up to date; nothing happens to a ledger that
-        is up to date.
+        """Makes a ledger, where there is none.
 
         Args:
             required: of a new ledger, its first policy as ``Policy.text``.
 
         Raises:
-            LedgerUnavailable: it cannot be reached or written, or is of a newer version.
+            LedgerUnavailable: it cannot be reached or written, or is of another version.
         """
         if self.is_sqlite:
             self._create_file()
@@ -172,13 +174,15 @@ class Store:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
             config = _alembic()
             config.attributes["connection"] = connection
-            try:
-                command.upgrade(config, "head")
-            except CommandError as error:
-                raise LedgerUnavailable(
-                    f"{self.name}: written by a newer version of reticent; upgrade reticent "
-                    f"({error})"
-                ) from error
+            found = MigrationContext.configure(connection).get_current_revision()
+            if found is None:
+                schema.make_tables(connection)
+                command.stamp(config, "head")
+            else:
+                try:
+                    command.upgrade(config, "head")
+                except CommandError as error:
+                    raise self._of_another_version(found) from error
             if connection.execute(sa.select(schema.head.c.id)).first() is None:
                 ledger = str(uuid.uuid4())
                 policy = {"first_required": required, "required": required}
@@ -199,16 +203,16 @@ class Store:
         """
         with self.read() as connection:
             found = MigrationContext.configure(connection).get_current_revision()
-        expected = ScriptDirectory.from_config(_alembic()).get_current_head()
         if found is None:
-            raise LedgerUnavailable(
-                f"{self.name}: no ledger here; create one with `reticent ledger init`"
-            )
-        if found != expected:
-            raise LedgerUnavailable(
-                f"{self.name}: schema version {found}, expected {expected}; "
-                "run `reticent ledger init` with the newest reticent to upgrade it"
-            )
+            raise self.no_ledger()
+        if found != ScriptDirectory.from_config(_alembic()).get_current_head():
+            raise self._of_another_version(found)
+
+    def _of_another_version(self, found: str) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"{self.name}: schema version {found!r:.40} is of another version of reticent, which "
+            "alone can open it; nothing is released"
+        )
 
     def retried(self, work: Callable[[], T]) -> T:
         """The result of ``work``, begun again where the server undid its transaction by itself.
@@ -232,40 +236,62 @@ class Store:
     def write(self) -> Iterator[Connection]:
         """One transaction that no other writer can interleave with; durable once the block ends,
         undone if it raises.
+
+        Raises:
+            LedgerUnavailable: could not be written; or the path of an SQLite ledger leads
+                elsewhere, before the block or after it.
         """
-        with self._translated(), self._connect().begin() as connection:
-            self.check_file()
-            if not self.is_sqlite:
-                wait, longest = (
-                    _milliseconds(self.lock_timeout),
-                    _milliseconds(self.lock_timeout + _LONGEST_STATEMENT),
-                )
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait}")
+        with self._connected() as connection, connection.begin():
+            if self.is_sqlite:
+                _begin_writing(connection.connection.driver_connection, self._patience)
+                self.check_file()
+            else:
+                longest = self._patience + _LONGEST_STATEMENT
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {self._patience}")
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {longest}")
             yield connection
+        self.check_file()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One consistent snapshot."""
-        with self._translated(), self._connect().connect() as connection:
-            if self.is_sqlite:
-                connection = connection.execution_options(reticent_read=True)
-            else:
+        """One consistent snapshot.
+
+        Raises:
+            LedgerUnavailable: cannot be read.
+        """
+        with self._connected() as connection:
+            if not self.is_sqlite:
                 connection = connection.execution_options(
                     isolation_level="REPEATABLE READ", postgresql_readonly=True
                 )
             with connection.begin():
+                if self.is_sqlite:
+                    connection.exec_driver_sql("BEGIN")
                 yield connection
 
     def check_file(self) -> None:
         """Refuses where the path of an SQLite ledger has come to lead elsewhere, or the file has
-        come to have another name.
+        come to have another name. One system call.
 
         Raises:
             LedgerUnavailable: with what to do about it.
         """
-        if self.is_sqlite and self._identity is not None:
-            check_same_file(self.location.path, self._identity)
+        if self._identity is None:
+            return
+        path = self.location.path
+        try:
+            status = path.lstat()
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"{path}: no ledger here any more ({error.strerror}); nothing is released"
+            ) from None
+        if FileIdentity(status.st_dev, status.st_ino) != self._identity:
+            raise LedgerUnavailable(
+                f"{path}: another file was put in the ledger's place while it was open; open it "
+                "again"
+            )
+        if status.st_nlink > 1:
+            raise several_names(path, path, status.st_nlink)
 
     def checkpoint(self) -> None:
         """Moves what SQLite's log holds into the file, and empties the log; nothing on a server.
@@ -275,7 +301,7 @@ class Store:
         """
         if not self.is_sqlite:
             return
-        with self._translated(), self._connect().connect() as connection:
+        with self._connected() as connection:
             driver: Any = connection.connection.driver_connection  # outside any transaction
             busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
@@ -290,15 +316,31 @@ class Store:
             _dispose(self._engine, self._process)
             self._engine = None
 
-    def _connect(self) -> Engine:
-        if self._engine is not None and self._process != os.getpid():
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """A connection of this process, outside any transaction; what fails while it is used is
+        said in plain words.
+        """
+        if self._engine is None or self._process != os.getpid():
+            self._start()
+        try:
+            assert self._engine is not None
+            with self._engine.connect() as connection:
+                yield connection
+        except self._failures as error:
+            self._hide_secrets(error)
+            raise LedgerUnavailable(
+                f"{self.name}: {self._reason(error)}; nothing is released"
+            ) from error
+
+    def _start(self) -> None:
+        """Makes the engine of this process."""
+        if self._engine is not None:
             _abandoned.append(self._engine)
-            self._engine = None
-        if self._engine is None:
-            self._process = os.getpid()
-            self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
-            weakref.finalize(self, _dispose, self._engine, self._process)
-        return self._engine
+            self._engine = None  # and it stays so where the file is refused
+        self._process = os.getpid()
+        self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
+        weakref.finalize(self, _dispose, self._engine, self._process)
 
     def _sqlite(self) -> Engine:
         path = self.location.path
@@ -315,19 +357,12 @@ class Store:
         pragmas = ("journal_mode=WAL", f"synchronous={self.synchronous}", "foreign_keys=ON")
 
         def prepare(connection: Any, _: Any) -> None:
-            connection.isolation_level = None  # transactions are begun below, not by the driver
+            connection.isolation_level = None  # the driver begins no transactions
             for pragma in pragmas:
                 connection.execute(f"PRAGMA {pragma}")
             self.check_file()
 
-        def begin(connection: Connection) -> None:
-            if connection.get_execution_options().get("reticent_read", False):
-                connection.exec_driver_sql("BEGIN")
-            else:
-                _begin_writing(connection.connection.driver_connection, self.lock_timeout)
-
         sa.event.listen(engine, "connect", prepare)
-        sa.event.listen(engine, "begin", begin)
         return engine
 
     def _postgresql(self) -> Engine:
@@ -337,10 +372,10 @@ class Store:
         # who wait for it give up. Writers take turns by a lock on one row, which needs no more than
         # READ COMMITTED, whatever the server's default; and whatever its default, an answer leaves
         # only after its charge is on disk.
-        idle = max(_milliseconds(self.lock_timeout / 2), 1000)
+        idle = max(self._patience // 2, 1000)
         settings = (
             *given.values(),
-            f"-c lock_timeout={_milliseconds(self.lock_timeout)}",
+            f"-c lock_timeout={self._patience}",
             f"-c idle_in_transaction_session_timeout={idle}",
             "-c default_transaction_isolation=read\\ committed",
             "-c synchronous_commit=on",
@@ -366,16 +401,6 @@ class Store:
             pool_timeout=self.lock_timeout,
         )
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except self._failures as error:
-            self._hide_secrets(error)
-            raise LedgerUnavailable(
-                f"{self.name}: {self._reason(error)}; nothing is released"
-            ) from error
-
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
         """What a database's failure raises: SQLAlchemy's errors, and its driver's own."""
@@ -385,11 +410,7 @@ class Store:
 
     def _reason(self, error: Exception) -> str:
         text = " ".join(str(getattr(error, "orig", None) or error).split())
-        advice = next(
-            (advice for sign, advice in _REASONS if sign in text.lower()),
-            "the database reported a fault",
-        )
-        return f"{advice.format(seconds=self.lock_timeout)} [{text}]"
+        return f"{_REASONS[fault_of(error)].format(seconds=self.lock_timeout)} [{text}]"
 
     def _hide_secrets(self, error: BaseException | None) -> None:
         """Takes secrets out of what an error, and those that it came from, would print in a
@@ -411,16 +432,16 @@ class Store:
         )
 
 
-def _begin_writing(connection: Any, patience: float) -> None:
+def _begin_writing(connection: Any, patience: int) -> None:
     """Begins a transaction of SQLite that writes, once no other one is under way.
 
     SQLite itself looks again after pauses that grow to a tenth of a second, in which the writers of
     other processes go on and on; here it looks every millisecond.
 
     Raises:
-        sqlite3.OperationalError: others were writing for ``patience`` seconds.
+        sqlite3.OperationalError: others were writing for ``patience`` milliseconds.
     """
-    latest = time.monotonic() + patience
+    latest = time.monotonic() + patience / 1000
     connection.execute("PRAGMA busy_timeout = 1")
     try:
         while True:
@@ -434,77 +455,82 @@ def _begin_writing(connection: Any, patience: float) -> None:
             else:
                 return
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {_milliseconds(patience)}")
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
-_REASONS: tuple[tuple[str, str], ...] = (
-    (
-        "locked",
-        (
-            "another process held the ledger for more than {seconds:g} s; try again, or raise "
-            "lock_timeout"
-        ),
-    ),
-    (
-        "lock timeout",
-        (
-            "another process held the ledger for more than {seconds:g} s; try again, or raise "
-            "lock_timeout"
-        ),
-    ),
-    (
-        "idle-in-transaction",
-        "this process kept the ledger from others for too long, and was cut off; try again",
-    ),
-    ("statement timeout", "the database took too long; try again"),
-    (
-        "readonly",
-        (
-            "the ledger is read-only for this user; give it write permission on the file and its "
-            "folder"
-        ),
-    ),
-    (
-        "read-only",
-        (
-            "the ledger is read-only for this user; give it write permission on the file and its "
-            "folder"
-        ),
-    ),
-    ("full", "no space is left for the ledger; free some, the ledger itself is intact"),
-    (
-        "disk i/o",
-        (
-            "the ledger's disk refused a write (no space, a quota, or a fault); the ledger itself "
-            "is intact"
-        ),
-    ),
-    (
-        "unable to open",
-        "no ledger here, or no permission to open it; create one with `reticent ledger init`",
-    ),
-    ("no such table", "no ledger here; create one with `reticent ledger init`"),
-    (
-        "no such column",
-        "a ledger of another version; run `reticent ledger init` with the newest reticent",
-    ),
-    ("does not exist", "no ledger here; create one with `reticent ledger init`"),
-    ("not a database", "the file is not an SQLite database"),
-    (
-        "codec can't decode",
-        (
-            "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
-            "what it lost"
-        ),
-    ),
-    (
-        "malformed",
-        (
-            "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
-            "what it lost"
-        ),
-    ),
-)
+Fault = Literal[
+    "held", "cut off", "slow", "read-only", "full", "disk", "closed", "server", "tables", "foreign",
+    "damaged", "other",
+]  # fmt: skip
+"""Kinds of failures of a database, as far as they are told apart."""
+
+_REASONS: dict[Fault, str] = {
+    "held": "another process held the ledger for more than {seconds:g} s; try again, or raise "
+    "lock_timeout",
+    "cut off": "this process kept the ledger from others for too long, and was cut off; try again",
+    "slow": "the database took too long; try again",
+    "read-only": "the ledger is read-only for this user; give it write permission on the file and "
+    "its folder",
+    "full": "no space is left for the ledger; free some, the ledger itself is intact",
+    "disk": "the ledger's disk refused a write (no space, a quota, or a fault); the ledger itself "
+    "is intact",
+    "closed": "no ledger here, or no permission to open it; create one with `reticent ledger init`",
+    "server": "the server cannot be reached, refuses the connection, or has ended it",
+    "tables": "no ledger here, or one whose tables were changed; create one with `reticent ledger "
+    "init`, or see `reticent ledger verify`",
+    "foreign": "the file is not an SQLite database",
+    "damaged": "the file is damaged; `reticent ledger restore` puts a backup in its place and says "
+    "what it lost",
+    "other": "the database reported a fault",
+}
+
+_SQLITE_FAULTS: dict[int, Fault] = {
+    sqlite3.SQLITE_ERROR: "tables",  # a table or a column is missing: our statements are right
+    sqlite3.SQLITE_BUSY: "held",
+    sqlite3.SQLITE_LOCKED: "held",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_IOERR: "disk",
+    sqlite3.SQLITE_CANTOPEN: "closed",
+    sqlite3.SQLITE_NOTADB: "foreign",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+}
+"""By the primary result code, the last byte of ``sqlite_errorcode``."""
+
+_POSTGRESQL_FAULTS: dict[str | None, Fault] = {
+    None: "server",  # the connection failed
+    "55P03": "held",  # lock_not_available
+    "25P03": "cut off",  # idle_in_transaction_session_timeout
+    "57014": "slow",  # query_canceled
+    "25006": "read-only",  # read_only_sql_transaction
+    "42501": "read-only",  # insufficient_privilege
+    "53100": "full",  # disk_full
+    "58030": "disk",  # io_error
+    "3D000": "server",  # invalid_catalog_name: there is no such database
+    "28000": "server",  # invalid_authorization_specification
+    "28P01": "server",  # invalid_password
+    "42P01": "tables",  # undefined_table
+    "42703": "tables",  # undefined_column
+    "XX001": "damaged",  # data_corrupted
+    "XX002": "damaged",  # index_corrupted
+}
+"""By the SQLSTATE."""
+
+
+def fault_of(error: BaseException | None) -> Fault:
+    """What failed, by the code that the database gave, never by the words of its message: they
+    hold names that anybody may choose.
+    """
+    origin = getattr(error, "orig", None) or error
+    if isinstance(origin, UnicodeDecodeError):
+        return "damaged"
+    if isinstance(origin, sqlite3.Error):
+        code = getattr(origin, "sqlite_errorcode", None)
+        if code is not None:
+            return _SQLITE_FAULTS.get(code & 0xFF, "other")
+        # The driver itself says so of a text that is no UTF-8.
+        return "damaged" if isinstance(origin, sqlite3.OperationalError) else "other"
+    return _POSTGRESQL_FAULTS.get(getattr(origin, "sqlstate", ""), "other")
 
 
 def _milliseconds(seconds: float) -> int:

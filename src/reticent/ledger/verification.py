@@ -1,28 +1,39 @@
-"""Verification: recomputes the hash chain and every total from the entries alone."""
+"""Verification: recomputes the hash chain and every total from the entries alone, and compares them
+with what is kept elsewhere: the anchor, and clients' receipts.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
+from reticent.core.releases import Receipt
 from reticent.core.scopes import PARTS, Scope
-from reticent.ledger.anchors import Anchor
-from reticent.ledger.chain import Entry, raw, read_tip
+from reticent.ledger.chain import Anchor, Entry, raw, read_tip
 from reticent.ledger.charges import LARGEST, delta_value, epsilon_value
-from reticent.ledger.receipt_claims import ReceiptClaim
-from reticent.ledger.schema import accounts, budgets, covers, entries, statements
-from reticent.ledger.schema_check import schema_problems
-from reticent.ledger.store import Store
+from reticent.ledger.schema import (
+    accounts,
+    budgets,
+    covers,
+    entries,
+    schema_problems,
+    statements,
+)
+from reticent.ledger.store import Store, fault_of
 
 _MOST_PROBLEMS = 50
 _ROWS_AT_ONCE = 10_000
+_BOOKED = re.compile(
+    r"([0-9a-f]{8})/([1-9][0-9]*)(?:-([1-9][0-9]*)|#([1-9][0-9]*)(?:-([1-9][0-9]*))?)?"
+)
 
 
 class StoredEntry(NamedTuple):
@@ -40,6 +51,57 @@ class MalformedEntry(NamedTuple):
     """
 
     seq: object
+
+
+@dataclass(frozen=True)
+class ReceiptClaim:
+    """The entries that paid for a release, as its receipt names them: they were there when it was
+    written, and nobody can take that back.
+
+    Attributes:
+        identifier: name of the receipt.
+        ledger: first eight letters of the ledger's name.
+        first, last: positions of its entries.
+        digest: of the last of them, 64 hexadecimal digits.
+        leased: the first and the last answer of the entry, where that is a lease; else None.
+    """
+
+    identifier: str
+    ledger: str
+    first: int
+    last: int
+    digest: str
+    leased: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, receipt: Receipt | Mapping[str, Any]) -> Self:
+        """The claim of a receipt, or of its ``to_dict``.
+
+        Raises:
+            InvalidInput: it was booked in no ledger, or does not say where.
+        """
+        values = receipt.to_dict() if isinstance(receipt, Receipt) else receipt
+        identifier, digest, position = (
+            values.get(name) for name in ("identifier", "digest", "position")
+        )
+        found = _BOOKED.fullmatch(str(values.get("booked", "")))
+        if found is None:
+            raise InvalidInput(
+                f"receipt {identifier!r:.60}: expected one that is booked in a ledger, got "
+                f"booked={values.get('booked')!r:.60}"
+            )
+        ledger, first, last = found[1], int(found[2]), int(found[3] or found[2])
+        if (
+            type(position) is not int
+            or position != last
+            or not re.fullmatch("[0-9a-f]{64}", str(digest))
+        ):
+            raise InvalidInput(
+                f"receipt {identifier!r:.60}: expected position and digest of its last entry, "
+                f"got position={position!r:.30}"
+            )
+        leased = (int(found[4]), int(found[5] or found[4])) if found[4] else None
+        return cls(str(identifier), ledger, first, last, str(digest), leased)
 
 
 @dataclass(frozen=True)
@@ -280,20 +342,7 @@ def _is_damage(error: Exception) -> bool:
     if isinstance(error, CorruptLedger | sa.exc.InvalidRequestError | sa.exc.ArgumentError):
         return True
     found = error.__cause__ if isinstance(error, LedgerUnavailable) else error
-    text = str(getattr(found, "orig", None) or found or "").lower()
-    return any(sign in text for sign in _DAMAGE)
-
-
-_DAMAGE = (
-    "malformed",
-    "not a database",
-    "could not decode",
-    "codec can't decode",
-    "no such table",
-    "no such column",
-    "does not exist",
-    "overflow",
-)
+    return fault_of(found) in ("damaged", "foreign", "tables")
 
 
 def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) -> None:

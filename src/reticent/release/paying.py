@@ -21,11 +21,9 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Neighborhood
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
-from reticent.ledger.charging import Posting, charge_many, charge_one
+from reticent.ledger.charging import Booking, Posting, Reservation, charge_many, charge_one
 from reticent.ledger.leases import Leases
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.postings import Booking
-from reticent.ledger.reservations import Reservation
 from reticent.noise import Sampler
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.core.processes import HomeProcess
 from reticent.core.scopes import Scope
 from reticent.core.turns import Turn
+from reticent.ledger.charging import Reservation
 from reticent.ledger.counters import PlanCounter
 from reticent.ledger.leases import Leases
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.reservations import Reservation
 from reticent.noise import Sampler
 from reticent.release.paying import (
     Books,

@@ -31,11 +31,10 @@ from reticent.core.errors import (
     ReticentError,
     UnknownName,
 )
+from reticent.ledger.chain import Page
+from reticent.ledger.charging import Reservation
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.postings import Page
-from reticent.ledger.prepared import Prepared
-from reticent.ledger.reservations import Reservation
-from reticent.ledger.schema import service_answers
+from reticent.ledger.schema import Prepared, service_answers
 from reticent.service.bodies import answer_body, receipt_of
 from reticent.service.drawing import Charged, Priced, Question, drawn, priced
 from reticent.service.keys import ApiKey, KeyStore
@@ -366,9 +365,10 @@ def _removed() -> AnswerLost:
 
 
 def _find(connection: Connection, request: Request) -> _Row | None:
-    row = _ROW.first(connection, request.names)
-    if row is None:
+    rows = _ROW.rows(connection, request.names)
+    if not rows:
         return None
+    (row,) = rows
     body = b"" if row.body is None else bytes(row.body)
     return _Row(bytes(row.request), row.state, row.due, row.receipt, body)
 

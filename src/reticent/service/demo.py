@@ -13,7 +13,7 @@ from typing import Any
 from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
-from reticent.ledger.anchors import ANCHOR_VARIABLE
+from reticent.ledger.chain import ANCHOR_VARIABLE
 from reticent.ledger.ledger import Ledger
 from reticent.service.keys import KeyStore
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
-from reticent.ledger.charging import Posting
-from reticent.ledger.reservations import Reservation
+from reticent.ledger.charging import Posting, Reservation
 from reticent.noise import SecureSampler
 from reticent.release.paying import Price, posting_of, receipt_of
 from reticent.release.system import together

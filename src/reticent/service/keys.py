@@ -22,8 +22,7 @@ from reticent.core.checks import one_of
 from reticent.core.errors import InvalidInput, NotAuthenticated, NotPermitted, UnknownName
 from reticent.core.names import checked_name
 from reticent.ledger.chain import read_tip
-from reticent.ledger.prepared import Prepared
-from reticent.ledger.schema import api_keys
+from reticent.ledger.schema import Prepared, api_keys
 from reticent.ledger.store import Store
 
 Role = Literal["client", "owner"]
@@ -255,9 +254,10 @@ class KeyStore:
         Raises:
             NotAuthenticated: it has.
         """
-        row = _TIMES.first(connection, {"key": key.id})
-        if row is None:
+        rows = _TIMES.rows(connection, {"key": key.id})
+        if not rows:
             raise _refused()
+        (row,) = rows
         self._valid(replace(key, expires=_seconds(row.expires), revoked=_seconds(row.revoked)))
 
     def _valid(self, key: ApiKey) -> ApiKey:

@@ -15,8 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from reticent.core.errors import InvalidInput
-from reticent.ledger.prepared import Prepared
-from reticent.ledger.schema import service_answers
+from reticent.ledger.schema import Prepared, service_answers
 from reticent.ledger.store import Store
 
 LEAST = 3600.0
@@ -104,7 +103,7 @@ def prune(
                 if store.is_sqlite:
                     # What is removed is written over, where SQLite would leave it in free pages.
                     connection.exec_driver_sql("PRAGMA secure_delete = ON")
-                _REMOVE.run_each(connection, names)
+                _REMOVE.run(connection, *names)
         removed += len(rows)
         size += sum(row.size for row in rows)
         last = names[-1]
@@ -115,8 +114,8 @@ def prune(
 
 def is_removed(connection: Connection, principal: str, receipt: str) -> bool:
     """Whether the answer of this receipt was removed."""
-    row = _RECEIPT.first(connection, {"who": principal, "name": receipt})
-    return row is not None and row.state == "removed"
+    rows = _RECEIPT.rows(connection, {"who": principal, "name": receipt})
+    return any(row.state == "removed" for row in rows)
 
 
 _NAMES = (service_answers.c.principal, service_answers.c.idempotency_key)

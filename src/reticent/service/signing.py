@@ -11,7 +11,7 @@ from typing import Any
 from reticent.core.files import read_regular
 from reticent.core.signatures import signature_values, signing_key
 from reticent.core.strict_json import strict_dumps
-from reticent.ledger.anchors import Anchor
+from reticent.ledger.chain import Anchor
 
 _LARGEST = 16384
 

@@ -12,8 +12,8 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from reticent.core.errors import LedgerUnavailable, ReticentError
+from reticent.ledger.chain import Page
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.postings import Page
 
 T = TypeVar("T")
 

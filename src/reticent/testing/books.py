@@ -6,10 +6,12 @@ import copy
 import multiprocessing
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from reticent.audit.records import Records
 from reticent.core.errors import BudgetExceeded, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.release.fits import not_counted
@@ -133,9 +135,15 @@ def check_refusals(case: Case, seconds: float) -> None:
         wrong: list[Any]
         if case.kind == "model":
             wrong = [
-                lambda: case.fitted(_with_nan(case.X), ledger=ledger, scope=SCOPE),
-                lambda: case.fitted(case.X, case.y[1:], ledger=ledger, scope=SCOPE),
-                lambda: case.fitted(case.X[:, :0], ledger=ledger, scope=SCOPE),
+                lambda: case.fitted(
+                    replace(case.records, X=_with_nan(case.X)), ledger=ledger, scope=SCOPE
+                ),
+                lambda: case.fitted(
+                    replace(case.records, y=case.y[1:]), ledger=ledger, scope=SCOPE
+                ),
+                lambda: case.fitted(
+                    replace(case.records, X=case.X[:, :0]), ledger=ledger, scope=SCOPE
+                ),
                 lambda: case.fitted(ledger=ledger, scope="somebody"),
                 lambda: case.fitted(scope=SCOPE),
                 lambda: case.fitted(ledger=ledger, scope=SCOPE, sampler="dice"),
@@ -162,17 +170,17 @@ def check_refusals(case: Case, seconds: float) -> None:
 
 def check_totality(case: Case, seconds: float) -> None:
     """After a charge nothing depends on a row: no finite row and no record makes it fail."""
-    for number, (X, y) in enumerate(_awkward(case)):
+    for number, records in enumerate(_awkward(case)):
         with case.ledger(case.fitted().guarantee) as ledger:
             try:
                 if case.kind == "model":
-                    case.fitted(X, y, ledger=ledger, scope=SCOPE)
+                    case.fitted(records, ledger=ledger, scope=SCOPE)
                 elif case.kind == "answerer":
-                    fitted = case.fitted(X, y)
+                    fitted = case.fitted(records)
                     fitted.release(_first(case), ledger=ledger, scope=SCOPE)
                 else:
                     fitted = case.fitted()
-                    fitted.release(X, ledger=ledger, scope=SCOPE)
+                    fitted.release(records.X, ledger=ledger, scope=SCOPE)
             except Exception as error:
                 charged = "after the charge" if spent(ledger)[1] else "by what the rows are"
                 expect(
@@ -193,19 +201,20 @@ def check_price(case: Case, seconds: float) -> None:
     expect(price.event.guarantee == stated, "price", "differs from the guarantee that is stated")
 
 
-def _awkward(case: Case) -> list[tuple[Rows, Rows]]:
+def _awkward(case: Case) -> list[Records]:
     """Finite rows that break what was not thought of: enormous, tiny, all alike, one label."""
     X, y = np.asarray(case.X, dtype=np.float64), case.y
     largest = np.full_like(X, 1e300)
-    return [
-        (largest, y),
-        (-largest, y),
-        (np.where(np.arange(X.size).reshape(X.shape) % 2, largest, -largest), y),
-        (np.zeros_like(X), y),
-        (np.full_like(X, 5e-324), y),
-        (np.repeat(X[:1], len(X), axis=0), y),
-        (X, np.repeat(y[:1], len(y), axis=0)),
+    rows = [
+        largest,
+        -largest,
+        np.where(np.arange(X.size).reshape(X.shape) % 2, largest, -largest),
+        np.zeros_like(X),
+        np.full_like(X, 5e-324),
+        np.repeat(X[:1], len(X), axis=0),
     ]
+    found = [replace(case.records, X=one) for one in rows]
+    return [*found, replace(case.records, y=np.repeat(y[:1], len(y), axis=0))]
 
 
 def _with_nan(rows: Rows) -> Rows:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from reticent.audit.records import Records
 from reticent.core.guarantees import Adjacency, Guarantee, Neighborhood, Replace
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
@@ -23,6 +24,8 @@ Rows = npt.NDArray[Any]
 
 SCOPE = Scope(principal="checks", subject="checked")
 DATA_SET = "checked"
+WITHHELD = "withheld"
+"""The name of a withheld answer in a law."""
 
 
 class CheckFailed(AssertionError):
@@ -44,6 +47,8 @@ class Case:
             rows of an input system.
         y: shape (n,), their labels or targets.
         fit: further arguments of ``fit``, as ``public_X``. All of them are public.
+        persons: shape (n,), whose each record is, for an estimator that protects all records of
+            one person together; None where no person has two.
         queries: shape (q, ...), rows to ask about, at most as many as may be answered; None for a
             model.
         extreme: shape (m, ...), rows that neighbours are made of: far outside of every range and
@@ -51,6 +56,9 @@ class Case:
         labels: the labels that such rows are given. None takes those of ``y``.
         neighbours: for an input system, shape (2, ...): two inputs that its guarantee calls
             neighbours, as far apart as it allows.
+        law: from the fitted estimator to the exact chance of each answer to the first query, with
+            the noise that it charges; ``WITHHELD`` gets what is left of 1. None where a check of
+            the variance of sums takes its place, or where nobody knows it.
         weaker: a statement of what this system's data sets have besides, such as "at least one
             record"; "" for a system that fits no records too.
     """
@@ -59,10 +67,12 @@ class Case:
     X: Rows
     y: Rows
     fit: Mapping[str, Any] = field(default_factory=dict)
+    persons: Rows | None = None
     queries: Rows | None = None
     extreme: Rows | None = None
     labels: tuple[Any, ...] | None = None
     neighbours: Rows | None = None
+    law: Callable[[Any], Mapping[Any, float]] | None = None
     weaker: str = ""
 
     @property
@@ -70,21 +80,24 @@ class Case:
         """Name of the estimator's class."""
         return type(self.estimator).__name__
 
-    def fitted(self, X: Any = None, y: Any = None, **more: Any) -> Any:
+    @property
+    def records(self) -> Records:
+        """What ``fit`` gets."""
+        return Records(self.X, self.y, self.persons)
+
+    def fitted(self, records: Records | None = None, **more: Any) -> Any:
         """Return a fitted copy of the estimator, on other records where they are given.
 
         Nothing that is fitted here leaves, so fits are not counted.
         """
-        if X is None and not more and self.kind == "input":
+        if records is None and not more and self.kind == "input":
             return self._first  # fitted on public rows, and nothing is used up by asking
-        return self._fitted(X, y, **more)
+        return self._fitted(self.records if records is None else records, **more)
 
-    def _fitted(self, X: Any = None, y: Any = None, **more: Any) -> Any:
+    def _fitted(self, records: Records, **more: Any) -> Any:
         made = self.fresh()
         with not_counted("a check of the estimator: nothing leaves"):
-            return made.fit(
-                self.X if X is None else X, self.y if y is None else y, **{**self.fit, **more}
-            )
+            return made.fit(records.X, records.y, **{**self.fit, **records.given, **more})
 
     def fresh(self) -> Any:
         """Return the estimator, not fitted, for records with a name that a ledger can book."""
@@ -100,7 +113,7 @@ class Case:
 
     @cached_property
     def _first(self) -> Any:
-        return self._fitted()
+        return self._fitted(self.records)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -118,24 +131,43 @@ class Case:
         of_input = isinstance(adjacency, Neighborhood) or not adjacency.data_set
         return "input" if of_input else "answerer"
 
-    def changed(self) -> Iterator[tuple[Rows, Rows]]:
-        """Yield neighbours of the records (X, y): one added, one removed, or one in place of
-        another, as the system's adjacency says.
+    def units(self) -> list[npt.NDArray[np.int64]]:
+        """Return the places of the records of each person, or of each record."""
+        if self.persons is None:
+            return [np.array([place]) for place in range(len(self.X))]
+        return [np.flatnonzero(self.persons == one) for one in dict.fromkeys(self.persons.tolist())]
+
+    def changed(self) -> Iterator[Records]:
+        """Yield neighbours of the records: one unit added, one removed, or one in place of another,
+        as the system's adjacency says. A unit is a record, or all records of a person.
+
+        What is added is a row of ``extreme`` or the first query, with any label; of a person, such
+        a record three times.
         """
-        extreme = self.X[:2] if self.extreme is None else self.extreme
-        labels = tuple(dict.fromkeys(self.y.tolist())) if self.labels is None else self.labels
-        added = [(row, label) for row in extreme for label in labels]
+        records, units = self.records, self.units()
+        added = [self._unit(row, label) for row in self._rows() for label in self._labels()]
         if isinstance(self.adjacency, Replace):
-            for place in range(len(self.X)):
-                for row, label in added:
-                    X, y = self.X.copy(), self.y.copy()
-                    X[place], y[place] = row, label
-                    yield X, y
+            for places in units:
+                for unit in added:
+                    yield records[np.delete(np.arange(len(records)), places)] + unit
             return
-        for row, label in added:
-            yield np.concatenate([self.X, row[None]]), np.append(self.y, label)
-        for place in range(len(self.X)):
-            yield np.delete(self.X, place, axis=0), np.delete(self.y, place)
+        for unit in added:
+            yield records + unit
+        for places in units:
+            yield records[np.delete(np.arange(len(records)), places)]
+
+    def _rows(self) -> Rows:
+        extreme = self.X[:2] if self.extreme is None else self.extreme
+        return extreme if self.queries is None else np.concatenate([extreme, self.queries[:1]])
+
+    def _labels(self) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(self.y.tolist())) if self.labels is None else self.labels
+
+    def _unit(self, row: Rows, label: Any) -> Records:
+        times = 1 if self.persons is None else 3
+        persons = None if self.persons is None else np.repeat([_new(self.persons)], times)
+        labels = np.repeat(np.asarray([label], dtype=self.y.dtype), times, axis=0)
+        return Records(np.repeat(row[None], times, axis=0), labels, persons)
 
     def asked(self, fitted: Any, **books: Any) -> Any:
         """Return what ``fitted`` releases about the case's queries."""
@@ -157,6 +189,13 @@ class Case:
                     ),
                 )
                 yield ledger
+
+
+def _new(persons: Rows) -> Any:
+    """A person who is not among ``persons``."""
+    if persons.dtype.kind in "iu":
+        return persons.max() + 1
+    return "somebody else" if persons.dtype.kind == "U" else b"somebody else"
 
 
 def spent(ledger: Ledger) -> tuple[int, int, int]:

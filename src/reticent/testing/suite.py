@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reticent.testing.audits import check_audit
@@ -63,13 +62,13 @@ class Check:
         self._run(self.case, self._seconds)
 
 
-def checks_of(case: Case, *, seconds: float = 6.0) -> Iterator[Check]:
-    """Yield all checks of a system, for a test runner.
+def checks_of(case: Case, *, seconds: float = 6.0) -> list[Check]:
+    """Return all checks of a system, for a test runner.
 
     Args:
         case: the system and tiny data.
-        seconds: the time that the statistical checks may take together. Six are enough to refute
-            half the noise; what they show of a sound system grows with time.
+        seconds: the processor time that the statistical checks may take together. The variance of
+            sums refutes half the noise in any time; what an audit shows grows with it.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -82,8 +81,7 @@ def checks_of(case: Case, *, seconds: float = 6.0) -> Iterator[Check]:
         >>> [check.name for check in checks_of(case)][:3]
         ['price', 'refusals', 'totality']
     """
-    for name, run, share in _CHECKS:
-        yield Check(name, case, run, share * seconds)
+    return [Check(name, case, run, share * seconds) for name, run, share in _CHECKS]
 
 
 def check_system(case: Case, *, seconds: float = 6.0) -> None:
@@ -96,7 +94,7 @@ def check_system(case: Case, *, seconds: float = 6.0) -> None:
 
     Args:
         case: the system and tiny data.
-        seconds: the time that the statistical checks may take together.
+        seconds: the processor time that the statistical checks may take together.
 
     Raises:
         CheckFailed: at the first check that fails, with its name and what was found.

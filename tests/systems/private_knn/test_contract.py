@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,24 +18,49 @@ PUBLIC = np.random.default_rng(0).normal(size=(30, 2)) * 2.0
 CASES = {
     "private-kNN": Case(
         estimator=PrivateKNNClassifier(
-            epsilon=4.0, delta=1e-5, queries=80, neighbours=3, sampling_probability=0.5,
-            classes=(0, 1), feature_range=(-4, 4),
+            epsilon=4.0,
+            delta=1e-5,
+            queries=80,
+            neighbours=3,
+            sampling_probability=0.5,
+            classes=(0, 1),
+            feature_range=(-4, 4),
         ),
-        X=ROWS, y=LABELS, queries=np.array([[0.3, 0.2]]),
+        X=ROWS,
+        y=LABELS,
+        queries=np.array([[0.3, 0.2]]),
     ),
     "private-kNN, screened": Case(
         estimator=PrivateKNNClassifier(
-            epsilon=8.0, delta=1e-5, queries=80, answers=40, neighbours=3, threshold=2.0,
-            sampling_probability=0.5, classes=(0, 1), feature_range=(-4, 4), fallback=0,
+            epsilon=8.0,
+            delta=1e-5,
+            queries=80,
+            answers=40,
+            neighbours=3,
+            threshold=2.0,
+            sampling_probability=0.5,
+            classes=(0, 1),
+            feature_range=(-4, 4),
+            fallback=0,
         ),
-        X=ROWS, y=LABELS, queries=np.array([[0.3, 0.2]]),
+        X=ROWS,
+        y=LABELS,
+        queries=np.array([[0.3, 0.2]]),
     ),
     "individual filters": Case(
         estimator=IndividualKNNClassifier(
             epsilon=4.0, delta=1e-5, classes=(0, 1), votes=4.0, share=0.3
         ),
-        X=ROWS, y=LABELS, fit={"public_X": PUBLIC}, queries=np.array([[0.3, 0.2]]),
+        X=ROWS,
+        y=LABELS,
+        fit={"public_X": PUBLIC},
+        queries=np.array([[0.3, 0.2]]),
     ),
+}
+CASES |= {
+    f"{name}, of persons": replace(case, persons=np.array([0, 0, 0, 1, 2, 2, 3, 3]))
+    for name, case in CASES.items()
+    if "screened" not in name
 }  # fmt: skip
 CHECKS = [
     pytest.param(check, id=f"{name}, {check.name}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from reticent.systems import (
     CellsClassifier,
@@ -25,6 +27,8 @@ ROWS = np.array(
 )
 LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
 PUBLIC = np.random.default_rng(0).normal(size=(30, 2)) * 2.0
+PERSONS = np.array([0, 0, 0, 1, 2, 2, 3, 3])
+QUERY = np.array([[0.3, 0.2]])
 EXTREME = np.array([[1e9, -1e9], [0.1, 0.1]])
 
 LABELLED: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "classes": (0, 1)}
@@ -50,6 +54,21 @@ QUERIES = {
 }
 
 
+def gaussian_law(fitted: Any) -> dict[Any, float]:
+    """The chances of the largest of two votes, with the noise that is charged."""
+    [votes], [sigma] = fitted.vote_table(QUERY), fitted.response_.mechanism.sigmas
+    first = float(ndtr((votes[0] - votes[1]) / (sigma * np.sqrt(2.0))))
+    return {0: first, 1: 1.0 - first}
+
+
+def margin_law(fitted: Any) -> dict[Any, float]:
+    """The chances of two labels by randomised response to the exact margin."""
+    table = fitted.vote_table(QUERY).astype(np.float64)
+    [level], winner = fitted.response_.levels(table), int(table[0].argmax())
+    right = 1.0 / (1.0 + np.exp(-fitted.response_.per_answer * (level + 1.0)))
+    return {winner: float(right), 1 - winner: 1.0 - float(right)}
+
+
 def cases() -> dict[str, Case]:
     """Every estimator, with data on which a check takes milliseconds."""
     found = {}
@@ -62,16 +81,23 @@ def cases() -> dict[str, Case]:
             X=ROWS,
             y=LABELS,
             fit={"public_X": PUBLIC},
-            queries=np.array([[0.3, 0.2]]),
+            queries=QUERY,
             extreme=EXTREME,
+            law=gaussian_law if system.delta else margin_law,
         )
     return found
 
 
+def of_persons() -> dict[str, Case]:
+    """The same with several records of a person, all of which a neighbour lacks."""
+    return {f"{name}, of persons": replace(case, persons=PERSONS) for name, case in cases().items()}
+
+
 CHECKS = [
     pytest.param(check, id=f"{name}, {check.name}")
-    for name, case in cases().items()
-    for check in checks_of(case, seconds=3.0)
+    for found, seconds in ((cases(), 3.0), (of_persons(), 0.5))
+    for name, case in found.items()
+    for check in checks_of(case, seconds=seconds)
 ]
 
 

@@ -35,7 +35,7 @@ from reticent.demos.collaboration.settings import (
     RECEIPT_KEY,
     CollaborationSettings,
 )
-from reticent.ledger.anchors import ANCHOR_VARIABLE
+from reticent.ledger.chain import ANCHOR_VARIABLE
 from reticent.release.bundle import sign_bundle
 from reticent.systems import PowerEncoder, train_server
 from reticent.systems.value_models import train_value_model

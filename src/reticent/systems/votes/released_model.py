@@ -158,6 +158,23 @@ class ReleasedModel(VoteEstimator):
                 one._release(voters, public, sampler, noise_scale, receipt)
                 yield one
 
+    def _drawn_again(self, X: npt.ArrayLike | Shards, y: Any, **given: Any) -> Iterator[Self]:
+        """Yield one fit after the other with noise from the operating system, for audits: nothing
+        is charged or counted, so no model may leave. Rows are read and prepared once.
+
+        Args:
+            X, y, given: as for ``fit``, without books.
+        """
+        fresh = copy(self)
+        public_X, public_y = given.get("public_X"), given.get("public_y")
+        voters, public = fresh._ready(X, y, public_X, public_y, given.get("persons"))
+        sampler = release_sampler("exact")
+        receipt = receipt_of(fresh._price(), sampler, None)
+        while True:
+            one = copy(fresh)  # shallow, as in ``simulate_fits``
+            one._release(voters, public, sampler, 1.0, receipt)
+            yield one
+
     @property
     def guarantee(self) -> Guarantee:
         """Cost of the fitted model, and of everything that is computed from it."""

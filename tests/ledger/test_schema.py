@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reticent.ledger import Ledger
-from reticent.ledger.schema_check import schema_problems
+from reticent.ledger.schema import schema_problems
 from reticent.ledger.store import Store
 
 

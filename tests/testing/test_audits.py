@@ -1,0 +1,142 @@
+"""The audit from end to end: how much of epsilon it shows, and how often half the noise passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reticent.mechanisms import SumSession
+from reticent.noise import SecureSampler
+from reticent.systems import (
+    IndividualKNNClassifier,
+    LinearVoteClassifier,
+    NoisyGradientClassifier,
+    PrivateKNNClassifier,
+    RadiusVotesClassifier,
+)
+from reticent.testing import Case, CheckFailed
+from reticent.testing.audits import audited
+from reticent.testing.records import check_noise, variance_limits, variance_power
+from tests.systems.test_contract import CASES as OTHERS
+from tests.systems.votes.test_contract import EXTREME, LABELLED, LABELS, PUBLIC, ROWS, cases
+
+QUERY, FAR = np.array([[0.3, 0.2]]), EXTREME[:1]
+TIE: dict[str, Any] = {"X": QUERY.repeat(2, axis=0), "y": np.array([0, 1]), "queries": QUERY}
+"""One record more decides it."""
+
+FAR_TIE = {**TIE, "X": FAR.repeat(2, axis=0), "queries": FAR}
+FIT: dict[str, Any] = {"fit": {"public_X": PUBLIC}}
+STEPS: dict[str, Any] = {
+    "steps": 3, "momentum": 0.0, "average": False, "learning_rate": 0.1,
+    **LABELLED, "classes": tuple(range(10)),
+}  # fmt: skip
+"""Plain steps, of which the last weights tell all, and labels that none is sure of."""
+
+AUDITED = {
+    **{
+        name: cases()[name]
+        for name in (
+            "cells", "cells of a range", "moments", "moments, replaced", "cells of targets",
+            "moments of targets", "descent on targets",
+        )
+    },
+    "descent": Case(
+        estimator=NoisyGradientClassifier(**STEPS), X=ROWS, y=LABELS, extreme=EXTREME, **FIT
+    ),
+    "descent, replaced": Case(
+        estimator=NoisyGradientClassifier(counting="replace", records=8, **STEPS),
+        X=ROWS, y=LABELS, extreme=np.concatenate([EXTREME, -EXTREME]), **FIT,
+    ),
+    "linear votes": Case(estimator=LinearVoteClassifier(answers=8, **LABELLED), **FAR_TIE, **FIT),
+    "linear votes, one answer": Case(
+        estimator=LinearVoteClassifier(answers=1, **{**LABELLED, "delta": 0.0}), **FAR_TIE, **FIT
+    ),
+    "radius votes": Case(
+        estimator=RadiusVotesClassifier(answers=8, share=0.2, **LABELLED), **TIE, **FIT
+    ),
+    "private-kNN": Case(
+        estimator=PrivateKNNClassifier(
+            queries=16, neighbours=1, sampling_probability=1.0, feature_range=(-4, 4), **LABELLED
+        ),
+        **TIE,
+    ),
+    "individual filters": Case(
+        estimator=IndividualKNNClassifier(votes=8.0, share=0.3, **LABELLED), **TIE, **FIT
+    ),
+    **{
+        name: OTHERS[name]
+        for name in (
+            "one network", "ensemble", "convex", "nearest rows", "score codes",
+            "noise within a radius",
+        )
+    },
+}  # fmt: skip
+"""Every family on data that are near its worst. Systems of inputs that claim more than their own
+network needs are audited by ``audit_fitted``, at the worst pair of their mechanism.
+"""
+
+
+def shown(name: str, *, seconds: float, confidence: float) -> tuple[float, float]:
+    """Return the share of epsilon that an audit establishes, and delta; print the audit."""
+    case = AUDITED[name]
+    found, claim = audited(case, seconds=seconds), case.fitted().guarantee
+    assert not found.tests[0].refuted
+    bound = found.bound(delta=claim.delta, confidence=confidence)
+    lower = 0.0 if bound is None else bound.epsilon_lower
+    print(
+        f"{name}: epsilon {claim.epsilon:.3g}, delta {claim.delta:g}, at least {lower:.3g} "
+        f"({lower / claim.epsilon:.2f}) by {len(found.coins)} runs"
+    )
+    return lower / claim.epsilon, claim.delta
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", AUDITED)
+def test_a_minute_shows_much_of_epsilon(name: str) -> None:
+    """One bound in twenty may be above the true epsilon, which is at most the claim."""
+    share, delta = shown(name, seconds=60.0, confidence=0.95)
+    assert share >= (0.4 if delta else 0.6)
+    assert share <= 1.0
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_a_hundredth_of_it_shows_no_more_than_is_claimed(name: str) -> None:
+    share, delta = shown(name, seconds=0.6, confidence=1.0 - 1e-6)
+    assert share <= 1.0
+    if not delta and name in ("one network", "ensemble", "convex", "score codes"):
+        assert share >= 0.6
+
+
+@pytest.mark.parametrize("name", ["cells", "moments", "descent", "moments of targets"])
+def test_half_the_noise_is_refuted_by_its_variance(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = SumSession.release
+
+    def release(self: SumSession, totals: Any) -> tuple[Any, ...]:
+        exact = [np.asarray(total) for total in totals]
+        return tuple(
+            np.asarray(
+                total.reshape(noisy.shape) + np.rint(0.5 * (noisy - total.reshape(noisy.shape)))
+            )
+            for total, noisy in zip(exact, whole(self, totals), strict=True)
+        )
+
+    monkeypatch.setattr(SumSession, "release", release)
+    with pytest.raises(CheckFailed, match="variance"):
+        check_noise(AUDITED[name], 0.01)
+
+
+def test_the_variance_check_refutes_half_the_noise_in_999_of_1000_runs() -> None:
+    """Its cheap part a thousand times, at the least number of draws, against its chi-square law."""
+    numbers, runs, sigma = 400, 1000, 2.0**20
+    low, high = variance_limits(numbers)
+    drawn = SecureSampler().discrete_gaussian(numbers * runs, sigma=sigma) / sigma
+    squares = np.square(drawn.reshape(runs, numbers)).mean(axis=1)
+    for factor, least, most in ((0.5, 0, 1), (1.0, 999, 1000), (1.5, 0, 1)):
+        passed = int(((low <= factor**2 * squares) & (factor**2 * squares <= high)).sum())
+        assert least <= passed <= most
+        assert runs * variance_power(factor, numbers=numbers) == pytest.approx(passed, abs=1.5)
