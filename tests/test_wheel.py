@@ -136,7 +136,6 @@ def test_it_says_its_version(environment: Environment) -> None:
 def test_a_demonstration_a_card_and_a_release(environment: Environment) -> None:
     demo = environment.run("reticent", "demo", "certified", "--out", "demo")
     assert demo.returncode == 0, demo.stderr
-    assert 'pip install "reticent[plots]"' in demo.stdout
     names = ["bundle", "card.md", "index.html", "queries.npy", "results.json"]
     assert sorted(path.name for path in (environment.folder / "demo").iterdir()) == names
     card = environment.run("reticent", "card", "demo/bundle")

@@ -34,6 +34,7 @@ NEED_TORCH = (
     "reticent.attacks.hijacking",
     "reticent.attacks.inversion",
     "reticent.attacks.reconstruction",
+    "reticent.demos.baselines",
     "reticent.demos.posthoc",
     "reticent.demos.power",
     "reticent.demos.private_knn",

@@ -75,7 +75,7 @@ def test_the_demonstration_writes_its_folder_and_a_bundle_that_answers(command, 
     answer = command("demo", "certified", "--out", tmp_path / "out")
     assert answer.status == 0, answer.err
     assert f"Open {tmp_path / 'out' / 'index.html'}" in answer.out
-    names = ["bundle", "card.md", "figure.png", "index.html", "queries.npy", "results.json"]
+    names = ["bundle", "card.md", "index.html", "queries.npy", "results.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["accuracy_released"] > results["accuracy_noise_free"] - 0.02

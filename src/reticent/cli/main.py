@@ -14,13 +14,11 @@ import typer
 from reticent import __version__
 from reticent.cli import (
     bundles,
-    collaboration,
     demo,
     fit,
     methods,
     plan,
     plan_inputs,
-    power,
     radius,
     schemas,
     serve,
@@ -56,8 +54,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-demo.app.command()(power.power)
-demo.app.command()(collaboration.collaboration)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")
