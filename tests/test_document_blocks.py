@@ -41,10 +41,11 @@ private_rows, new_rows, labels = rows[300:600], rows[600:620], labels[300:600]
 ENCODER = """
 import numpy as np
 from reticent import PowerEncoder
+from reticent.systems import VectorTraining
 from reticent.tables import Numeric, TabularSchema as Schema
 encoder = PowerEncoder(
-    epsilon=12.0, delta=0.0, radius=None, schema=Schema([Numeric("age", 0, 100)]), epochs=1,
-    random_state=0,
+    epsilon=12.0, delta=0.0, radius=None, schema=Schema([Numeric("age", 0, 100)]),
+    training=VectorTraining(epochs=1), random_state=0,
 )
 ages = np.linspace(0, 100, 100)
 encoder.fit(ages.reshape(-1, 1), (ages > 50).astype(int))

@@ -12,7 +12,7 @@ PUBLIC = {
     "reticent": (
         "BetaVAE Calibration CellsClassifier CellsRegressor CertifiedClassifier "
         "CertifiedEnsemble "
-        "ConvexCertifiedClassifier Features Identity IndividualKNNClassifier InputPlan LabelAware "
+        "ConvexCertifiedClassifier Identity IndividualKNNClassifier InputPlan LabelAware "
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivacyWarning PrivateKNNClassifier "

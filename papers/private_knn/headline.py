@@ -23,11 +23,12 @@ import numpy.typing as npt
 import torch
 
 from papers.result_files import write_result
-from reticent.accounting import calibrate_private_knn, epsilon_per_answer
+from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, epsilon_per_answer
 from reticent.datasets import Dataset, load
+from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import SecureSampler
-from reticent.systems import PrivateKNNClassifier, PrivateKNNStudent
-from reticent.systems.private_knn.inputs import feature_map_of
+from reticent.systems import PrivateKNNStudent
+from reticent.systems.private_knn.inputs import feature_map_of, grid_of
 from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
 from reticent.training.features import FeatureMap, ReducedFeatures, upright
 from reticent.training.pate import PateTeachers
@@ -224,11 +225,8 @@ def as_in_the_paper(parts: Parts, settings: HeadlineSettings, seed: int, report:
     """The paper's MNIST setting, one round: k 300, sampling 0.15, threshold 180, sigma 75 and
     25, 735 labels of 1,000 queries.
     """
-    shape = (-1, *settings.image_shape)
     places = np.random.default_rng(seed).permutation(len(parts.public))[:1000]
-    classifier = PrivateKNNClassifier(
-        epsilon=5.0,
-        delta=DELTA,
+    steps = PrivateKnnSteps(
         queries=len(places),
         answers=min(735, len(places)),
         neighbours=300,
@@ -236,11 +234,19 @@ def as_in_the_paper(parts: Parts, settings: HeadlineSettings, seed: int, report:
         threshold=180.0,
         sigma_votes=25.0,
         sigma_screening=75.0,
-        feature_map=_features(parts, settings),
-        classes=range(parts.classes),
-    ).fit(parts.private.reshape(shape), parts.codes)
-    released = classifier.release(parts.public[places].reshape(shape)).values
-    return _taught(released, places, parts, settings, seed, report, classifier.plan_)
+    )
+    plan = KnnPlan(steps, DELTA, parts.classes)
+    features = _features(parts, settings)
+    private, asked = (features.features(rows) for rows in (parts.private, parts.public[places]))
+    grid = grid_of(None, features, private.shape[1])
+    voters = SampledNeighbours(
+        NeighbourSearch(Records.of(grid.points(private), parts.codes, None)),
+        neighbours=steps.neighbours,
+        probability=steps.sampling_probability,
+    )
+    released = plan.answer(grid.points(asked), voters, sampler=SecureSampler())
+    released[np.cumsum(released != UNANSWERED) > steps.answers] = UNANSWERED
+    return _taught(released, places, parts, settings, seed, report, plan)
 
 
 def pate(

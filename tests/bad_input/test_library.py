@@ -319,7 +319,6 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
         InvalidParameter,
         r"sampling_probability=1\.5",
     ),
-    ("knn: too little noise", _knn(sigma_votes=0.01), CalibrationFailed, "the total is epsilon="),
     ("knn: threshold nan", _knn(threshold=float("nan")), InvalidParameter, "threshold=nan"),
     (
         "knn: unknown features",

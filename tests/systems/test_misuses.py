@@ -257,10 +257,10 @@ def test_the_search_is_named() -> None:
         cross_val_score(model(), X, Y, error_score="raise")
 
 
-def test_boosting_and_random_samples_need_arguments_that_no_model_takes() -> None:
+def test_boosting_needs_what_no_model_takes_and_random_samples_are_refused() -> None:
     with pytest.raises(ValueError, match="sample_weight"):
         AdaBoostClassifier(model()).fit(X, Y)
-    with pytest.raises(InvalidInput, match="random_state"):
+    with pytest.raises(InvalidInput, match="RANSACRegressor"):
         RANSACRegressor(regressor(), min_samples=9).fit(X, X[:, 0])
 
 

@@ -12,8 +12,6 @@ from typing_extensions import dataclass_transform
 
 from reticent.core.errors import InvalidParameter
 
-T = TypeVar("T")
-
 _LEARNED: Any = object()
 
 
@@ -28,12 +26,13 @@ class Group:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
+T = TypeVar("T")
+P = TypeVar("P", bound=Group)
+
+
 def learned(*, init: Literal[False] = False) -> Any:
     """Mark an annotated attribute that ``fit`` sets: it is no setting."""
     return _LEARNED
-
-
-P = TypeVar("P", bound=Group)
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,8 +92,8 @@ def with_settings(cls: type[T]) -> type[T]:
         >>> @with_settings
         ... class Mean(Private):
         ...     clip: float = 1.0
-        >>> inspect.signature(Mean)
-        <Signature (*, epsilon: float, clip: float = 1.0)>
+        >>> list(inspect.signature(Mean).parameters)
+        ['epsilon', 'clip']
         >>> clone(Mean(epsilon=2.0)).get_params()
         {'clip': 1.0, 'epsilon': 2.0}
         >>> hasattr(Mean(epsilon=2.0), "rows_")
@@ -105,7 +104,7 @@ def with_settings(cls: type[T]) -> type[T]:
         default = vars(cls).get(name, Parameter.empty)
         if default is _LEARNED:
             delattr(cls, name)
-        elif not annotation.startswith("ClassVar"):  # a string, as of modules with annotations
+        elif "ClassVar" not in str(annotation):
             own[name] = Parameter(
                 name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation
             )
@@ -113,7 +112,10 @@ def with_settings(cls: type[T]) -> type[T]:
     signature = _signature(cls)
 
     def store(self: Any, **values: Any) -> None:
-        bound = signature.bind(self, **values)
+        try:
+            bound = signature.bind(self, **values)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()
         vars(self).update(bound.kwargs)
 

@@ -100,7 +100,7 @@ def test_the_ledger_is_charged_once_for_the_whole_plan(tmp_path: Path) -> None:
 
 
 def test_screening_withholds_what_neighbours_disagree_on() -> None:
-    classifier = _fitted(epsilon=3000.0, threshold=29.0, sigma_votes=0.5, sigma_screening=0.5)
+    classifier = _fitted(epsilon=3000.0, threshold=29.0)
     release = classifier.release(PUBLIC[:60])
     assert 0 < release.withheld.sum() < 60
     assert (release.values[release.withheld] == -1).all()

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.accounting import private_knn_total
+from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.core import AddRemove
-from reticent.core.errors import CalibrationFailed, InvalidParameter
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.neighbours.search import NeighbourLists
 from reticent.noise import SecureSampler, SeededSampler
@@ -23,16 +22,29 @@ SETTINGS: dict[str, Any] = {
     "neighbours": 10,
     "sampling_probability": 0.3,
     "threshold": None,
-    "sigma_screening": None,
-    "sigma_votes": None,
-    "noise_ratio": 3.0,
-    "shared_subsample": False,
     "classes": 2,
 }
 
 
 def _plan(**changes: Any) -> KnnPlan:
     return KnnPlan.of(**{**SETTINGS, **changes})
+
+
+def _given(*, queries: int = 20, **noise: Any) -> KnnPlan:
+    """A plan of given noise, whatever it costs."""
+    steps = PrivateKnnSteps(
+        **{
+            "queries": queries,
+            "answers": queries,
+            "neighbours": 10,
+            "sampling_probability": 0.3,
+            "threshold": None,
+            "sigma_screening": None,
+            "shared_subsample": False,
+            **noise,
+        }
+    )
+    return KnnPlan(steps, 1e-5, 2)
 
 
 def _voters(plan: KnnPlan, records: int = 200) -> SampledNeighbours:
@@ -46,11 +58,7 @@ def _voters(plan: KnnPlan, records: int = 200) -> SampledNeighbours:
 
 
 def test_chosen_noise_meets_the_total_from_below() -> None:
-    for changes in (
-        {},
-        {"threshold": 6.0},
-        {"threshold": 6.0, "shared_subsample": True, "answers": 5},
-    ):
+    for changes in ({}, {"threshold": 6.0}, {"threshold": 6.0, "answers": 5}):
         plan = _plan(**changes)
         assert 1.9 < plan.guarantee.epsilon <= 2.0
         assert plan.guarantee.adjacency == AddRemove(1)
@@ -59,18 +67,8 @@ def test_chosen_noise_meets_the_total_from_below() -> None:
         assert (plan.screening is None) == ("threshold" not in changes)
 
 
-def test_given_noise_is_taken_if_it_fits_and_refused_if_not() -> None:
-    assert _plan(sigma_votes=8.0).steps.sigma_votes == 8.0
-    with pytest.raises(CalibrationFailed, match="the total is epsilon="):
-        _plan(sigma_votes=1.0)
-    with pytest.raises(CalibrationFailed, match="expected sigma_votes as well"):
-        _plan(threshold=6.0, sigma_screening=4.0)
-    with pytest.raises(InvalidParameter, match="threshold and sigma_screening"):
-        _plan(sigma_votes=8.0, sigma_screening=4.0)
-
-
 def test_queries_that_fail_their_screening_are_withheld() -> None:
-    plan = _plan(threshold=9.0, sigma_votes=1.0, sigma_screening=0.3, epsilon=500.0)
+    plan = _given(threshold=9.0, sigma_votes=1.0, sigma_screening=0.3)
     labels = plan.answer(
         np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler()
     )
@@ -93,9 +91,7 @@ class _Watched(SampledNeighbours):
 def test_every_step_draws_its_own_sample_unless_it_is_shared(
     changes: dict[str, Any], samples: list[int]
 ) -> None:
-    plan = _plan(
-        sigma_votes=2.0, epsilon=500.0, sigma_screening=0.3 if changes else None, **changes
-    )
+    plan = _given(sigma_votes=2.0, sigma_screening=0.3 if changes else None, **changes)
     plain = _voters(plan)
     voters = _Watched(plain.search, neighbours=plain.neighbours, probability=plain.probability)
     plan.answer(np.array([[20.0]] * 4), voters, sampler=SecureSampler())
@@ -103,7 +99,7 @@ def test_every_step_draws_its_own_sample_unless_it_is_shared(
 
 
 def test_blocks_change_nothing_but_memory() -> None:
-    plan = _plan(queries=600, sigma_votes=1.0, epsilon=50_000.0)
+    plan = _given(queries=600, sigma_votes=1.0)
     queries = np.random.default_rng(0).integers(0, 200, size=(600, 1)).astype(float)
     labels = plan.answer(queries, _voters(plan), sampler=SeededSampler(0))
     sure = np.abs(queries[:, 0] - 99.5) > 50

@@ -122,7 +122,8 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> encoder = PowerEncoder(
-        ...     epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), epochs=3, random_state=0
+        ...     epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), random_state=0,
+        ...     training=VectorTraining(epochs=3),
         ... ).fit(X, y)
         >>> encoder.release(X[:2]).receipt.guarantee.adjacency.describe()
         'two data sets of one size that differ in 1 record(s)'

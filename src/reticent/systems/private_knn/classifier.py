@@ -69,10 +69,6 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
         sampling_probability: with which every record is included, afresh for every query and step.
         threshold: votes, noise included, that the largest count of a query must reach before it is
             answered; None to answer all.
-        sigma_votes: noise of every count, in votes; None for the least that the total allows.
-        sigma_screening: noise of the largest count, in votes; None where ``sigma_votes`` is.
-        noise_ratio: sigma_screening / sigma_votes where they are chosen.
-        shared_subsample: whether screening and vote of a query see one sample; it costs more.
         feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a
             ``FeatureMap``, or your own torch module that was trained on public data only.
         classes: the labels that there are, a public list; or "observed" to take those that occur
@@ -133,10 +129,6 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     neighbours: int = 300
     sampling_probability: float = 0.15
     threshold: float | None = None
-    sigma_votes: float | None = None
-    sigma_screening: float | None = None
-    noise_ratio: float = 3.0
-    shared_subsample: bool = False
     feature_map: str | FeatureMap | nn.Module = "identity"
     feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
     data_set: str | None = None
@@ -267,14 +259,7 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
             raise InvalidParameter(
                 "calibrate: labels were released already; fit again, which starts a new total"
             )
-        self.set_params(
-            epsilon=epsilon,
-            delta=delta,
-            queries=queries,
-            answers=answers,
-            sigma_votes=None,
-            sigma_screening=None,
-        )
+        self.set_params(epsilon=epsilon, delta=delta, queries=queries, answers=answers)
         if hasattr(self, "classes_"):
             self._settle(len(self.classes_), self.plan_.adjacency)
         return self
@@ -376,10 +361,6 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
             neighbours=self.neighbours,
             sampling_probability=self.sampling_probability,
             threshold=self.threshold,
-            sigma_screening=self.sigma_screening,
-            sigma_votes=self.sigma_votes,
-            noise_ratio=self.noise_ratio,
-            shared_subsample=self.shared_subsample,
             classes=classes,
             adjacency=adjacency,
         )

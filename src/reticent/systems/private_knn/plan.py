@@ -15,8 +15,7 @@ from reticent.accounting import (
     calibrate_private_knn,
     private_knn_total,
 )
-from reticent.core.checks import count, flag, positive, real
-from reticent.core.errors import CalibrationFailed
+from reticent.core.checks import count, positive, real
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import SampledNeighbours, label_votes
@@ -29,6 +28,8 @@ Booleans = npt.NDArray[np.bool_]
 UNANSWERED = -1
 """Label of a query that was withheld."""
 
+NOISE_RATIO = 3.0
+"""Noise of the largest count of a query, in that of a vote, where queries are screened."""
 
 ONE_RECORD = AddRemove(1)
 """One record more or less, of the records that a plan is used on."""
@@ -69,81 +70,42 @@ class KnnPlan:
         neighbours: int,
         sampling_probability: float,
         threshold: float | None,
-        sigma_screening: float | None,
-        sigma_votes: float | None,
-        noise_ratio: float,
-        shared_subsample: bool,
         classes: int,
         adjacency: AddRemove = ONE_RECORD,
     ) -> KnnPlan:
-        """The plan with the least noise that fits into (epsilon, delta), or with the given noise if
-        that fits.
+        """The plan with the least noise that fits into (epsilon, delta).
 
         Args:
             epsilon, delta: of the total.
             queries: asked at most.
             answers: labels at most; None for as many as queries.
-            neighbours, sampling_probability, shared_subsample: see ``PrivateKnnSteps``.
+            neighbours, sampling_probability: see ``PrivateKnnSteps``.
             threshold: votes that screening asks for, None for no screening.
-            sigma_screening, sigma_votes: noise, or None to have it chosen; both or neither where
-                there is screening.
-            noise_ratio: sigma_screening / sigma_votes where they are chosen.
             classes: number of classes.
             adjacency: what is protected.
 
         Raises:
             InvalidParameter: a parameter out of its range.
-            CalibrationFailed: the given noise costs more than epsilon, or no noise is enough.
+            CalibrationFailed: no noise is enough.
         """
         asked = count(queries, name="queries")
         most = asked if answers is None else count(answers, name="answers")
         count(neighbours, name="neighbours")
         positive(sampling_probability, name="sampling_probability")
-        flag(shared_subsample, name="shared_subsample")
-        positive(noise_ratio, name="noise_ratio")
-        for name, value in (
-            ("threshold", threshold),
-            ("sigma_votes", sigma_votes),
-            ("sigma_screening", sigma_screening),
-        ):
-            if value is not None:
-                real(value, name=name)
-        screened = threshold is not None
-        if sigma_votes is None:
-            if sigma_screening is not None:
-                raise CalibrationFailed(
-                    "sigma_screening: expected sigma_votes as well, or neither to have both chosen"
-                )
-            steps = calibrate_private_knn(
-                epsilon=epsilon,
-                delta=delta,
-                queries=queries,
-                answers=most,
-                neighbours=neighbours,
-                sampling_probability=sampling_probability,
-                threshold=threshold,
-                noise_ratio=noise_ratio if screened else None,
-                shared_subsample=shared_subsample,
-            )
-            return cls(steps, delta, classes, adjacency)
-        steps = PrivateKnnSteps(
+        if threshold is not None:
+            real(threshold, name="threshold")
+        steps = calibrate_private_knn(
+            epsilon=epsilon,
+            delta=delta,
             queries=queries,
             answers=most,
             neighbours=neighbours,
             sampling_probability=sampling_probability,
-            sigma_votes=sigma_votes,
             threshold=threshold,
-            sigma_screening=sigma_screening,
-            shared_subsample=shared_subsample,
+            noise_ratio=None if threshold is None else NOISE_RATIO,
+            shared_subsample=False,
         )
-        plan = cls(steps, delta, classes, adjacency)
-        if plan.total.epsilon > epsilon:
-            raise CalibrationFailed(
-                f"sigma_votes={sigma_votes!r}: with the other settings the total is "
-                f"epsilon={plan.total.epsilon:.4g}, "
-                f"more than epsilon={epsilon!r}; raise epsilon or the noise, or ask less"
-            )
-        return plan
+        return cls(steps, delta, classes, adjacency)
 
     @cached_property
     def total(self) -> PrivateKnnTotal:

@@ -90,7 +90,6 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         neighbours: k, how many included records vote.
         sampling_probability: with which every record is included, afresh for every query and step.
         threshold: votes, noise included, that the largest count must reach; None to answer all.
-        noise_ratio: sigma of screening / sigma of votes.
         feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a
             ``FeatureMap``, or a torch module that was trained on public data only.
         reduce_to: principal directions, of public pictures, that the first round's features are
@@ -161,7 +160,6 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     neighbours: int = 300
     sampling_probability: float = 0.15
     threshold: float | None = None
-    noise_ratio: float = 3.0
     feature_map: str | FeatureMap | nn.Module = "hog"
     reduce_to: int | None = 40
     student: StudentConfig | Literal["svm"] | None = None
@@ -464,10 +462,6 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             neighbours=self.neighbours,
             sampling_probability=self.sampling_probability,
             threshold=self.threshold,
-            sigma_screening=None,
-            sigma_votes=None,
-            noise_ratio=self.noise_ratio,
-            shared_subsample=False,
             classes=classes,
             adjacency=adjacency,
         )
