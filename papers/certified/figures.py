@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from papers.certified.chart import Chart, figure_of
 from papers.certified.measurements import (
     ARGMAX,
     DP_SGD,
@@ -29,13 +30,12 @@ from papers.certified.measurements import (
     noisy_argmax,
     private_training,
     queries_until,
+    system_of,
 )
 from papers.result_files import write_result
 from reticent.accounting import epsilon_per_answer
 from reticent.datasets import load_blobs
-from reticent.demos.certified.chart import Chart, figure_of
-from reticent.demos.certified.expected_accuracy import OURS, PUBLISHED, PURE, Answers
-from reticent.demos.certified.problems import PROBLEMS, Problem, problem_of
+from reticent.demos.certified import OURS, PROBLEMS, PUBLISHED, PURE, Answers, Problem, problem_of
 from reticent.pages.drawings import empty_drawing, png
 from reticent.systems import CertifiedClassifier
 
@@ -262,7 +262,7 @@ def predictions_survive(problem: Problem, folder: Path) -> list[Chart]:
     """Views without noise: share of queries whose label survives k removed, inserted or exchanged
     records. Deterministic, for the owner; not a release.
     """
-    system = problem.system()
+    system = system_of(problem)
     assert isinstance(system, CertifiedClassifier)
     system.fit(problem.X, problem.y)
     kinds = {
@@ -318,7 +318,7 @@ def heat_map(kind: str) -> tuple[bytes, dict[str, object]]:
         k_max=_HEAT_K,
         training={**base.training, "hidden": (_HEAT_WIDTH,)},
     )
-    system = problem.system().fit(problem.X, problem.y)
+    system = system_of(problem).fit(problem.X, problem.y)
     ticks = np.linspace(-5, 5, 81)
     grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
     labels, distances = (part.reshape(81, 81) for part in system.stable_distances(grid))

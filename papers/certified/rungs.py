@@ -28,7 +28,7 @@ from papers.seeds import combined
 from reticent.core.errors import UnknownName
 from reticent.core.guarantees import AddRemove
 from reticent.datasets import load_blobs, load_imdb
-from reticent.demos.certified.problems import whitening, xray_features
+from reticent.demos.certified import whitening, xray_features
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.systems import CertifiedClassifier, ClippedDescent, ConvexCertifiedClassifier

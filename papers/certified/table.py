@@ -22,8 +22,7 @@ from papers.certified.measurements import DP_SGD, TUNED, answers_of, argmax_sigm
 from papers.result_files import write_result
 from reticent.accounting import epsilon_per_answer
 from reticent.core.guarantees import AddRemove
-from reticent.demos.certified.expected_accuracy import Answers
-from reticent.demos.certified.problems import Problem, problem_of
+from reticent.demos.certified import Answers, Problem, problem_of
 from reticent.mechanisms import NoisyArgmax, StabilityResponse
 from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
 from reticent.mechanisms.smooth_cauchy import SmoothCauchy

@@ -20,9 +20,8 @@ from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.attacks import ReconstructionConfig
 from reticent.datasets import Dataset, load_digits
-from reticent.demos.label_response import RESPONSE
-from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN, run_demo
-from reticent.demos.posthoc.settings import DemoConfig, suggested
+from reticent.demos.baselines import RESPONSE
+from reticent.demos.posthoc import LABEL, OURS, PLAIN, Settings, run_demo, suggested
 from reticent.plots import Level, Series, empty_drawing, png, utility
 from reticent.training.progress import Report, bar
 
@@ -43,19 +42,18 @@ _PUBLISHED_SHAPES = (
 )
 
 
-def one_run(data: Dataset, config: DemoConfig, *, report: Report) -> dict[str, Any]:
+def one_run(data: Dataset, config: Settings, *, report: Report) -> dict[str, Any]:
     """Accuracies of one seed: by name and epsilon, and without protection."""
     settings = replace(
         config, attack=ReconstructionConfig(epochs=1), label_mechanism=LABEL_MECHANISM
     )
-    found = run_demo(data, settings, report=report)
-    results = found.results
+    results = run_demo(data, settings, report=report).results
     lines: dict[str, dict[str, float]] = {}
-    for row in (
-        *results["rows"],
-        *({"name": RESPONSE, **row} for row in results["randomised_response"]),
-    ):
+    for row in results["rows"]:
         lines.setdefault(row["name"], {})[f"{row['epsilon']:g}"] = row["accuracy"]
+    lines[RESPONSE] = {
+        f"{epsilon:g}": share for epsilon, share in results["randomised_response"].items()
+    }
     return {
         "lines": lines,
         "levels": {
@@ -67,7 +65,7 @@ def one_run(data: Dataset, config: DemoConfig, *, report: Report) -> dict[str, A
 
 
 def run(
-    data: Dataset, configs: list[DemoConfig], folder: Path, *, report: Report
+    data: Dataset, configs: list[Settings], folder: Path, *, report: Report
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Means over the configs, which differ in their seed, and their standard errors."""
     runs = []
@@ -107,7 +105,7 @@ def series_of(means: dict[str, Any], errors: dict[str, Any]) -> list[Series]:
     ]
 
 
-def figure(means: dict[str, Any], errors: dict[str, Any], config: DemoConfig) -> bytes:
+def figure(means: dict[str, Any], errors: dict[str, Any], config: Settings) -> bytes:
     """PNG of accuracy against epsilon."""
     drawing = empty_drawing(8.6, 4.6)
     axes = utility(

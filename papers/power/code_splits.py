@@ -14,7 +14,7 @@ from papers.power.parts import Parts
 from papers.power.settings import TABLES, settings_of
 from reticent.core.errors import UnknownName
 from reticent.datasets import load_fashion
-from reticent.demos.power.demo import demo_table
+from reticent.demos.power import demo_table
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
 

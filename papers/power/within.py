@@ -29,7 +29,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from papers.power.code_splits import DATA, Split, split
 from papers.result_files import write_result
 from papers.seeds import combined
-from reticent.demos.power.baselines import raw_columns, raw_vector
+from reticent.demos.baselines import raw_columns, raw_vector
 from reticent.mechanisms import KNormMechanism, StabilityResponse
 from reticent.noise import SeededSampler
 from reticent.systems import VectorTraining

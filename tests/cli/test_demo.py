@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from reticent.demos.posthoc import settings as demo_settings
+from reticent.demos import posthoc
 from reticent.training.heads import HeadConfig
 
 
 def test_the_folder_is_complete_and_its_bundle_works(command, tmp_path, monkeypatch):
-    whole = demo_settings.suggested("digits", seed=1)
+    whole = posthoc.suggested("digits", seed=1)
     tiny = replace(
         whole,
         epsilons=(8.0,),
@@ -26,15 +26,14 @@ def test_the_folder_is_complete_and_its_bundle_works(command, tmp_path, monkeypa
         train_rows=300,
         test_rows=60,
     )
-    monkeypatch.setattr(demo_settings, "suggested", lambda data, *, seed: tiny)
+    monkeypatch.setattr(posthoc, "suggested", lambda data, *, seed: tiny)
     for _ in range(2):  # the second run replaces the first
-        answer = command("demo", "posthoc", "--out", tmp_path / "out")
+        answer = command("demo", "posthoc", "--output", tmp_path / "out")
         assert answer.status == 0, answer.err
     assert f"Open {tmp_path / 'out' / 'index.html'}" in answer.out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "bundle",
         "card.md",
-        "figure.png",
         "held-out.npy",
         "index.html",
         "results.json",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.certified import certified
-from reticent.cli.knn import knn
+from reticent.cli.options import TrainingSeed
 from reticent.core.extras import require
 from reticent.core.files import output_folder
+
+if TYPE_CHECKING:
+    from reticent.demos.page import Demonstration
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,16 +26,46 @@ app = typer.Typer(
 MARKER = "results.json"
 """A folder that holds this file was written by a demonstration, and may be replaced by one."""
 
+_FROM_FILES = "digits needs no file; the others are read from $RETICENT_DATA."
 
-class Data(StrEnum):
-    """Data sets that have a demonstration; all but digits are read from the folder that
-    RETICENT_DATA names.
-    """
+Output = Annotated[
+    Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")
+]
+
+
+class PosthocData(StrEnum):
+    """Data sets of the posthoc demonstration."""
 
     DIGITS = "digits"
     MNIST = "mnist"
     FASHION = "fashion"
     UTKFACE = "utkface"
+
+
+class KnnData(StrEnum):
+    """Data sets of the Private-kNN demonstration."""
+
+    DIGITS = "digits"
+    MNIST = "mnist"
+    FASHION = "fashion"
+
+
+class CertifiedData(StrEnum):
+    """Data sets of the certified demonstration."""
+
+    BLOBS_CLOSE = "blobs-close"
+    BLOBS = "blobs"
+    DIGITS = "digits"
+    PNEUMONIA = "pneumonia"
+    IMDB = "imdb"
+
+
+class PowerData(StrEnum):
+    """Tables of the power demonstration."""
+
+    ADULT_SAMPLE = "adult-sample"
+    ADULT = "adult"
+    BREAST_CANCER = "breast-cancer"
 
 
 @app.callback()
@@ -42,48 +75,131 @@ def demonstrations() -> None:
 
 @app.command()
 def posthoc(
-    data: Annotated[
-        Data, typer.Option(help="digits needs no file; the others are read from $RETICENT_DATA.")
-    ] = Data.DIGITS,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder to write; an earlier demonstration there is replaced."),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of training. The noise of releases is never seeded.")
-    ] = 0,
+    dataset: Annotated[PosthocData, typer.Option(help=_FROM_FILES)] = PosthocData.DIGITS,
+    output: Output = None,
+    seed: TrainingSeed = 0,
 ) -> None:
     """Private pictures to an untrusted server: train, certify, calibrate, release, learn, attack.
 
-    Writes index.html (open it), results.json, figure.png, card.md, the fitted bundle and the
-    held-out pictures. The privacy parameters are suggestions for looking around; a release of
-    your own has to name its own.
+    Writes index.html (open it), results.json, card.md, the fitted bundle and the held-out
+    pictures. The privacy parameters are suggestions for looking around; a release of your own has
+    to name its own.
     """
     torch = require("torch", extra="networks")
-
-    from reticent.cli.files import npy_content
     from reticent.datasets import load
-    from reticent.demos.posthoc.demo import run_demo
-    from reticent.demos.posthoc.figure import figure
-    from reticent.demos.posthoc.page import page
-    from reticent.demos.posthoc.settings import suggested
+    from reticent.demos import posthoc
+
+    pictures = load(dataset.value)
+    if dataset is PosthocData.DIGITS:
+        torch.set_num_threads(1)  # networks this small only wait for a second thread
+    settings = posthoc.suggested(dataset.value, seed=seed)
+    _written(output, f"posthoc-{dataset.value}", posthoc.run_demo, pictures, settings)
+
+
+@app.command()
+def certified(
+    dataset: Annotated[
+        CertifiedData,
+        typer.Option(
+            help="blobs are generated, digits need no file; the others are read from "
+            "$RETICENT_DATA."
+        ),
+    ] = CertifiedData.BLOBS_CLOSE,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Of one answer; by default one that suits the data.")
+    ] = None,
+    output: Output = None,
+) -> None:
+    """Labels from a model of private records: train, certify every number of changed records,
+    release.
+
+    Writes index.html (open it), results.json, card.md, the queries and the fitted bundle, which is
+    as private as the records. The privacy parameters are suggestions for looking around; a release
+    of your own has to name its own.
+    """
+    from reticent.demos.certified import run_demo
+
+    if dataset is CertifiedData.PNEUMONIA:
+        # Features are computed one picture at a time, where a second thread only waits.
+        require("torch", extra="networks").set_num_threads(1)
+    _written(output, f"certified-{dataset.value}", run_demo, dataset.value, epsilon=epsilon)
+
+
+@app.command()
+def knn(
+    dataset: Annotated[KnnData, typer.Option(help=_FROM_FILES)] = KnnData.DIGITS,
+    output: Output = None,
+    seed: TrainingSeed = 0,
+) -> None:
+    """Labels and a student model from private records, under one total for everything.
+
+    Writes index.html (open it), results.json, card.md and the student's bundle. The privacy
+    parameters are suggestions for looking around; a release of your own has to name its own.
+    """
+    torch = require("torch", extra="networks")
+    from reticent.datasets import load
+    from reticent.demos import private_knn
+
+    pictures = load(dataset.value)
+    torch.set_num_threads(1)  # records are embedded one by one, where a second thread only waits
+    student = private_knn.suggested(dataset.value, seed=seed)
+    _written(output, f"knn-{dataset.value}", private_knn.run_demo, pictures, student)
+
+
+@app.command()
+def power(
+    dataset: Annotated[
+        PowerData,
+        typer.Option(
+            help="adult-sample and breast-cancer need no file; adult is read from "
+            "$RETICENT_DATA, or downloaded from OpenML."
+        ),
+    ] = PowerData.ADULT_SAMPLE,
+    output: Output = None,
+    seed: TrainingSeed = 0,
+) -> None:
+    """Private table rows to an untrusted server: encode by a public schema, release, learn, attack.
+
+    Writes index.html (open it), results.json, card.md, the fitted bundle and the held-out rows.
+    The privacy parameters are suggestions for looking around; a release of your own has to name
+    its own.
+    """
+    torch = require("torch", extra="networks")
+    from reticent.demos import power
+
+    torch.set_num_threads(1)  # networks this small only wait for a second thread
+    settings = power.Settings(seed=seed)
+    _written(output, f"power-{dataset.value}", power.run_demo, dataset.value, settings)
+
+
+@app.command()
+def collaboration(output: Output = None, seed: TrainingSeed = 0) -> None:
+    """Private rows, a server that sees released values only, and an auditor who believes neither.
+
+    Three processes on this machine: the server learns from values that participants released,
+    a device downloads the public bundle, checks it, releases its rows and asks, and an auditor
+    recomputes the guarantee and what was spent. Writes results.json and everything that they left.
+    """
+    from reticent.demos.collaboration import Settings, run_demo, summary
+
+    target = output if output is not None else Path("runs") / "collaboration"
+    with output_folder(target, marker=MARKER, overwrite=True) as folder:
+        results = run_demo(folder.path.resolve(), Settings(seed=seed))
+        folder.write(MARKER, json.dumps(results, indent=2, allow_nan=False).encode())
+    typer.echo(summary(results))
+    typer.echo(f"Everything that the three left is in {target}")
+
+
+def _written(
+    output: Path | None, name: str, run: Callable[..., Demonstration], *words: Any, **named: Any
+) -> None:
+    """Run a demonstration, write its folder and say where the page is."""
     from reticent.training.progress import bar
 
-    target = out if out is not None else Path("runs") / f"posthoc-{data.value}"
-    pictures = load(data.value)
-    if data is Data.DIGITS:
-        torch.set_num_threads(1)  # networks this small only wait for a second thread
+    target = output if output is not None else Path("runs") / name
     with output_folder(target, marker=MARKER, overwrite=True) as folder:
         with bar() as report:
-            outcome = run_demo(pictures, suggested(data.value, seed=seed), report=report)
-        outcome.encoder.save(folder.path / "bundle")
-        folder.write("held-out.npy", npy_content(outcome.held_out))
-        folder.write("card.md", outcome.encoder.card().to_markdown().encode())
-        folder.write("figure.png", figure(outcome))
-        folder.write("index.html", page(outcome).encode())
-        folder.write(MARKER, json.dumps(outcome.results, indent=2, allow_nan=False).encode())
+            demo = run(*words, **named, report=report)
+        demo.write(folder)
+    typer.echo(demo.summary)
     typer.echo(f"Open {target / 'index.html'}")
-
-
-app.command()(certified)
-app.command()(knn)

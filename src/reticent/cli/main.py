@@ -15,12 +15,10 @@ from reticent import __version__
 from reticent.cli import (
     audit,
     bundles,
-    collaboration,
     demo,
     fit,
     ledger,
     plan,
-    power,
     radius,
     service,
 )
@@ -48,8 +46,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-demo.app.command()(power.power)
-demo.app.command()(collaboration.collaboration)
 app.add_typer(demo.app, name="demo")
 app.add_typer(ledger.ledger_app, name="ledger")
 app.add_typer(service.keys_app, name="keys")

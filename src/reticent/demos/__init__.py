@@ -1,3 +1,3 @@
-"""The demonstrations behind ``reticent demo``, a folder for each system; none knows another, and
+"""The demonstrations behind ``reticent demo``, a module for each system; none knows another, and
 none knows the papers.
 """

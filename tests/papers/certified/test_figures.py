@@ -12,9 +12,8 @@ import pytest
 
 from papers.certified import figures as certified_figures
 from papers.certified import table as certified_table
-from reticent.demos.certified.chart import Chart, figure_of
-from reticent.demos.certified.expected_accuracy import OURS, PUBLISHED, Answers
-from reticent.demos.certified.problems import Problem, problem_of
+from papers.certified.chart import Chart, figure_of
+from reticent.demos.certified import OURS, PUBLISHED, Answers, Problem, problem_of
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -16,9 +16,9 @@ from papers.certified.measurements import (
     gaussian_argmax,
     noisy_argmax,
     queries_until,
+    system_of,
 )
-from reticent.demos.certified.expected_accuracy import Answers
-from reticent.demos.certified.problems import Problem
+from reticent.demos.certified import Answers, Problem
 from reticent.noise import SeededSampler
 
 
@@ -100,7 +100,7 @@ def test_certificates_are_cached_by_what_made_them(
     first = answers_of(problem, 3, tmp_path)
     assert first.votes.shape == (3, 50)
     np.testing.assert_array_equal(
-        first.labels, problem.system(3).fit(problem.X, problem.y).exact_predict(problem.queries)
+        first.labels, system_of(problem, 3).fit(problem.X, problem.y).exact_predict(problem.queries)
     )
     answers_of(small_problem(clip=0.1), 3, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2

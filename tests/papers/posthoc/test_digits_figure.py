@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from papers.posthoc import digits_figure
-from reticent.demos.label_response import RESPONSE
-from reticent.demos.posthoc.demo import LABEL, OURS, PLAIN
-from reticent.demos.posthoc.settings import suggested
+from reticent.demos.baselines import RESPONSE
+from reticent.demos.posthoc import LABEL, OURS, PLAIN, suggested
 from reticent.training.progress import silent
 
 NAMES = ("Encoder", RESPONSE, PLAIN, OURS, LABEL)

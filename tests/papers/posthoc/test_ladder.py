@@ -13,7 +13,7 @@ from papers.posthoc import ladder
 from papers.posthoc.settings import SETTINGS
 from reticent.core.errors import InvalidParameter
 from reticent.datasets import load
-from reticent.demos.label_response import RESPONSE
+from reticent.demos.baselines import RESPONSE
 from reticent.training.progress import silent
 
 SMALL = replace(

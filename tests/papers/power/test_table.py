@@ -19,7 +19,7 @@ from papers.seeds import combined
 from reticent.audit import epsilon_lower_bound
 from reticent.core.errors import UnknownName
 from reticent.datasets import Table
-from reticent.demos.power.baselines import raw_columns, raw_vector
+from reticent.demos.baselines import raw_columns, raw_vector
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.power.published import PowerConfig
 

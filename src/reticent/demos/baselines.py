@@ -1,8 +1,8 @@
-"""What released embeddings are compared with: raw columns under local privacy, and weights
-trained by DP-Adam.
-"""
+"""The simplest releases of a row and of a label, which demonstrations and papers compare with."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,29 @@ from reticent.training.noise import training_noise
 
 Array = npt.NDArray[np.float64]
 
+RESPONSE = "randomised response on the label"
+
+
+def response_accuracy(accuracy: float, *, epsilon: float, classes: int) -> float:
+    """Return the expected accuracy of randomised response on the labels of a model; any two inputs
+    are neighbours.
+
+    Args:
+        accuracy: of the model's labels, in [0, 1].
+        epsilon: of one answer, above 0.
+        classes: how many labels there are.
+
+    Example:
+        >>> round(response_accuracy(1.0, epsilon=math.log(9), classes=10), 3)
+        0.5
+    """
+    kept = math.exp(epsilon) / (math.exp(epsilon) + classes - 1)
+    return accuracy * kept + (1.0 - accuracy) * (1.0 - kept) / (classes - 1)
+
 
 def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int) -> Array:
-    """Encoded rows under (epsilon, 0)-local differential privacy, attribute by attribute; shape
-    kept.
+    """Return encoded rows under (epsilon, 0)-local differential privacy, attribute by attribute;
+    shape kept.
 
     Every attribute gets the same share of epsilon: a category by randomised response, a number by
     Laplace noise of sensitivity 1. The whole record costs epsilon by composition. Plain float noise
@@ -53,8 +72,8 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
 def clear_columns(
     schema: TabularSchema, rows: Array, *, epsilon: float, radius: float, seed: int
 ) -> Array:
-    """Encoded rows, what the radius leaves unprotected in clear, and K-norm noise in l2 on the
-    rest; shape kept.
+    """Return encoded rows, what the radius leaves unprotected in clear, and K-norm noise in l2 on
+    the rest; shape kept.
 
     Plain float noise from a seed: for experiments only.
 
@@ -74,7 +93,7 @@ def clear_columns(
 
 
 def raw_vector(rows: Array, *, epsilon: float, radius: float, seed: int) -> Array:
-    """Encoded rows plus one vector of K-norm noise in l2 that covers ``radius``; shape kept.
+    """Return encoded rows plus one vector of K-norm noise in l2 that covers ``radius``; shape kept.
 
     Plain float noise, because the exact distribution ends at 64 coordinates: for experiments only.
     """

@@ -1,1 +1,0 @@
-"""Labels of a model trained without noise on private records."""

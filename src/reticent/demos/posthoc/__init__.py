@@ -1,1 +1,0 @@
-"""Private pictures to an untrusted server."""

@@ -1,1 +1,0 @@
-"""Rows of a table to a server that may train any model."""

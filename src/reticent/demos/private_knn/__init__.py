@@ -1,1 +1,0 @@
-"""Labels and a student model from private records."""
