@@ -80,7 +80,7 @@ def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_demo_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "power", "--dataset", "iris"]) == 2
-    assert "Invalid value for '--data': 'iris' is not one of" in capsys.readouterr().err
+    assert "Invalid value for '--dataset': 'iris' is not one of" in capsys.readouterr().err
     (tmp_path / "thesis.txt").write_text("")
     assert run(["demo", "power", "--output", str(tmp_path)]) == 2
     assert "holds no results.json" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reticent.cli.options import TrainingSeed
 from reticent.core.extras import require
 from reticent.core.files import output_folder
 
@@ -29,9 +30,6 @@ _FROM_FILES = "digits needs no file; the others are read from $RETICENT_DATA."
 
 Output = Annotated[
     Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")
-]
-Seed = Annotated[
-    int, typer.Option(min=0, help="Seed of training. The noise of releases is never seeded.")
 ]
 
 
@@ -79,7 +77,7 @@ def demonstrations() -> None:
 def posthoc(
     dataset: Annotated[PosthocData, typer.Option(help=_FROM_FILES)] = PosthocData.DIGITS,
     output: Output = None,
-    seed: Seed = 0,
+    seed: TrainingSeed = 0,
 ) -> None:
     """Private pictures to an untrusted server: train, certify, calibrate, release, learn, attack.
 
@@ -131,7 +129,7 @@ def certified(
 def knn(
     dataset: Annotated[KnnData, typer.Option(help=_FROM_FILES)] = KnnData.DIGITS,
     output: Output = None,
-    seed: Seed = 0,
+    seed: TrainingSeed = 0,
 ) -> None:
     """Labels and a student model from private records, under one total for everything.
 
@@ -158,7 +156,7 @@ def power(
         ),
     ] = PowerData.ADULT_SAMPLE,
     output: Output = None,
-    seed: Seed = 0,
+    seed: TrainingSeed = 0,
 ) -> None:
     """Private table rows to an untrusted server: encode by a public schema, release, learn, attack.
 
@@ -175,7 +173,7 @@ def power(
 
 
 @app.command()
-def collaboration(output: Output = None, seed: Seed = 0) -> None:
+def collaboration(output: Output = None, seed: TrainingSeed = 0) -> None:
     """Private rows, a server that sees released values only, and an auditor who believes neither.
 
     Three processes on this machine: the server learns from values that participants released,
