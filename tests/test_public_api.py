@@ -16,7 +16,7 @@ PUBLIC = {
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor Plan "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivacyWarning PrivateKNNClassifier "
-        "PrivateKNNStudent PublicRanges Published RadiusVotesClassifier __version__ load plan "
+        "PrivateKNNStudent PublicRanges Published __version__ load plan "
         "plan_inputs"
     ),
     "reticent.accounting": (
@@ -104,7 +104,7 @@ PUBLIC = {
         "LinearVoteClassifier MomentClassifier MomentRegressor Named NearestRowClassifier "
         "NoiseAware NoisyGradientClassifier NoisyGradientRegressor "
         "PosthocClassifier PosthocEncoder PowerEncoder PrivateKNNClassifier PrivateKNNStudent "
-        "PublicRanges Published PublishedMode RadiusVotesClassifier ReleasedClassifier "
+        "PublicRanges Published PublishedMode ReleasedClassifier "
         "ReleasedRegressor Server VectorTraining train_server unit_sum"
     ),
     "reticent.tables": (

@@ -41,7 +41,6 @@ from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-from reticent.systems.votes.radius_votes import RadiusVotesClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 
 Array = npt.NDArray[np.float64]
@@ -136,33 +135,6 @@ def _counted(kind: type[ReleasedModel], records: int) -> dict[str, Any]:
     return {"records": records} if kind is NoisyGradientClassifier else {}
 
 
-def radius_votes(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
-    """Radius votes with a fixed cost for each of all the held-out pictures."""
-    near, half = rows.near, len(rows.public) // 2
-    total: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": DELTA,
-        "classes": range(rows.classes),
-        "answers": len(rows.scored),
-    }
-
-    def rehearsed(share: float) -> float:
-        model = RadiusVotesClassifier(**total, share=share).fit(
-            near.public[:half], rows.public_codes[:half], public_X=near.public[:half]
-        )
-        found = model.simulate(near.public[half:], seed=0, noise_scale=half / len(rows.private))
-        return float((found.values == rows.public_codes[half:]).mean())
-
-    share = max((0.005, 0.01, 0.02, 0.05, 0.1, 0.2), key=rehearsed)
-    model = RadiusVotesClassifier(**total, share=share)
-    model.fit(near.private, rows.codes, public_X=near.public)
-    right = [
-        float((model.simulate(near.scored, seed=seed).values == rows.truth).mean())
-        for seed in seeds
-    ]
-    return Found(right, {"share": share})
-
-
 def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
     """Votes of records with a budget each, on all the held-out pictures."""
     near = rows.near
@@ -226,7 +198,6 @@ WAYS: dict[str, tuple[str, Way]] = {
     ),
     "Private-kNN, support vector machine on the surest labels": ("for good", private_knn),
     "PATE, support vector machine on the surest labels": ("for good", pate),
-    "radius votes": ("query by query", radius_votes),
     "individual filters": ("query by query, without limit", individual_filters),
 }
 

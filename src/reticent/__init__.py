@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         PrivateKNNStudent,
         PublicRanges,
         Published,
-        RadiusVotesClassifier,
     )
     from reticent.systems.loading import load
 
@@ -69,7 +68,6 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "Published",
-    "RadiusVotesClassifier",
     "__version__",
     "load",
     "plan",

@@ -43,7 +43,7 @@ def test_every_way_is_measured_at_the_same_total(demo: Demonstration) -> None:
     others = demo.results["others"]
     assert others[private_knn.BARE] > demo.results["student"]
     assert {name.partition(",")[0] for name in others} == {
-        *("noisy gradient descent", "moments", "cells", "radius votes", "linear vote", "PATE"),
+        *("noisy gradient descent", "moments", "cells", "linear vote", "PATE"),
         *("votes with a budget for each record", private_knn.BARE, private_knn.CONSTANT),
     }
     models = [right for name, right in others.items() if name.endswith("a model to publish")]

@@ -147,7 +147,7 @@ def test_released_models_are_those_of_the_estimator(name):
     assert draw.probabilities == pytest.approx(fitted.predict_proba(queries))
 
 
-@pytest.mark.parametrize("name", ["linear vote", "radius votes"])
+@pytest.mark.parametrize("name", ["linear vote"])
 def test_query_votes_are_those_of_the_estimator(name):
     candidate = CANDIDATES[name]
     one, settings = wanted(), candidate.settings(wanted())[0]

@@ -291,9 +291,7 @@ def test_other_packages_register_candidates(monkeypatch):
 def test_all_candidates_say_what_they_need():
     names = [candidate.name for candidate in all_candidates()]
     assert names[:3] == ["constant", "public rows alone", "warm start"]
-    assert {"cells", "moment", "linear vote", "radius votes", "noisy gradient descent"} <= set(
-        names
-    )
+    assert {"cells", "moment", "linear vote", "noisy gradient descent"} <= set(names)
     slow = {one.name for one in all_candidates() if one.requirements.slow}
     assert slow == {
         *("private kNN", "individual kNN", "PATE", "student"),

@@ -18,7 +18,6 @@ from reticent.systems import (
     IndividualKNNClassifier,
     LinearVoteClassifier,
     PrivateKNNClassifier,
-    RadiusVotesClassifier,
 )
 
 THREADS = 8
@@ -29,10 +28,6 @@ PUBLIC = np.random.default_rng(1).normal(size=(30, 2))
 TOTAL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1), "data_set": "ward"}
 COUNTED = {
     "linear votes": (LinearVoteClassifier(answers=THREADS, **TOTAL), {"public_X": PUBLIC}),
-    "radius votes": (
-        RadiusVotesClassifier(answers=THREADS, share=0.2, **TOTAL),
-        {"public_X": PUBLIC},
-    ),
     "private-kNN": (
         PrivateKNNClassifier(
             queries=THREADS,

@@ -222,7 +222,7 @@ def test_systems_that_answer_from_the_records_leave_no_bundle(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "fit.toml"
-    for name in ("LinearVoteClassifier", "RadiusVotesClassifier", "PrivateKNNClassifier"):
+    for name in ("LinearVoteClassifier", "PrivateKNNClassifier"):
         config.write_text(
             f'estimator = "{name}"\nbundle = "out"\n[parameters]\nepsilon = 1.0\n'
             '[data]\ninputs = "rows.npy"\n'

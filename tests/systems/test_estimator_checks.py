@@ -36,7 +36,6 @@ from reticent.systems import (
     PowerEncoder,
     PrivateKNNClassifier,
     PublicRanges,
-    RadiusVotesClassifier,
     VectorTraining,
 )
 
@@ -129,7 +128,7 @@ FRESH_ANSWERS = frozenset(
 )
 """They ask twice, of one fit or of two, and want equal labels or equal scores."""
 
-COUNTS_ANSWERS = (IndividualKNNClassifier, PrivateKNNClassifier, RadiusVotesClassifier)
+COUNTS_ANSWERS = (IndividualKNNClassifier, PrivateKNNClassifier)
 
 
 def by_chance(estimator: Any) -> frozenset[str]:
@@ -206,7 +205,6 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         CellsRegressor(**TARGETS),
         MomentRegressor(**TARGETS),
         NoisyGradientRegressor(**TARGETS),
-        RadiusVotesClassifier(**VOTES, answers=1000, share=None, radius=0.4),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="score-code"),
         PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, mechanism="k-norm-l2"),

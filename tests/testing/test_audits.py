@@ -14,7 +14,6 @@ from reticent.systems import (
     LinearVoteClassifier,
     NoisyGradientClassifier,
     PrivateKNNClassifier,
-    RadiusVotesClassifier,
 )
 from reticent.testing import Case, CheckFailed
 from reticent.testing.audits import audited
@@ -54,9 +53,6 @@ AUDITED = {
     "linear votes": Case(estimator=LinearVoteClassifier(answers=8, **LABELLED), **FAR_TIE, **FIT),
     "linear votes, one answer": Case(
         estimator=LinearVoteClassifier(answers=1, **{**LABELLED, "delta": 0.0}), **FAR_TIE, **FIT
-    ),
-    "radius votes": Case(
-        estimator=RadiusVotesClassifier(answers=8, share=0.2, **LABELLED), **TIE, **FIT
     ),
     "private-kNN": Case(
         estimator=PrivateKNNClassifier(

@@ -393,7 +393,6 @@ RIVALS: dict[str, Candidate] = {
     ),
     "moments": ReleasedModelCandidate("", "", f"{_VOTES}.moment", "MomentClassifier"),
     "cells": ReleasedModelCandidate("", "", f"{_VOTES}.cells", "CellsClassifier"),
-    "radius votes": QueryVotesCandidate("", "", f"{_VOTES}.radius_votes", "RadiusVotesClassifier"),
 }
 """What the planner tries too, each with its whole grid of settings."""
 _SINGLE = {VOTE: 0.0, DESCENT: DELTA}

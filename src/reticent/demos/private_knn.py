@@ -23,7 +23,6 @@ from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-from reticent.systems.votes.radius_votes import RadiusVotesClassifier
 from reticent.training.pate import PateTeachers
 from reticent.training.progress import Report, silent
 from reticent.training.students import StudentConfig
@@ -175,7 +174,6 @@ def rivals_of(data: Dataset, private: int, total: Guarantee) -> dict[str, float]
         "votes with a budget for each record": IndividualKNNClassifier(
             **settings, share=_SHARE, votes=10.0
         ),
-        "radius votes": RadiusVotesClassifier(**settings, answers=asked, share=_SHARE),
         "linear vote": LinearVoteClassifier(**projected, answers=asked),
     }
     found: dict[str, npt.NDArray[Any]] = {}

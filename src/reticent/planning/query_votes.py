@@ -1,4 +1,4 @@
-"""Classifiers whose records vote on each query: linear votes and radius votes."""
+"""Classifiers whose records vote on each query."""
 
 from __future__ import annotations
 
@@ -88,10 +88,6 @@ def _linear(settings: Sequence[Settings]) -> Sequence[Settings]:
     return [one for one in settings if one["clip_quantile"] == 0.6]
 
 
-def _radius(settings: Sequence[Settings]) -> Sequence[Settings]:
-    return [one for one in settings if one["share"] in (0.02, 0.08)]
-
-
 def query_votes() -> list[Candidate]:
     """The package's classifiers whose records vote on each query."""
     return [
@@ -101,12 +97,5 @@ def query_votes() -> list[Candidate]:
             "reticent.systems.votes.linear_vote",
             "LinearVoteClassifier",
             grid=_linear,
-        ),
-        QueryVotesCandidate(
-            "radius votes",
-            "the records within a public radius of the query vote",
-            "reticent.systems.votes.radius_votes",
-            "RadiusVotesClassifier",
-            grid=_radius,
         ),
     ]

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-    from reticent.systems.votes.radius_votes import RadiusVotesClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
     from reticent.systems.votes.sums import unit_sum
@@ -65,7 +64,6 @@ else:
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
-            "reticent.systems.votes.radius_votes": ("RadiusVotesClassifier",),
             "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
@@ -111,7 +109,6 @@ __all__ = [
     "PublicRanges",
     "Published",
     "PublishedMode",
-    "RadiusVotesClassifier",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",

@@ -188,13 +188,6 @@ BUILT_IN = (
         releases="labels of any number of queries, under one total",
     ),
     _own(
-        "RadiusVotesClassifier",
-        "systems.votes.radius_votes",
-        "labels of public queries by votes of the private records within a public radius",
-        protects="one record, or all of one person",
-        releases="labels of a fixed number of queries, under one total",
-    ),
-    _own(
         "LinearVoteClassifier",
         "systems.votes.linear_vote",
         "labels of public queries by clipped linear votes of private records",

@@ -11,7 +11,7 @@ import pytest
 from papers.private_knn import rungs
 from papers.private_knn.pate_rung import pate
 from papers.private_knn.rung_rows import Found, Rows
-from papers.private_knn.rungs import public_rows_alone, radius_votes, released, run, table
+from papers.private_knn.rungs import public_rows_alone, released, run, table
 
 
 def test_rows_are_ordered_and_carry_their_errors_and_settings() -> None:
@@ -29,7 +29,6 @@ def test_rows_are_ordered_and_carry_their_errors_and_settings() -> None:
 
 def test_ways_score_what_nobody_learned_from(clusters: Rows) -> None:
     assert public_rows_alone(clusters, 1.0, (0,)).right[0] > 0.9
-    assert np.mean(radius_votes(clusters, 50.0, (0, 1)).right) > 0.6
 
 
 def test_seeds_reach_the_noise_of_released_models(clusters: Rows) -> None:
@@ -44,7 +43,6 @@ def test_seeds_reach_the_noise_of_released_models(clusters: Rows) -> None:
     "name",
     [
         "cells",
-        "radius votes",
         "PATE, support vector machine on the surest labels",
     ],
 )

@@ -18,7 +18,6 @@ from reticent.systems import (
     MomentRegressor,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
-    RadiusVotesClassifier,
 )
 from reticent.testing import Case, Check, checks_of
 
@@ -50,7 +49,6 @@ MODELS = {
 QUERIES = {
     "linear votes": LinearVoteClassifier(answers=80, **LABELLED),
     "linear votes, one answer": LinearVoteClassifier(answers=1, **{**LABELLED, "delta": 0.0}),
-    "radius votes": RadiusVotesClassifier(answers=80, share=0.2, **LABELLED),
 }
 
 

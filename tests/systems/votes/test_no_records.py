@@ -24,7 +24,6 @@ from reticent.systems import (
     MomentRegressor,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
-    RadiusVotesClassifier,
 )
 from reticent.tables import Shards
 
@@ -53,12 +52,8 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "two targets": lambda **more: MomentRegressor(**TWO_TARGETS, **more),
     "linear votes": lambda **more: LinearVoteClassifier(answers=3, **CLASSES, **more),
     "one linear vote": lambda **more: LinearVoteClassifier(answers=1, **CLASSES, **more),
-    "radius votes": lambda **more: RadiusVotesClassifier(answers=3, share=0.2, **CLASSES, **more),
-    "one radius": lambda **more: RadiusVotesClassifier(
-        answers=3, share=None, radius=0.5, **CLASSES, **more
-    ),
 }
-NEED_PUBLIC = ("linear votes", "one linear vote", "radius votes", "student", "warm descent")
+NEED_PUBLIC = ("linear votes", "one linear vote", "student", "warm descent")
 
 
 def labels(name: str, rows: int) -> np.ndarray:
@@ -102,7 +97,7 @@ def test_no_records_and_one_fit_and_answer(name: str, counting: str) -> None:
         assert f"{model.most_records_:,} records" in model.card().to_markdown()
 
 
-@pytest.mark.parametrize("name", ["cells", "moments", "descent", "linear votes", "radius votes"])
+@pytest.mark.parametrize("name", ["cells", "moments", "descent", "linear votes"])
 def test_tables_without_rows_are_shards_too(name: str) -> None:
     empty = np.zeros((0, 2)), np.zeros(0, dtype=int)
     codes = labels(name, len(PUBLIC_X))

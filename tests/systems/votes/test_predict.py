@@ -15,7 +15,7 @@ from reticent.core.errors import BudgetExceeded, InvalidInput
 from reticent.ledger import Ledger
 from reticent.release.fits import not_counted
 from reticent.release.prepaid import Prepaid
-from reticent.systems import LinearVoteClassifier, RadiusVotesClassifier
+from reticent.systems import LinearVoteClassifier
 
 PUBLIC = np.random.default_rng(0).normal(size=(40, 2))
 ROWS = np.random.default_rng(1).normal(size=(60, 2))
@@ -28,7 +28,7 @@ def made(kind: Any, **changes: Any) -> Any:
     return kind(**{**given, **changes})
 
 
-@pytest.mark.parametrize("kind", [LinearVoteClassifier, RadiusVotesClassifier])
+@pytest.mark.parametrize("kind", [LinearVoteClassifier])
 def test_predict_and_score_are_counted(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     system = made(kind).fit(ROWS, LABELS, public_X=PUBLIC)
 
@@ -45,7 +45,7 @@ def test_predict_and_score_are_counted(kind: Any, monkeypatch: pytest.MonkeyPatc
         system.predict(ROWS[:7])
 
 
-@pytest.mark.parametrize("kind", [LinearVoteClassifier, RadiusVotesClassifier])
+@pytest.mark.parametrize("kind", [LinearVoteClassifier])
 def test_predict_is_charged_once_for_all_answers(kind: Any, tmp_path: Path) -> None:
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         ledger.grant(SCOPE, Guarantee(90.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
@@ -68,7 +68,7 @@ def test_predict_is_charged_once_for_all_answers(kind: Any, tmp_path: Path) -> N
 )
 def test_labels_are_of_the_kind_of_the_classes(classes: Any, kind: str) -> None:
     with not_counted("nothing leaves"):
-        system = made(RadiusVotesClassifier, classes=classes)
+        system = made(LinearVoteClassifier, classes=classes)
         system.fit(ROWS, np.array(classes)[LABELS], public_X=PUBLIC)
         found = system.predict(ROWS[:5])
         assert found.dtype.kind == kind
@@ -77,7 +77,7 @@ def test_labels_are_of_the_kind_of_the_classes(classes: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("response", "delta"), [("stability", 0.0), ("gaussian", 1e-5)])
-@pytest.mark.parametrize("kind", [LinearVoteClassifier, RadiusVotesClassifier])
+@pytest.mark.parametrize("kind", [LinearVoteClassifier])
 def test_predict_does_not_tell_the_label_of_the_only_record(
     kind: Any, response: str, delta: float
 ) -> None:

@@ -17,7 +17,7 @@ import reticent.systems.votes.linear_vote as linear_vote
 import reticent.systems.votes.query_votes as query_votes
 from reticent.core.rows import in_blocks
 from reticent.release.fits import not_counted
-from reticent.systems import Features, LinearVoteClassifier, MomentClassifier, RadiusVotesClassifier
+from reticent.systems import Features, LinearVoteClassifier, MomentClassifier
 from reticent.training.features import HogFeatures
 from reticent.training.public_features import PatchFeatures, PublicPCA, features_of
 
@@ -29,7 +29,6 @@ QUERIES = RANDOM.normal(size=(301, 37))
 TOTAL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1), "answers": 301}
 SYSTEMS = {
     "linear": LinearVoteClassifier(**TOTAL),
-    "radius": RadiusVotesClassifier(share=0.1, **TOTAL),
 }
 
 

@@ -28,7 +28,6 @@ from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.query_votes import QueryVotes
-from reticent.systems.votes.radius_votes import RadiusVotesClassifier
 
 X, Y = load_digits(return_X_y=True)
 ORDER = np.random.default_rng(0).permutation(len(X))
@@ -42,21 +41,16 @@ SYSTEMS: dict[str, tuple[type[QueryVotes], dict[str, Any], float]] = {
         {"features": Features(components=30), "clip_quantile": 0.6},
         0.6,
     ),
-    "radius": (
-        RadiusVotesClassifier,
-        {"features": Features(components=30, whitening=0.0), "share": 0.02},
-        0.7,
-    ),
 }
 
 
-def made(name: str = "radius", **changes: Any) -> QueryVotes:
+def made(name: str = "linear", **changes: Any) -> QueryVotes:
     kind, settings, _ = SYSTEMS[name]
     given = {"epsilon": 20.0, "delta": 1e-5, "classes": range(10), "answers": 300, **settings}
     return kind(**{**given, **changes})
 
 
-def fitted(name: str = "radius", **changes: Any) -> QueryVotes:
+def fitted(name: str = "linear", **changes: Any) -> QueryVotes:
     return made(name, **changes).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
 
 
@@ -74,15 +68,7 @@ def test_answers_are_right_more_often_than_not(name: str, response: str) -> None
 
 def test_votes_are_those_of_the_definition() -> None:
     """By loops over records, in the public space."""
-    radius, linear = fitted("radius"), fitted("linear")
-    queries = radius._points(X[TEST][:3])
-    weights = radius.weights(radius._voters, radius.asked(queries))
-    for place, query in enumerate(queries):
-        public = np.square(radius._public - query).sum(axis=1)
-        limit = np.sort(public)[round(0.02 * 300) - 1]
-        inside = np.square(radius._voters.points - query).sum(axis=1) <= limit
-        assert np.array_equal(weights[:, place] > 0, inside)
-    assert set(np.unique(weights)) == {0.0, 2.0**20}
+    linear = fitted()
     signed = linear.weights(linear._voters, linear.asked(linear._points(X[TEST][:3])))
     assert np.abs(signed).max() == 2.0**20
     assert 0.1 < (np.abs(signed) == 2.0**20).mean() < 0.9
@@ -188,7 +174,7 @@ def test_more_records_than_votes_are_exact_for_are_refused(monkeypatch: pytest.M
     monkeypatch.setattr(sums, "EXACT", 2.0 * sums.VOTE * 10 * 1199.5)
     with pytest.raises(InvalidInput, match="fewer records"):
         fitted()
-    made("radius").fit(X[PRIVATE][1:], Y[PRIVATE][1:], public_X=X[PUBLIC])
+    made().fit(X[PRIVATE][1:], Y[PRIVATE][1:], public_X=X[PUBLIC])
 
 
 @pytest.mark.parametrize("counting", ["add-remove", "replace"])
@@ -228,11 +214,7 @@ def test_noise_is_as_large_as_stated() -> None:
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("radius", {"share": None}),
-        ("radius", {"radius": 1.0}),
-        ("radius", {"share": 0.0}),
-        ("radius", {"share": None, "radius": -1.0}),
-        ("radius", {"answers": 0}),
+        ("linear", {"answers": 0}),
         ("linear", {"ridge": 0.0}),
         ("linear", {"clip_quantile": 1.5}),
     ],
@@ -249,8 +231,6 @@ def test_what_needs_public_rows_says_so() -> None:
         )
     with pytest.raises(NotFittedYet):
         made().release(X[TEST])
-    box = made(features=Features(components=None, range=(0, 16)), share=None, radius=0.5)
-    assert (box.fit(X[PRIVATE], Y[PRIVATE]).exact_predict(X[TEST]) == Y[TEST]).mean() > 0.5
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

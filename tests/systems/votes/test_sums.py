@@ -29,7 +29,6 @@ from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.outputs import TARGET_STEPS, RangeOutput
-from reticent.systems.votes.radius_votes import RadiusVotesClassifier
 from reticent.systems.votes.voters import Voters
 from tests.systems.votes.tiny import (
     COMMON,
@@ -265,7 +264,6 @@ def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatc
 
 QUERY_VOTES: dict[str, Make] = {
     "linear": lambda **more: LinearVoteClassifier(answers=3, **COMMON, **more),
-    "radius": lambda **more: RadiusVotesClassifier(answers=3, share=0.5, **COMMON, **more),
 }
 QUERIES = [[0.1, 0.0], [3.0, 1.0], [-1e6, 5.0]]
 

@@ -15,7 +15,6 @@ from reticent import (
     MomentClassifier,
     NoisyGradientClassifier,
     PrivateKNNClassifier,
-    RadiusVotesClassifier,
 )
 from reticent.core.errors import InvalidInput
 from reticent.tables import Shards
@@ -27,9 +26,8 @@ PUBLIC_X, PUBLIC_Y = RNG.standard_normal((60, 5)), RNG.integers(0, 3, size=60)
 QUERIES = RNG.standard_normal((20, 5))
 COMMON: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1, 2)}
 QUERY_VOTES: dict[str, Callable[[], Any]] = {
-    "radius": lambda: RadiusVotesClassifier(answers=20, share=0.2, **COMMON),
     "linear": lambda: LinearVoteClassifier(answers=20, **COMMON),
-    "margin": lambda: RadiusVotesClassifier(answers=20, response="stability", **COMMON),
+    "margin": lambda: LinearVoteClassifier(answers=20, response="stability", **COMMON),
 }
 MODELS: dict[str, Callable[[], Any]] = {
     "cells": lambda: CellsClassifier(cells=[2, 8], **COMMON),

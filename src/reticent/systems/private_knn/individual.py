@@ -124,7 +124,6 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
 
     See Also:
         reticent.PrivateKNNClassifier: a number of answers that is fixed beforehand.
-        reticent.RadiusVotesClassifier: the same votes, for few answers.
         reticent.accounting.IndividualGaussianBudget: the total.
     """
 

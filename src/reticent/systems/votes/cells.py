@@ -58,7 +58,6 @@ class CellsClassifier(CellModel, ReleasedClassifier):
         reticent.CellsRegressor: means of targets in place of shares of labels.
         reticent.MomentClassifier: one linear model in place of cells.
         reticent.NoisyGradientClassifier: a linear model by steps.
-        reticent.RadiusVotesClassifier: a neighbourhood of its own for each query.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 

@@ -56,7 +56,6 @@ class LinearVoteClassifier(QueryVotes):
         - The sensitivity: docs/votes.md, section 2.
 
     See Also:
-        reticent.RadiusVotesClassifier: votes of near records alone.
         reticent.MomentClassifier: the same model, to publish.
         reticent.CertifiedClassifier: labels of a trained model.
     """
