@@ -134,7 +134,7 @@ def test_it_says_its_version(environment: Environment) -> None:
 
 
 def test_a_demonstration_a_card_and_a_release(environment: Environment) -> None:
-    demo = environment.run("reticent", "demo", "certified", "--out", "demo")
+    demo = environment.run("reticent", "demo", "certified", "--output", "demo")
     assert demo.returncode == 0, demo.stderr
     names = ["bundle", "card.md", "index.html", "queries.npy", "results.json"]
     assert sorted(path.name for path in (environment.folder / "demo").iterdir()) == names
@@ -149,7 +149,7 @@ def test_a_demonstration_a_card_and_a_release(environment: Environment) -> None:
 def test_a_ledger_from_its_making_to_a_refusal(environment: Environment) -> None:
     book = ("--ledger", "book.sqlite")
     assert environment.run("reticent", "ledger", "init", *book).returncode == 0
-    grant = ("--subject", "ward", "--epsilon", "1", "--delta", "0", "--adjacency", "add-remove")
+    grant = ("--subject", "ward", "--epsilon", "1", "--delta", "0", "--neighbours", "add-remove")
     done = environment.run("reticent", "ledger", "grant", *book, *grant)
     assert done.returncode == 0, done.stderr
     assert "ward" in environment.run("reticent", "ledger", "report", *book).stdout
@@ -158,6 +158,6 @@ def test_a_ledger_from_its_making_to_a_refusal(environment: Environment) -> None
 
 
 def test_what_it_cannot_do_it_says_in_one_line(environment: Environment) -> None:
-    demo = environment.run("reticent", "demo", "posthoc", "--out", "pictures")
+    demo = environment.run("reticent", "demo", "posthoc", "--output", "pictures")
     line = 'error: torch is not installed: pip install "reticent[networks]"\n'
     assert (demo.returncode, demo.stdout, demo.stderr) == (15, "", line)

@@ -288,9 +288,9 @@ def test_commands_without_torch(tmp_path: Path) -> None:
         release,
         ["certify", "certified", "--input", "rows.npy", "--radius", "0.1"],
         ["card", "posthoc"],
-        ["demo", "posthoc", "--out", "demo"],
-        ["demo", "power", "--out", "demo"],
-        ["demo", "knn", "--out", "demo"],
+        ["demo", "posthoc", "--output", "demo"],
+        ["demo", "power", "--output", "demo"],
+        ["demo", "knn", "--output", "demo"],
     ]
     lines = run_without_torch(COMMANDS, tmp_path, json.dumps(words))
     answers = [json.loads(line) for line in lines]

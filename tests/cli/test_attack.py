@@ -25,8 +25,8 @@ def flowers_file(tmp_path):
 def test_games_caps_and_a_page(command, encoder_bundle, flowers_file, tmp_path) -> None:
     page = tmp_path / "attack.html"
     words = (
-        "attack", "bundle", encoder_bundle, "--data", flowers_file, "--attribute", "kind", *QUICK,
-        "--output", page,
+        "attack", "bundle", encoder_bundle, "--input", flowers_file, "--column", "kind", *QUICK,
+        "--page", page,
     )  # fmt: skip
     answer = command(*words)
     assert answer.status == 0
@@ -52,9 +52,9 @@ def test_half_of_the_noise_fails(command, encoder_bundle, flowers_file, monkeypa
         system.query_.__dict__["mechanism"] = half
         return system
 
-    monkeypatch.setattr("reticent.cli.attack.open_bundle", faulty)
+    monkeypatch.setattr("reticent.cli.audit.open_bundle", faulty)
     answer = command(
-        "attack", "bundle", encoder_bundle, "--data", flowers_file, "--no-decoder", "--array", "X",
+        "attack", "bundle", encoder_bundle, "--input", flowers_file, "--no-decoder", "--array", "X",
         "--trials", "60000", "--seed", "0", "--candidates", "8", "--answers", "1",
     )  # fmt: skip
     assert answer.status == 19
@@ -73,13 +73,13 @@ def test_columns_of_a_table_that_the_bundle_reads_and_others(
     ]
     path.write_text("\n".join([",".join([*names, "species"]), *lines]))
     answer = command(
-        "attack", "bundle", power_bundle, "--data", path, "--attribute", "garden",
-        "--attribute", "species", "--no-decoder", *QUICK,
+        "attack", "bundle", power_bundle, "--input", path, "--column", "garden",
+        "--column", "species", "--no-decoder", *QUICK,
     )  # fmt: skip
     assert answer.status == 0
     assert "which garden" in answer.out
     assert "which species" in answer.out
-    answer = command("attack", "bundle", power_bundle, "--data", path, "--attribute", "age", *QUICK)
+    answer = command("attack", "bundle", power_bundle, "--input", path, "--column", "age", *QUICK)
     assert answer.status == 2
     assert "has no column 'age'" in answer.err
 
@@ -88,14 +88,14 @@ def test_bad_words_say_what_was_expected(
     command, encoder_bundle, student_bundle, flowers_file, inputs, tmp_path
 ) -> None:
     for words, said in (
-        ((student_bundle, "--data", inputs), "cannot be attacked here"),
-        ((encoder_bundle, "--data", flowers_file), "expected the name of one of its arrays"),
-        ((encoder_bundle, "--data", inputs, "--trials", "5"), "trials=5"),
-        ((encoder_bundle, "--data", inputs, "--attribute", "kind"), "has no columns beside"),
-        ((encoder_bundle, "--data", tmp_path / "none.csv"), "none.csv"),
+        ((student_bundle, "--input", inputs), "cannot be attacked here"),
+        ((encoder_bundle, "--input", flowers_file), "expected the name of one of its arrays"),
+        ((encoder_bundle, "--input", inputs, "--trials", "5"), "trials=5"),
+        ((encoder_bundle, "--input", inputs, "--column", "kind"), "an array has no column names"),
+        ((encoder_bundle, "--input", tmp_path / "none.csv"), "none.csv"),
     ):
         answer = command("attack", "bundle", *words)
         assert answer.status in (2, 3), words
         assert said in answer.err
     (tmp_path / "bundle").mkdir()
-    assert command("attack", "bundle", tmp_path / "bundle", "--data", inputs).status == 11
+    assert command("attack", "bundle", tmp_path / "bundle", "--input", inputs).status == 11

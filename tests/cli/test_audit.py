@@ -14,7 +14,7 @@ QUICK = ("--runs", "2000", "--seed", "3")
 
 def test_the_bound_the_claim_and_what_was_tried(command, encoder_bundle, inputs, tmp_path):
     page = tmp_path / "audit.html"
-    words = ("audit", "bundle", encoder_bundle, "--data", inputs, *QUICK, "--output", page)
+    words = ("audit", "bundle", encoder_bundle, "--input", inputs, *QUICK, "--page", page)
     answer = command(*words)
     assert answer.status == 0
     assert "claim: " in answer.out
@@ -47,8 +47,8 @@ def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkey
     monkeypatch.setattr("reticent.cli.audit.open_bundle", faulty)
     page = tmp_path / "audit.html"
     answer = command(
-        "audit", "bundle", encoder_bundle, "--data", inputs,
-        "--runs", "60000", "--seed", "0", "--output", page,
+        "audit", "bundle", encoder_bundle, "--input", inputs,
+        "--runs", "60000", "--seed", "0", "--page", page,
     )  # fmt: skip
     assert answer.status == 19
     assert "refuted: the claim is epsilon=" in answer.err
@@ -56,7 +56,7 @@ def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkey
 
 
 def test_what_cannot_be_audited_says_why(command, student_bundle, inputs):
-    answer = command("audit", "bundle", student_bundle, "--data", inputs, *QUICK)
+    answer = command("audit", "bundle", student_bundle, "--input", inputs, *QUICK)
     assert answer.status == 2
     assert "cannot be audited by itself" in answer.err
 
@@ -67,11 +67,11 @@ def test_bad_numbers_and_damaged_bundles_are_refused(command, encoder_bundle, in
         (("--confidence", "2"), "confidence"),
         (("--seed", "-1"), "seed"),
     ):
-        answer = command("audit", "bundle", encoder_bundle, "--data", inputs, *words)
+        answer = command("audit", "bundle", encoder_bundle, "--input", inputs, *words)
         assert answer.status in (2, 3)
         assert said in answer.err
     (tmp_path / "bundle").mkdir()
-    assert command("audit", "bundle", tmp_path / "bundle", "--data", inputs).status == 11
+    assert command("audit", "bundle", tmp_path / "bundle", "--input", inputs).status == 11
 
 
 @pytest.fixture

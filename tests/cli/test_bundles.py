@@ -89,6 +89,35 @@ def test_release_books_its_cost_and_stops_when_nothing_is_left(
     assert not (tmp_path / "two.npz").exists()
 
 
+def test_a_ledger_of_the_environment_books_a_release(
+    command, encoder_bundle, inputs, tmp_path, monkeypatch
+):
+    cost = PosthocEncoder.load(encoder_bundle).guarantee
+    book = Ledger.create(tmp_path / "book.sqlite")
+    book.grant(Scope(subject="patient-7"), Guarantee(30 * cost.epsilon, 0.0, cost.adjacency))
+    book.close()
+    monkeypatch.setenv("RETICENT_LEDGER", str(tmp_path / "book.sqlite"))
+    words = ("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "one.npz")
+    assert command(*words).status == 2  # whose privacy is spent is not said
+    assert not (tmp_path / "one.npz").exists()
+    answer = command(*words, "--subject", "patient-7")
+    assert answer.status == 0
+    assert "booked as" in answer.out
+
+
+def test_arrays_by_name_and_bounds_as_a_table(command, encoder_bundle, inputs, tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.load(inputs), y=np.arange(20))
+    rows = ("--input", tmp_path / "rows.npz", "--array", "X")
+    assert command("release", encoder_bundle, *rows, "--output", tmp_path / "out.csv").status == 0
+    for ending in ("npy", "csv"):
+        words = ("certify", encoder_bundle, *rows, "--radius", "0.1", "--output")
+        assert command(*words, tmp_path / f"bounds.{ending}").status == 0
+    bounds = (tmp_path / "bounds.csv").read_text().splitlines()
+    assert bounds[0] == "bound"
+    assert [float(cell) for cell in bounds[1:]] == np.load(tmp_path / "bounds.npy").tolist()
+    assert command("release", encoder_bundle, *rows[:2], "--output", tmp_path / "n.npz").status == 2
+
+
 def test_certify_prints_bounds_and_says_that_they_are_private(
     command, encoder_bundle, inputs, tmp_path
 ):
@@ -182,7 +211,7 @@ def test_only_tables_have_columns_to_ignore(command, encoder_bundle, inputs, tmp
     )
     answer = command(*words)
     assert answer.status == 2
-    assert "an .npy file has no column names" in answer.err
+    assert "an array has no column names" in answer.err
 
 
 def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatch):

@@ -72,7 +72,7 @@ def test_bounds_around_inputs_are_for_posthoc_bundles(command, bundle, inputs):
 
 
 def test_the_demonstration_writes_its_folder_and_a_bundle_that_answers(command, tmp_path):
-    answer = command("demo", "certified", "--out", tmp_path / "out")
+    answer = command("demo", "certified", "--output", tmp_path / "out")
     assert answer.status == 0, answer.err
     assert f"Open {tmp_path / 'out' / 'index.html'}" in answer.out
     names = ["bundle", "card.md", "index.html", "queries.npy", "results.json"]
@@ -91,7 +91,7 @@ def test_the_demonstration_writes_its_folder_and_a_bundle_that_answers(command, 
 
 
 def test_the_demonstration_refuses_an_epsilon_of_zero(command, tmp_path):
-    answer = command("demo", "certified", "--epsilon", "0", "--out", tmp_path / "out")
+    answer = command("demo", "certified", "--epsilon", "0", "--output", tmp_path / "out")
     assert answer.status == 3
     assert "epsilon=0.0: expected a finite number above 0" in answer.err
     assert not (tmp_path / "out").exists()

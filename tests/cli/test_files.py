@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ import pytest
 from sklearn.datasets import load_wine
 
 from reticent import load
+from reticent.cli.files import read_array, read_rows
+from reticent.core.errors import InvalidInput
 
 FIT = """
 estimator = "PowerEncoder"
@@ -118,7 +122,7 @@ def test_parts_go_on_where_they_were(wine: pd.DataFrame, tmp_path: Path, command
         "kind",
         "--rows-per-part",
         "50",
-        "--part-format",
+        "--format",
         "csv",
     ]
     first = command(*call)
@@ -145,7 +149,7 @@ def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Pat
     np.save(tmp_path / "rows.npy", wine.to_numpy())
     array = command(*call, "--input", tmp_path / "rows.npy", "--ignore-column", "kind")
     assert array.status == 2
-    assert "an .npy file has no column names" in array.err
+    assert "an array has no column names" in array.err
     np.save(tmp_path / "rows.npy", wine.to_numpy()[:, :-1])
     positional = command(*call, "--input", tmp_path / "rows.npy")
     assert positional.status == 2
@@ -156,9 +160,11 @@ def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--part-format", "csv"], "part_format='csv': expected together with --rows-per-part"),
+        (["--format", "csv"], "format: expected together"),
         (["--rows-per-part", "50", "--overwrite"], "overwrite: parts are never replaced"),
-        (["--rows-per-part", "50", "--part-format", "xlsx"], "format='xlsx': expected one of"),
+        (["--rows-per-part", "50", "--format", "xlsx"], "'xlsx' is not one of"),
+        (["--output", "answers.xlsx"], "expected a name that ends in .npz, .csv"),
+        (["--principal", "a", "--jobs", "2", "--rows-per-part", "9"], "jobs: expected without"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
@@ -187,3 +193,73 @@ def test_a_file_that_cannot_be_written_is_known_before_the_charge(
     refused = command(*call)
     assert 'pip install "reticent[arrow]"' in refused.err
     assert refused.status not in (0, 70)
+
+
+def test_a_device_without_end_is_no_array() -> None:
+    with pytest.raises(InvalidInput, match=r"not an \.npy file"):
+        read_array(Path("/dev/zero"), name="input")
+
+
+@pytest.mark.parametrize("shape", [(10**15,), (10**9, 10**9), (-1, 3)])
+def test_a_header_may_state_any_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    content = (tmp_path / "x.npy").read_bytes()
+    stated = f"'shape': {shape}, }}".encode()
+    start = content.index(b"'shape'")
+    changed = content[:start] + stated + content[start + len(stated) :]
+    (tmp_path / "x.npy").write_bytes(changed)
+    with pytest.raises(InvalidInput, match="damaged, cut short"):
+        read_array(tmp_path / "x.npy", name="input")
+
+
+def test_a_pipe_may_be_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(
+        target=lambda: (tmp_path / "pipe").write_bytes((tmp_path / "x.npy").read_bytes())
+    )
+    writer.start()
+    np.testing.assert_array_equal(read_array(tmp_path / "pipe", name="input"), np.arange(3))
+    writer.join()
+
+
+@pytest.mark.parametrize("ending", ["csv", "semicolons", "parquet", "arrow", "npy", "npz"])
+def test_rows_of_every_kind_of_file_are_the_same(tmp_path: Path, ending: str) -> None:
+    frame = pd.DataFrame({"a": [1.5, 2.0], "b": [3.0, -4.25]})
+    path = tmp_path / f"rows.{ending}"
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "semicolons":
+        path = tmp_path / "rows.csv"
+        frame.to_csv(path, index=False, sep=";", decimal=",")
+    elif ending == "parquet":
+        frame.to_parquet(path)
+    elif ending == "arrow":
+        frame.to_feather(path)
+    elif ending == "npy":
+        np.save(path, frame.to_numpy())
+    else:
+        np.savez(path, X=frame.to_numpy())
+    assert read_rows(path).numbers().tolist() == frame.to_numpy().tolist()
+
+
+def test_a_workbook_is_refused_and_never_written(
+    wine: pd.DataFrame, tmp_path: Path, command
+) -> None:
+    book = tmp_path / "rows.xlsx"
+    book.write_bytes(b"PK\x03\x04 a workbook")
+    for words in (
+        ("radius", book, "--epsilon", "1"),
+        ("plan", book, "--private", "9", "--epsilon", "1", "--delta", "0"),
+        ("schema", book, "--output", tmp_path / "schema.json"),
+    ):
+        answer = command(*words)
+        assert answer.status == InvalidInput.code
+        assert ".parquet" in answer.err
+    wine.to_csv(tmp_path / "rows.csv", index=False)
+    for words in (
+        ("radius", tmp_path / "rows.csv", "--epsilon", "1", "--page", tmp_path / "page.xlsx"),
+        ("schema", tmp_path / "rows.csv", "--output", tmp_path / "schema.xlsx"),
+    ):
+        assert command(*words).status == InvalidInput.code
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.xlsx"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reticent.cli.keys import keys_app
+from reticent.cli.service import keys_app
 from reticent.core.errors import InvalidInput, LedgerUnavailable, NotAuthenticated, UnknownName
 from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 def test_a_key_is_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
     granted = ("--bundle", "labels", "--subject", "ward-7/*", "--subject", "ward-8")
-    secret = run("create", "--client", "acme", *granted, "--days", "30").strip()
+    secret = run("create", "--principal", "acme", *granted, "--days", "30").strip()
     found = KeyStore(ledger.store).find(secret)
     assert (found.principal, found.bundles) == ("acme", ("labels",))
     assert found.subjects == ("ward-7/*", "ward-8")
@@ -43,7 +43,7 @@ def test_a_key_is_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     assert "revoked" in run("revoke", found.id)
     with pytest.raises(NotAuthenticated):
         KeyStore(ledger.store).find(secret)
-    made = json.loads(run("create", "--client", "owner", "--role", "owner", "--json"))
+    made = json.loads(run("create", "--principal", "owner", "--role", "owner", "--json"))
     assert KeyStore(ledger.store).find(made["key"]).role == "owner"
     shown = json.loads(run("list", "--json"))
     assert [key["state"] for key in shown] == ["revoked", "valid"]
@@ -55,6 +55,6 @@ def test_what_is_wrong_is_said(run: Run, tmp_path: Path) -> None:
         run("list")
     Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL").close()
     with pytest.raises(InvalidInput, match="bundles, subjects"):
-        run("create", "--client", "acme")
+        run("create", "--principal", "acme")
     with pytest.raises(UnknownName, match="reticent keys list"):
         run("revoke", "nothing")

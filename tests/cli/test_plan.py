@@ -42,7 +42,7 @@ def table(tmp_path):
 def test_a_csv_file_from_end_to_end(few, table, tmp_path, command):
     page = tmp_path / "plan.html"
     answer = command(
-        *("plan", table, *WANTED, "--target", "kind", "--ignore-column", "note"),
+        *("plan", table, *WANTED, "--label-column", "kind", "--ignore-column", "note"),
         *("--scoring", "accuracy", "--page", page),
     )
     assert answer.status == 0, answer.err
@@ -50,7 +50,7 @@ def test_a_csv_file_from_end_to_end(few, table, tmp_path, command):
     assert "Take: " in answer.out
     assert f"Open {page}" in answer.out
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    again = command("plan", table, *WANTED, "--target", "kind", "--page", page)
+    again = command("plan", table, *WANTED, "--label-column", "kind", "--page", page)
     assert again.status == 2
     assert again.out == ""
 
@@ -61,7 +61,7 @@ def test_arrays_and_json(few, tmp_path, command):
     np.save(tmp_path / "labels.npy", y)
     answer = command(
         *("plan", tmp_path / "rows.npy", *WANTED, "--labels", tmp_path / "labels.npy", "--json"),
-        *("--answers", 20, "--adjacency", "replace"),
+        *("--answers", 20, "--neighbours", "replace"),
     )
     found = json.loads(answer.out)
     assert found["guarantee"]["adjacency"]["records"] == 1
@@ -85,9 +85,9 @@ def test_rows_without_labels_are_only_ranked(few, tmp_path, command):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--labels", "x.npy"), "expected --target"),
-        (("--target", "nothing"), "nothing"),
-        (("--classes", "a,b", "--target", "kind"), "only for rows without labels"),
+        (("--labels", "x.npy", "--label-column", "kind"), "expected one of them"),
+        (("--label-column", "nothing"), "nothing"),
+        (("--classes", "a,b", "--label-column", "kind"), "only for rows without labels"),
         (("--prevalence", "half"), "expected numbers"),
         (("--scoring", "f1"), "f1"),
     ],
@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused(few, table, command, words, message):
 
 def test_privacy_has_no_default(table, command):
     for missing in ("--private", "--epsilon", "--delta"):
-        words = [*map(str, WANTED), "--target", "kind", "--ignore-column", "note"]
+        words = [*map(str, WANTED), "--label-column", "kind", "--ignore-column", "note"]
         at = words.index(missing)
         answer = command("plan", table, *words[:at], *words[at + 2 :])
         assert answer.status == 2
@@ -114,5 +114,5 @@ def test_requirements_are_named(monkeypatch, table, command):
         requirements = Requirements(module="no_such_module", extra="baselines")
 
     monkeypatch.setattr(registry, "_own", lambda: [Constant(), Missing()])
-    answer = command("plan", table, *WANTED, "--target", "kind", "--ignore-column", "note")
+    answer = command("plan", table, *WANTED, "--label-column", "kind", "--ignore-column", "note")
     assert 'missing: needs an extra: pip install "reticent[baselines]"' in answer.out

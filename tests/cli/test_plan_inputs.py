@@ -42,7 +42,7 @@ def place(tmp_path, monkeypatch):
 
 def words(place, *more):
     return (
-        *("plan-inputs", place / "public.csv", "--target", "kind", "--ignore-column", "note"),
+        *("plan-inputs", place / "public.csv", "--label-column", "kind", "--ignore-column", "note"),
         *("--schema", place / "schema.json", *WANTED, *more),
     )
 
@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused(place, command, more, message):
 
 def test_privacy_has_no_default(place, command):
     given = [*map(str, words(place))]
-    for missing in ("--epsilon", "--delta", "--schema", "--target"):
+    for missing in ("--epsilon", "--delta", "--schema", "--label-column"):
         at = given.index(missing)
         answer = command(*given[:at], *given[at + 2 :])
         assert answer.status == 2

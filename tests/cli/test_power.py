@@ -36,7 +36,7 @@ def test_the_command_writes_everything_and_its_bundle_works(
 ) -> None:
     monkeypatch.setattr(power, "Settings", tiny)
     target = tmp_path / "demo"
-    assert run(["demo", "power", "--out", str(target), "--seed", "5"]) == 0
+    assert run(["demo", "power", "--output", str(target), "--seed", "5"]) == 0
     assert f"Open {target / 'index.html'}" in capsys.readouterr().out
     assert sorted(path.name for path in target.iterdir()) == WRITTEN
     results = json.loads((target / "results.json").read_text())
@@ -58,7 +58,7 @@ def test_the_command_writes_everything_and_its_bundle_works(
 @pytest.mark.slow
 def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "demo"
-    assert run(["demo", "power", "--out", str(target)]) == 0
+    assert run(["demo", "power", "--output", str(target)]) == 0
     capsys.readouterr()
     results = json.loads((target / "results.json").read_text())
     at = {(row["neighbours"], row["epsilon"]): row for row in results["rows"]}
@@ -79,8 +79,8 @@ def test_the_whole_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_demo_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "power", "--data", "iris"]) == 2
-    assert "Invalid value for '--data': 'iris' is not one of" in capsys.readouterr().err
+    assert run(["demo", "power", "--dataset", "iris"]) == 2
+    assert "Invalid value for '--dataset': 'iris' is not one of" in capsys.readouterr().err
     (tmp_path / "thesis.txt").write_text("")
-    assert run(["demo", "power", "--out", str(tmp_path)]) == 2
+    assert run(["demo", "power", "--output", str(tmp_path)]) == 2
     assert "holds no results.json" in capsys.readouterr().err

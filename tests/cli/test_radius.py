@@ -26,7 +26,7 @@ def test_points_of_a_file(command, points, tmp_path) -> None:
     page = tmp_path / "radius.html"
     words = (
         "radius", points, "--array", "X", "--column", "y", "--radius", "0.5", "--radius", "1",
-        "--epsilon", "1", "--output", page,
+        "--epsilon", "1", "--page", page,
     )  # fmt: skip
     answer = command(*words)
     assert answer.status == 0
@@ -40,7 +40,7 @@ def test_points_of_a_file(command, points, tmp_path) -> None:
 
 
 def test_a_bundle_gives_space_radius_and_epsilon(command, encoder_bundle, inputs) -> None:
-    answer = command("radius", inputs, "--bundle", encoder_bundle, "--neighbour", "3", "--json")
+    answer = command("radius", inputs, "--bundle", encoder_bundle, "--nearest", "3", "--json")
     assert answer.status == 0
     found = json.loads(answer.out)
     assert [at["radius"] for at in found["at"]] == [0.2]

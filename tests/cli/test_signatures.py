@@ -50,8 +50,8 @@ def test_a_signed_bundle_answers_and_its_receipt_can_be_verified(command, bundle
     assert unsigned.status == 18
     assert "not signed" in unsigned.err
     assert not (tmp_path / "a.npz").exists()
-    assert command("sign", bundle, "--key", keys[0]).status == 0
-    assert command(*words, "--output", tmp_path / "a.npz", "--key", keys[0]).status == 0
+    assert command("sign", bundle, "--signing-key", keys[0]).status == 0
+    assert command(*words, "--output", tmp_path / "a.npz", "--signing-key", keys[0]).status == 0
     for path in (bundle, tmp_path / "a.npz"):
         assert "signed by the trusted key" in command("verify", path, "--trusted-key", keys[1]).out
     assert command("card", bundle, "--trusted-key", keys[1]).status == 0
@@ -82,7 +82,7 @@ def test_a_key_that_cannot_sign_is_found_before_anything_is_answered(
         tmp_path / "x.npy",
         "--output",
         tmp_path / "a.npz",
-        "--key",
+        "--signing-key",
         keys[1],
     )
     assert answer.status == 2

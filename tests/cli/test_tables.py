@@ -77,7 +77,7 @@ def words(bundle: Path, session: Session, rows: Path, *more: object) -> list[str
             *line,
             "--ledger",
             session.book,
-            "--client",
+            "--principal",
             "server",
             "--subject",
             "gardeners",
@@ -179,7 +179,7 @@ SPOILED: dict[str, tuple[bytes, str]] = {
         (TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(),
         "'kind'; take such columns out, or ignore each by name",
     ),
-    "a ragged line": ((TOP + LINE + "5.1,3.5,1.4,0.2\n").encode(), "line 3 has 4 cells"),
+    "a ragged line": ((TOP + LINE + "5.1,3.5,1.4,0.2\n").encode(), "line 3: 4 cells"),
     "no number": (
         (TOP + LINE + "secret,3.5,1.4,0.2,north\n").encode(),
         "line 3, column 'sepal length': cannot be read",
@@ -234,9 +234,9 @@ def test_a_spoiled_file_costs_nothing_and_shows_nothing(
 @pytest.mark.parametrize(
     ("name", "more", "message"),
     [
-        ("none.csv", (), "cannot be read (No such file or directory); expected a CSV, Parquet"),
+        ("none.csv", (), "cannot be read (No such file or directory); expected .csv"),
         (".", (), "cannot be read (Is a directory)"),
-        ("rows.npy", ("--ignore-column", "x"), "an .npy file has no column names"),
+        ("rows.npy", ("--ignore-column", "x"), "an array has no column names"),
         ("narrow.npy", (), "X has 3 features, but PowerEncoder is expecting 5 features"),
         ("numbers.npy", (), "column 'garden': 2 of 2 values are not among"),
         ("words.npy", (), "row 1, column 'sepal length': cannot be read as a number"),

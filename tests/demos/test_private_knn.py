@@ -81,7 +81,7 @@ def test_it_opens_in_a_browser(demo: Demonstration, open_page) -> None:
 def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_knn, "suggested", _short)
     out, data = tmp_path / "demo", load_digits()
-    assert run(["demo", "knn", "--out", str(out)]) == 0
+    assert run(["demo", "knn", "--output", str(out)]) == 0
     names = sorted(path.name for path in out.iterdir())
     assert names == ["bundle", "card.md", "index.html", "results.json"]
     results = json.loads((out / "results.json").read_text())

@@ -17,7 +17,7 @@ from reticent.core import Guarantee, Replace, Scope
 from reticent.core.errors import InvalidParameter
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.release import parallel
+from reticent.release import system as parallel
 from tests.release.asking import asked
 
 ONE = Guarantee(0.5, 0.0, Replace(1))

@@ -22,7 +22,7 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
-from reticent.release import parallel
+from reticent.release import system as parallel
 from reticent.systems import CertifiedEnsemble, PosthocEncoder, PowerEncoder
 from reticent.systems.cluster import Task, partitions, release_on_cluster, release_partition
 from reticent.tables import Categorical, Numeric, TabularSchema
@@ -157,7 +157,7 @@ def test_what_cannot_be_is_refused_before_anything_is_charged(
     assert "cluster='nowhere': no Dask scheduler answers there" in capsys.readouterr().err
     more = ["--cluster", "tcp://127.0.0.1:1", "--jobs", "2"]
     assert run([*base, *more]) == InvalidInput.code
-    assert "jobs=2: expected without" in capsys.readouterr().err
+    assert "jobs: expected without" in capsys.readouterr().err
 
 
 def _drive(address: str, task: Task, sources: list[Path], output: Path) -> None:

@@ -21,7 +21,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.files import LimitedReader
 from reticent.tables import files as tabular_files
 from reticent.tables.attributes import Categorical, Numeric, OneHot
-from reticent.tables.files import read_names, read_rows, rows_of_words
+from reticent.tables.files import csv_table, read_names, read_rows, rows_of_words
 from reticent.tables.schema import TabularSchema
 
 SCHEMA = TabularSchema(
@@ -148,8 +148,8 @@ def test_the_quick_way_is_taken_and_gives_doubles(tmp_path, monkeypatch) -> None
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1,2,0", "line 4 has 3 cells, expected 4"),
-        ("1,2,0,1,secret", "line 4 has 5 cells, expected 4"),
+        ("1,2,0", "line 4: 3 cells, expected 4"),
+        ("1,2,0,1,secret", "line 4: 5 cells, expected 4"),
         ("1,2,1,1", "line 4, attribute 'kind': expected one 1"),
         ("1,2,0,0.5", "line 4, attribute 'kind': expected one 1"),
         ("1,2,0,nan", "line 4, column 'y': is NaN or infinity"),
@@ -214,7 +214,7 @@ def test_lines_are_counted_where_records_begin(tmp_path, monkeypatch, block) -> 
     with pytest.raises(InvalidInput, match="line 6, column 'age': cannot be read as a number"):
         read_rows(file_of(tmp_path, content), SCHEMA, ignore=["zo\nne2 note"])
     for middle in ("a,b\n1,2\n\n3,4\n", 'a,b\n1,"2"\n \n"3",4\n', "a,b\n1,2\n\n\n3,x\n"):
-        with pytest.raises(InvalidInput, match="line 3 is blank, and lines follow it"):
+        with pytest.raises(InvalidInput, match=r"lines? 3.*: blank, and lines follow it"):
             read_rows(file_of(tmp_path, middle), NUMBERS)
     assert read_rows(file_of(tmp_path, "a,b\n1,2\n\n\n\n"), NUMBERS).tolist() == [[1.0, 2.0]]
 
@@ -230,13 +230,13 @@ BAD: list[tuple[str | bytes, str]] = [
     ("age,gain,work,zone1,zone2\n", "has a header line and no rows"),
     ("age,gain,work,zone1,zone2\n\n\n", "has a header line and no rows"),
     ("30,5,secret,1,0\n", "names 0 of 5 columns"),
-    ("age;gain;work;zone1;zone2\n30;5;secret;1;0\n", "expected a header line, comma-separated"),
+    ("age|gain|work|zone1|zone2\n30|5|secret|1|0\n", "names 0 of 5 columns"),
     ("age,gain,work,zone1\n30,5,secret,1\n", "names 4 of 5 columns, and not 'zone2'"),
     ("age,gain,work,zone1,zone2,age\n30,5,office,1,0,31\n", "more than one column 'age'"),
     ("age,gain,work,zone1,zone2,pay\n30,5,office,1,0,secret\n", "does not name 'pay'"),
     ("age,gain,work,zone1,zone2,\n30,5,office,1,0,\n", "does not name ''"),
-    (GOOD + "30,5,office,1\n", "line 4 has 4 cells, expected 5"),
-    (GOOD + "30,5,office,1,0,secret\n", "line 4 has 6 cells, expected 5"),
+    (GOOD + "30,5,office,1\n", "line 4: 4 cells, expected 5"),
+    (GOOD + "30,5,office,1,0,secret\n", "line 4: 6 cells, expected 5"),
     (changed(age="secret"), "line 4, column 'age': cannot be read as a number"),
     (changed(age="1_000"), "line 4, column 'age': cannot be read as a number"),
     (changed(age="\u0661"), "line 4, column 'age': cannot be read as a number"),
@@ -253,9 +253,9 @@ BAD: list[tuple[str | bytes, str]] = [
     (changed(zone2="1"), "line 4, attribute 'zone': expected one 1 in its 2 columns"),
     (changed(zone1="0"), "line 4, attribute 'zone': expected one 1"),
     (changed(zone1="0.5", zone2="0.5"), "line 4, attribute 'zone': expected one 1"),
-    ('age,gain,"secret\n30,5,office,1,0\n', "line 1 cannot be read as comma-separated text"),
-    (GOOD + '30,5,"secret,1,0\n', "line 4 cannot be read as comma-separated text"),
-    (GOOD + '30,5,"off"secret,1,0\n', "line 4 cannot be read as comma-separated text"),
+    ('age,gain,"secret\n30,5,office,1,0\n', "line 1 cannot be read as separated text"),
+    (GOOD + '30,5,"secret,1,0\n', "line 4 cannot be read as separated text"),
+    (GOOD + '30,5,"off"secret,1,0\n', "line 4 cannot be read as separated text"),
     (GOOD.encode() + b"30,5,secr\xe9t,1,0\n", "is not UTF-8 text"),
     (GOOD.encode("utf-16"), "is not UTF-8 text"),
     (gzip.compress(GOOD.encode())[:-9], "damaged or cut short gzip file"),
@@ -293,7 +293,7 @@ def test_columns_are_ignored_by_name_only(tmp_path, ignore, message) -> None:
 
 def test_files_and_schemas_that_are_not(tmp_path) -> None:
     for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(InvalidInput, match=r"cannot be read .*expected a CSV file"):
+        with pytest.raises(InvalidInput, match=r"cannot be read"):
             read_rows(path, NUMBERS)
     twice = TabularSchema((Numeric("a", 0, 1), OneHot("kind", ("a", "b"))))
     with pytest.raises(InvalidInput, match="names a column twice"):
@@ -359,8 +359,8 @@ def test_names_are_those_of_the_rows(tmp_path, people, quoting, ending, packed, 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n", "expected one column 'who' in its first line, got 0"),
-        ("who,a,who\nx,1,y\n", "expected one column 'who' in its first line, got 2"),
+        ("a,b\n1,2\n", "expected one column 'who', got 0"),
+        ("who,a,who\nx,1,y\n", "expected one column 'who', got 2"),
         ("", "is empty"),
         ("who,a\n", "has a header line and no rows"),
         ("who,a\nx,1\n ,secret\n", "line 3, column 'who': is empty; expected a name"),
@@ -370,9 +370,9 @@ def test_names_are_those_of_the_rows(tmp_path, people, quoting, ending, packed, 
             "line 3, column 'who': is no name; expected up to 200 printable characters",
         ),
         ("who,a\nx,1\n" + "secret" * 34 + ",2\n", "line 3, column 'who': is no name"),
-        ("who,a\nx,1\nsecret\n", "line 3 has 1 cells, expected 2 as in the header"),
-        ("who,a\nx,1\n\nsecret,2\n", "line 3 is blank, and lines follow it"),
-        ('who,a\nx,1\n"secret,2\n', "line 3 cannot be read as comma-separated text"),
+        ("who,a\nx,1\nsecret\n", "line 3: 1 cells, expected 2 as in the header"),
+        ("who,a\nx,1\n\nsecret,2\n", "line 3: blank, and lines follow it"),
+        ('who,a\nx,1\n"secret,2\n', "line 3 cannot be read as separated text"),
         (b"who,a\nsecr\xe9t,1\n", "is not UTF-8 text"),
         (gzip.compress(b"who,a\nsecret,1\n" * 50)[:-12], "cut short gzip file"),
     ],
@@ -388,7 +388,7 @@ def test_names_are_refused_without_showing_a_cell(tmp_path, content, message) ->
 
 
 def test_no_file_has_no_names(tmp_path) -> None:
-    with pytest.raises(InvalidInput, match=r"cannot be read .*expected a CSV file"):
+    with pytest.raises(InvalidInput, match=r"cannot be read"):
         read_names(tmp_path / "none.csv", "who")
 
 
@@ -407,3 +407,64 @@ def test_a_packed_table_that_unpacks_too_far_is_refused(
         match=r"input='.*': unpacks to more than the 4001 bytes .* pass the plain file",
     ):
         read_rows(path, schema, ignore=[], name="input")
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+@pytest.mark.parametrize("block", [1, 100])
+@pytest.mark.parametrize("note", [False, True])
+def test_semicolons_tabs_and_decimal_commas(tmp_path, monkeypatch, delimiter, block, note) -> None:
+    monkeypatch.setattr(tabular_files, "_BLOCK", block)
+    lines = [["a", "b"], ["1,5", "2"], ["3", "-0,25e1"]]
+    if note:
+        lines = [[*line, "A. B, C"] for line in lines]
+        lines[0][2] = "note"
+    content = "".join(delimiter.join(line) + "\n" for line in lines)
+    rows = read_rows(file_of(tmp_path, content), NUMBERS, ignore=["note"] if note else [])
+    assert rows.tolist() == [[1.5, 2.0], [3.0, -2.5]]
+    assert (
+        read_rows(
+            file_of(tmp_path, content.replace("5,", "5.").replace("1,", "1.").replace("0,", "0.")),
+            NUMBERS,
+            ignore=["note"] if note else [],
+        ).tolist()
+        == rows.tolist()
+    )
+
+
+@pytest.mark.parametrize("content", ["a;b\n1,5;2.5\n", "a;b\n1,5;2\n3;2.5\n", "a;b\n1.000,5;2\n"])
+@pytest.mark.parametrize("block", [1, 100])
+def test_two_decimal_marks_are_refused(tmp_path, monkeypatch, content, block) -> None:
+    monkeypatch.setattr(tabular_files, "_BLOCK", block)
+    with pytest.raises(InvalidInput, match=r"column '[ab]'"):
+        read_rows(file_of(tmp_path, content), NUMBERS)
+
+
+def test_words_between_semicolons_keep_their_commas(tmp_path) -> None:
+    content = "age;gain;work;zone1;zone2;whose\n30,5;;?;1;0;Ngata, Ana\n"
+    rows, whose = csv_table(file_of(tmp_path, content), SCHEMA, subject_column="whose")
+    assert rows.tolist() == [[30.5, -1.0, "?", 1.0, 0.0]]
+    assert whose == ("Ngata, Ana",)
+
+
+@pytest.mark.parametrize("block", [1, 3, 100])
+def test_all_that_is_wrong_is_said_at_once(tmp_path, monkeypatch, block) -> None:
+    monkeypatch.setattr(tabular_files, "_BLOCK", block)
+    header, *bad = "who,age,gain,work,zone1,zone2", "a,secret,1,?,1,0", "b,1,1,no,1,1", ",2,1\n"
+    lines = [header, *bad, *["c,secret,1,?,1,0"] * 7]
+    with pytest.raises(InvalidInput) as refused:
+        csv_table(file_of(tmp_path, "\n".join(lines)), SCHEMA, subject_column="who")
+    said = str(refused.value)
+    for part in (
+        "lines 2, 6, 7, 8, 9 and 3 more, column 'age': cannot be read as a number",
+        "line 3, column 'work': is not among its public categories",
+        "line 3, attribute 'zone': expected one 1",
+        "line 4: 3 cells, expected 6",
+        "line 5: blank",
+    ):
+        assert part in said
+    assert "secret" not in said
+    columns = "gain,gain,work,zone1\n1,1,?,1\n"
+    with pytest.raises(InvalidInput) as refused:
+        csv_table(file_of(tmp_path, columns), SCHEMA, ignore=["day", "work"], subject_column="who")
+    for part in ("not 'age', 'zone2'", "column 'who', got 0", "needs 'work'", "no column 'day'"):
+        assert part in str(refused.value)

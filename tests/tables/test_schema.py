@@ -307,3 +307,14 @@ def test_schema_files(tmp_path) -> None:
         TabularSchema.read(path)
     with pytest.raises(InvalidInput, match="cannot be read"):
         TabularSchema.read(tmp_path / "none.json")
+
+
+def test_all_columns_that_are_wrong_are_said_at_once() -> None:
+    schema = TabularSchema(
+        (Numeric("age", 0, 9), Numeric("dose", 0, 9), Categorical("work", ("a", "b")))
+    )
+    with pytest.raises(InvalidInput) as refused:
+        schema.encode(np.array([[1.0, np.nan, "secret"]], dtype=object))
+    assert "'dose'" in str(refused.value)
+    assert "'work'" in str(refused.value)
+    assert "secret" not in str(refused.value)

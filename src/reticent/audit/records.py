@@ -429,7 +429,11 @@ class Reader:
             models = [
                 self.estimator._drawn_again(one.X, one.y, **self.given, **one.given) for one in both
             ]
-            return _one_by_one([lambda each=each: self._read(next(each)) for each in models])
+
+            def again(place: int) -> Array:
+                return self._read(next(models[place]))
+
+            return _one_by_one(again)
         fitted = self.fitted(first)
         if hasattr(fitted, "price") and hasattr(fitted, "checked"):
             prepaid = fitted.price(fitted.checked(asked[:1])).prepaid
@@ -441,9 +445,11 @@ class Reader:
             most = None if prepaid is None else prepaid.queries
             if repeated:
                 asked = np.repeat(asked[:1], min(_MOST_ASKED, most or self._times()), axis=0)
-        return _one_by_one(
-            [lambda one=one: self._read(self.fitted(one), asked, repeated) for one in both]
-        )
+
+        def anew(place: int) -> Array:
+            return self._read(self.fitted(both[place]), asked, repeated)
+
+        return _one_by_one(anew)
 
     def _answers(self, held: list[Any], asked: npt.NDArray[Any]) -> tuple[Draw, int]:
         def draw(coins: npt.NDArray[np.bool_]) -> Array:
@@ -488,8 +494,8 @@ class Reader:
         )
 
 
-def _one_by_one(sides: list[Callable[[], Array]]) -> tuple[Draw, int]:
-    return lambda coins: np.stack([sides[int(coin)]() for coin in coins]), _FITS_AT_ONCE
+def _one_by_one(run: Callable[[int], Array]) -> tuple[Draw, int]:
+    return lambda coins: np.stack([run(int(coin)) for coin in coins]), _FITS_AT_ONCE
 
 
 def _named(release: Any, classes: npt.ArrayLike) -> Array:

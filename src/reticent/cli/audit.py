@@ -1,23 +1,43 @@
-"""``reticent audit``: of a fitted system, and of a method on its owner's records."""
+"""``reticent audit`` and ``reticent attack``: what a system gives away, beside what is proved."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reticent.cli.bundles import BundleFolder, TrustedKey, open_bundle, read_inputs
+from reticent.cli.bundles import open_bundle, read_inputs
+from reticent.cli.options import (
+    ArrayName,
+    BundleFolder,
+    Columns,
+    DrawnSeed,
+    IgnoreColumns,
+    InputRows,
+    Overwrite,
+    Page,
+    TrustedKey,
+)
 from reticent.core.errors import GuaranteeRefuted, InvalidInput
 from reticent.core.files import output_file
 
 if TYPE_CHECKING:
+    from reticent.attacks.fitted import FittedAttack
     from reticent.audit.fitted import FittedAudit
 
 audit_app = typer.Typer(
     help="Measure what a fitted system gives away, against what it claims.", no_args_is_help=True
 )
+attack_app = typer.Typer(
+    help="What an attacker gets back from a fitted system, beside what is proved.",
+    no_args_is_help=True,
+)
+Confidence = Annotated[
+    float, typer.Option(help="Probability that all bounds hold, and no claim is refuted by chance.")
+]
 
 _PAGE_ROOM = 2**18
 
@@ -27,32 +47,23 @@ def audit() -> None:
     """Measure what a fitted system gives away, against what it claims."""
 
 
-@audit_app.command()
-def bundle(
-    folder: BundleFolder,
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="Rows to look for neighbours around: .npy, for rows of a table also .csv; as "
-            "for release.",
-        ),
-    ],
-    output: Annotated[Path | None, typer.Option(help=".html file to write the audit to.")] = None,
+@attack_app.callback()
+def attack() -> None:
+    """What an attacker gets back from a fitted system, beside what is proved."""
+
+
+@audit_app.command(name="bundle")
+def audit_bundle(
+    bundle: BundleFolder,
+    input_: InputRows,
+    page: Page = None,
     runs: Annotated[int, typer.Option(help="Runs on each neighbour of each pair.")] = 200_000,
-    confidence: Annotated[
-        float, typer.Option(help="Probability that the bounds hold, of all pairs together.")
-    ] = 0.999,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the audit's noise; drawn where it is not given.")
-    ] = None,
-    ignore_column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Column of the CSV file that is not read."),
-    ] = None,
+    confidence: Confidence = 0.999,
+    seed: DrawnSeed = None,
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """A lower confidence bound on the epsilon of a bundle, beside the epsilon that it claims.
 
@@ -65,31 +76,26 @@ def bundle(
     """
     from reticent.audit.fitted import audit_fitted, auditable_query
     from reticent.audit.page import audit_page
+    from reticent.cli.files import check_page
     from reticent.training.progress import bar
 
-    system = open_bundle(folder, trusted_key)
+    check_page(page, overwrite=overwrite)
+    system = open_bundle(bundle, trusted_key)
     auditable_query(system)  # before the rows are read
-    rows, _ = read_inputs(
-        data, system, ignore=ignore_column or (), subject_column=None, name="data"
-    )
-    chosen = secrets.randbelow(2**63) if seed is None else seed
+    rows = read_inputs(input_, system, array=array, ignore=ignore_column)
     with bar() as report:
         found = audit_fitted(
             system,
-            rows,
+            rows.inputs,
             runs=runs,
             confidence=confidence,
-            seed=chosen,
+            seed=_drawn(seed),
             report=report,
         )
-    if output is not None:
-        with output_file(output, size=_PAGE_ROOM, overwrite=overwrite) as put:
-            put(audit_page(found).encode())
-    _print(found)
-    if output is not None:
-        typer.echo(f"written to {output}")
+    _print_audit(found)
+    _write(page, lambda: audit_page(found), overwrite=overwrite)
     if found.refuted:
-        raise GuaranteeRefuted(f"bundle={str(folder)!r}: {found.verdict}")
+        raise GuaranteeRefuted(f"bundle={str(bundle)!r}: {found.verdict}")
 
 
 @audit_app.command()
@@ -125,16 +131,10 @@ def records(
     The exit status is 19 where the claim is refuted. An audit never proves a claim.
     """
     from reticent.audit.records import audit_records
-    from reticent.cli.fit_config import FitConfig
-    from reticent.cli.fit_data import check_arguments, read_data
-    from reticent.cli.fit_estimator import estimator_of
+    from reticent.cli.fit_config import FitConfig, fitting
     from reticent.training.progress import bar
 
-    wanted = FitConfig.read(config)
-    schema = wanted.schema_of_table()
-    system = estimator_of(wanted, schema, bundled=False)
-    check_arguments(system, wanted)
-    data = read_data(wanted, schema)
+    system, data = fitting(FitConfig.read(config), bundled=False)
     if data.labels is None:
         raise InvalidInput("data.labels, data.label_column: expected one of them, for an audit")
     unknown = [key for key in data.further if key not in ("public_X", "public_y", "public")]
@@ -164,7 +164,87 @@ def records(
         )
 
 
-def _print(found: FittedAudit) -> None:
+@attack_app.command(name="bundle")
+def attack_bundle(
+    bundle: BundleFolder,
+    input_: InputRows,
+    column: Columns = None,
+    page: Page = None,
+    candidates: Annotated[
+        int, typer.Option(help="Rows that the input is drawn from, and that the attacker knows.")
+    ] = 64,
+    trials: Annotated[int, typer.Option(help="Answers of each game.")] = 10_000,
+    answers: Annotated[
+        list[int] | None,
+        typer.Option(help="How many answers about one input are seen; may be repeated."),
+    ] = None,
+    decoder: Annotated[
+        bool, typer.Option(help="Whether a network learns to draw inputs from answers.")
+    ] = True,
+    critic: Annotated[
+        float,
+        typer.Option(
+            metavar="WEIGHT",
+            help="Weight of a critic in the loss of a second decoder, for pictures: .01, say.",
+        ),
+    ] = 0.0,
+    confidence: Confidence = 0.999,
+    seed: DrawnSeed = None,
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
+    trusted_key: TrustedKey = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Attacks on a posthoc or table bundle by someone who knows it and PUBLIC rows.
+
+    Which of two rows, which of many, after one and several answers, what stands in a column, the
+    row itself: each by the exact probabilities of the mechanism, beside the proved cap. Answers
+    are thrown away, no budget is charged. The exit status is 19 where a cap is exceeded: then the
+    mechanism is not what the bundle states.
+    """
+    from reticent.attacks.candidates import attackable_query
+    from reticent.attacks.fitted import attack_fitted
+    from reticent.attacks.page import attack_page
+    from reticent.cli.files import check_page, read_rows
+    from reticent.training.progress import bar
+
+    check_page(page, overwrite=overwrite)
+    system = open_bundle(bundle, trusted_key)
+    attackable_query(system)  # before the rows are read
+    rows = read_rows(input_, system=system, array=array, ignore=ignore_column, columns=column)
+    with bar() as report:
+        found = attack_fitted(
+            system,
+            rows.inputs,
+            columns=rows.columns,
+            candidates=candidates,
+            trials=trials,
+            answers=answers or (1, 4, 16),
+            decoder=decoder,
+            critic=critic,
+            confidence=confidence,
+            seed=_drawn(seed),
+            report=report,
+        )
+    _print_attack(found)
+    _write(page, lambda: attack_page(found), overwrite=overwrite)
+    if found.exceeded:
+        raise GuaranteeRefuted(f"bundle={str(bundle)!r}: {found.verdict}")
+
+
+def _drawn(seed: int | None) -> int:
+    return secrets.randbelow(2**63) if seed is None else seed
+
+
+def _write(page: Path | None, text: Callable[[], str], *, overwrite: bool) -> None:
+    if page is None:
+        return
+    with output_file(page, size=_PAGE_ROOM, overwrite=overwrite) as put:
+        put(text().encode())
+    typer.echo(f"written to {page}")
+
+
+def _print_audit(found: FittedAudit) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -177,4 +257,28 @@ def _print(found: FittedAudit) -> None:
     typer.echo(f"runs: {found.runs} on each neighbour; seed {found.seed}; no budget was charged")
     for words in found.not_examined:
         typer.echo(f"not examined: {words}")
+    typer.echo(found.verdict)
+
+
+def _print_attack(found: FittedAttack) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    games = Table(
+        "question", "right", "at least", "proved cap", "without an answer", title=found.system
+    )
+    for game in found.games:
+        numbers = (game.success, game.lower, game.cap, game.blind)
+        games.add_row(game.name, *(f"{number:.3f}" for number in numbers))
+    console.print(games)
+    estimates = Table("estimate of the input", "mean squared error", "proved floor", "blind")
+    for one in found.reconstructions:
+        estimates.add_row(one.name, *(f"{x:.4g}" for x in (one.error, one.floor, one.blind)))
+    console.print(estimates)
+    typer.echo(f"claim: {found.claim.describe()}")
+    typer.echo(
+        f"{found.candidates} candidates; seed {found.seed}; no budget was charged; all lower "
+        f"limits hold with confidence {found.confidence:g}"
+    )
     typer.echo(found.verdict)

@@ -1,4 +1,4 @@
-"""Commands on a fitted bundle, whatever system it holds: certify, release, card."""
+"""Commands on a fitted bundle, whatever system it holds: card, certify, release, sign, verify."""
 
 from __future__ import annotations
 
@@ -11,11 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from reticent.cli.options import (
+    ArrayName,
+    BundleFolder,
+    Format,
+    IgnoreColumns,
+    InputRows,
+    Jobs,
+    Json,
+    OptionalLedger,
+    Overwrite,
+    Principal,
+    SigningKey,
+    Subject,
+    SubjectColumn,
+    TrustedKey,
+)
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 
 if TYPE_CHECKING:
+    from reticent.cli.files import Rows
     from reticent.core.releases import Release
     from reticent.core.scopes import Scope
     from reticent.ledger.ledger import Ledger
@@ -26,74 +43,38 @@ if TYPE_CHECKING:
     System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
 
-TrustedKey = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PEM",
-        help="Public key that must have signed the bundle; without it the folder is trusted as "
-        "it is.",
-    ),
-]
 _WITH_LOCAL_BOUNDS = ("PosthocEncoder", "PosthocClassifier")
 """By name, since their modules load torch, and most bundles need none of it."""
 
-BundleFolder = Annotated[Path, typer.Argument(help="Folder of a fitted bundle.")]
+_ANSWERS = ("npz", "csv", "parquet", "arrow")
 
 
 def release(
     bundle: BundleFolder,
-    input_: Annotated[
-        Path,
-        typer.Option(
-            "--input",
-            help=".npy file with one input per row, in the units seen in training; or a CSV "
-            "(plain or gzipped), Parquet or Arrow file, whose columns are found by name; with "
-            "--cluster any number of files.",
-        ),
-    ],
+    input_: InputRows,
     output: Annotated[
         Path,
         typer.Option(
-            help="File to write: .npz (values, withheld, receipt as JSON text in bytes), .csv, "
-            ".parquet or .arrow; with --rows-per-part or --cluster a folder."
+            help=".npz (values, withheld, receipt as JSON text in bytes), .csv, .parquet or "
+            ".arrow; with --rows-per-part or --cluster a folder."
         ),
     ],
     further: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="With --cluster: further input files, as a shell makes of rows/*.parquet.",
+            help="With --cluster: further files of rows, as a shell makes of rows/*.parquet.",
         ),
     ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="Ledger to book the cost in: a file or a database URL.")
-    ] = None,
-    client: Annotated[str, typer.Option(help="With --ledger: who asks.")] = "",
-    subject: Annotated[
-        str, typer.Option(help="With --ledger: whose privacy is spent, by all rows.")
-    ] = "",
-    subject_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --ledger: column of the CSV file that says whose privacy each row "
-            "spends; the bundle does not read it.",
-        ),
-    ] = None,
-    ignore_column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column of the CSV file that is not read, such as a label; may be repeated.",
-        ),
-    ] = None,
+    ledger: OptionalLedger = None,
+    principal: Principal = "",
+    subject: Subject = "",
+    subject_column: SubjectColumn = None,
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="PEM", help="Private key to sign the receipt with.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
-    ] = False,
+    signing_key: SigningKey = None,
+    overwrite: Overwrite = False,
     rows_per_part: Annotated[
         int | None,
         typer.Option(
@@ -102,10 +83,10 @@ def release(
             "repeated, goes on after the last part.",
         ),
     ] = None,
-    part_format: Annotated[
-        str | None,
+    format_: Annotated[
+        Format | None,
         typer.Option(
-            help="With --rows-per-part or --cluster: parquet (the default), csv or arrow."
+            "--format", help="Of parts, with --rows-per-part or --cluster: parquet without it."
         ),
     ] = None,
     cluster: Annotated[
@@ -113,57 +94,65 @@ def release(
         typer.Option(
             metavar="ADDRESS",
             help="Scheduler of a Dask cluster, such as tcp://host:8786, whose workers answer "
-            "every input file into a folder of its own; they reach bundle, files and ledger under "
-            "the names given here.",
+            "every file into a folder of its own; they reach bundle, files and ledger under the "
+            "names given here.",
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Processes that answer; -1 for one per core."),
-    ] = None,
+    jobs: Jobs = None,
 ) -> None:
     """Answer every input row with the bundle's guarantee, and write the answers whole or not at
     all.
 
-    Each row costs the epsilon and delta that `reticent card` shows, withheld or not. With
-    --subject-column every row is charged to its own subject, all of them or none. Noise comes
-    from the operating system; there is no seed.
+    Each row costs the epsilon and delta that `reticent card` shows, withheld or not, and is booked
+    where a ledger is named. With --subject-column every row is charged to its own subject, all of
+    them or none. Noise comes from the operating system; there is no seed.
     """
+    sources = [input_, *(further or ())]
+    in_parts = rows_per_part is not None or cluster is not None
+    people = bool(principal or subject or subject_column is not None)
+    _refuse(
+        (
+            people and ledger is None,
+            "principal, subject, subject_column: expected together with --ledger",
+        ),
+        (
+            bool(subject) and subject_column is not None,
+            "subject, subject_column: expected one of them, for all rows or for each",
+        ),
+        (
+            len(sources) > 1 and cluster is None,
+            f"input: expected one file, or --cluster for several; got {len(sources)}",
+        ),
+        (
+            format_ is not None and not in_parts,
+            "format: expected together with --rows-per-part or --cluster; --output says it else",
+        ),
+        (
+            array is not None and in_parts,
+            "array: expected without --rows-per-part and --cluster, which read tables",
+        ),
+        (
+            jobs is not None and in_parts,
+            "jobs: expected without --rows-per-part, which takes parts in turn, and --cluster",
+        ),
+        (
+            overwrite and in_parts,
+            "overwrite: parts are never replaced; choose a new folder, or go on without it",
+        ),
+    )
     system = _answering(bundle, trusted_key)
-    if key is not None:
+    if signing_key is not None:
         from reticent.core.signatures import check_signing_key
 
-        check_signing_key(key)
-    if ledger is None and (client or subject or subject_column is not None):
-        raise InvalidInput(
-            "client, subject, subject_column: expected together with --ledger, which says "
-            "where to book them"
-        )
-    if subject and subject_column is not None:
-        raise InvalidInput(
-            "subject, subject_column: expected one of them, for one subject of all rows or for "
-            "one of each row"
-        )
-    in_parts = rows_per_part is not None or cluster is not None
-    if not in_parts and part_format is not None:
-        raise InvalidInput(
-            f"part_format={part_format!r}: expected together with --rows-per-part or --cluster; a "
-            "single file has the format that its name ends with"
-        )
-    if further and cluster is None:
-        raise InvalidInput(
-            f"input: expected one file, or --cluster for several; got {1 + len(further)}"
-        )
-    if jobs is not None and in_parts:
-        raise InvalidInput(
-            f"jobs={jobs}: expected without --rows-per-part and --cluster; parts are answered one "
-            "after the other, and on a cluster as many at once as there are workers"
-        )
-    if in_parts and overwrite:
-        raise InvalidInput(
-            "overwrite: parts are never replaced; choose a new folder for --output, or repeat the "
-            "call without --overwrite to go on with an interrupted run"
-        )
+        check_signing_key(signing_key)
+    kind = "" if in_parts else _answers_format(output, signing_key)
+    parts: dict[str, Any] = {
+        "rows": rows_per_part,
+        "format": str(format_ or Format.PARQUET),
+        "ignore": tuple(ignore_column or ()),
+        "subject_column": subject_column,
+        "key": signing_key,
+    }
     with ExitStack() as stack:
         book = scope = None
         if ledger is not None:
@@ -172,108 +161,108 @@ def release(
 
             book = Ledger.open(ledger)
             stack.callback(book.close)
-            scope = Scope(principal=client, subject=subject, bundle=system.bundle_identity_)
+            scope = Scope(principal=principal, subject=subject, bundle=system.bundle_identity_)
         if cluster is not None:
-            from reticent.systems.cluster import Task, release_on_cluster
-            from reticent.tables.batches import LARGEST_BATCH
+            folders = (bundle, trusted_key, signing_key)
+            _on_cluster(cluster, sources, output, folders, ledger, scope, parts)
+        elif in_parts:
+            stream = system.release_stream(input_, output, ledger=book, scope=scope, **parts)
+            _tell_parts(stream, output)
+        else:
+            found = read_inputs(
+                input_, system, array=array, ignore=ignore_column, beside=subject_column
+            )
+            _whole(
+                system, found, output, book, scope,
+                kind=kind, key=signing_key, overwrite=overwrite, jobs=jobs,
+            )  # fmt: skip
 
-            task = Task(
-                bundle=bundle.resolve(),
-                ledger=_reachable(ledger),
-                scope=scope,
-                rows=LARGEST_BATCH if rows_per_part is None else rows_per_part,
-                format=part_format or "parquet",
-                ignore=tuple(ignore_column or ()),
-                subject_column=subject_column,
-                trusted_key=None if trusted_key is None else trusted_key.resolve(),
-                key=None if key is None else key.resolve(),
-            )
-            done = release_on_cluster(
-                task,
-                [input_, *(further or ())],
-                output,
-                cluster=cluster,
-                report=lambda source, rows: typer.echo(f"{source.name}: {rows} rows", err=True),
-            )
-            typer.echo(
-                f"{done[1]} answer(s) in {done[0]} part(s) of {1 + len(further or ())} file(s); "
-                f"{done[2]} withheld; in {output}"
-            )
-            return
-        if rows_per_part is not None:
-            parts = system.release_stream(
-                input_,
-                output,
-                rows=rows_per_part,
-                format=part_format or "parquet",
-                ledger=book,
-                scope=scope,
-                ignore=ignore_column or (),
-                subject_column=subject_column,
-                key=key,
-            )
-            _tell_parts(parts, output)
-            return
-        answers, subjects = _whole(
-            system,
-            input_,
-            output,
-            book,
-            scope,
-            ignore=ignore_column or (),
-            subject_column=subject_column,
-            key=key,
-            overwrite=overwrite,
-            jobs=jobs,
-        )
-    charged = "" if subjects is None else f"; charged to {len(set(subjects))} subject(s)"
-    typer.echo(
-        f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; "
-        f"written to {output}"
+
+def _refuse(*reasons: tuple[bool, str]) -> None:
+    """Refuse a command line with every reason that holds."""
+    found = [reason for holds, reason in reasons if holds]
+    if found:
+        raise InvalidInput("; ".join(found))
+
+
+def _on_cluster(
+    cluster: str,
+    sources: list[Path],
+    output: Path,
+    folders: tuple[Path, Path | None, Path | None],
+    ledger: str | None,
+    scope: Scope | None,
+    parts: dict[str, Any],
+) -> None:
+    """Answer files on the workers of a cluster; ``folders`` are bundle, trusted and signing key."""
+    from reticent.systems.cluster import Task, release_on_cluster
+    from reticent.tables.batches import LARGEST_BATCH
+
+    bundle, trusted_key, key = folders
+    options = {
+        **parts,
+        "rows": parts["rows"] or LARGEST_BATCH,
+        "key": None if key is None else key.resolve(),
+        "trusted_key": None if trusted_key is None else trusted_key.resolve(),
+    }
+    written, rows, withheld = release_on_cluster(
+        Task(bundle=bundle.resolve(), ledger=_reachable(ledger), scope=scope, **options),
+        sources,
+        output,
+        cluster=cluster,
+        report=lambda source, rows: typer.echo(f"{source.name}: {rows} rows", err=True),
     )
+    typer.echo(
+        f"{rows} answer(s) in {written} part(s) of {len(sources)} file(s); {withheld} withheld; "
+        f"in {output}"
+    )
+
+
+def _answers_format(output: Path, key: Path | None) -> str:
+    from reticent.cli.files import format_of
+
+    kind = format_of(output, _ANSWERS)
+    if key is not None and kind != "npz":
+        raise InvalidInput(
+            "signing_key: a signature has its place in an .npz file, or beside parts "
+            f"(--rows-per-part); got output={str(output)!r}"
+        )
+    return kind
 
 
 def _whole(
     system: AnsweringSystem,
-    source: Path,
+    found: Rows,
     output: Path,
     book: Ledger | None,
     scope: Scope | None,
     *,
-    ignore: Sequence[str],
-    subject_column: str | None,
+    kind: str,
     key: Path | None,
     overwrite: bool,
     jobs: int | None,
-) -> tuple[Release, Sequence[str] | None]:
-    """All answers at once, in one file; and the subject of each row."""
+) -> None:
+    """All answers at once, in one file."""
     import numpy as np
 
-    from reticent.cli.arrays import release_content, release_size
-    from reticent.release.parts import FORMATS, check_format, encoded
+    from reticent.cli.files import release_content, release_size
 
-    kind = output.suffix.removeprefix(".")
-    if kind in FORMATS and key is not None:
-        raise InvalidInput(
-            f"key: a signature has its place in an .npz file, or beside parts (--rows-per-part); "
-            f"got output={str(output)!r}"
-        )
-    if kind in FORMATS:
-        check_format(kind)
-    inputs, subjects = read_inputs(source, system, ignore=ignore, subject_column=subject_column)
+    inputs = found.inputs
     rows = len(inputs) if hasattr(inputs, "columns") else len(np.atleast_1d(inputs))
-    room = release_size(rows, _numbers_per_answer(system)) * (4 if kind in FORMATS else 1)
+    room = release_size(rows, _numbers_per_answer(system), kind)
     with output_file(output, size=room, overwrite=overwrite) as put:
         if book is None or scope is None:
             answers = system.release(inputs, n_jobs=jobs)
         else:
             whole = scope
-            each = None if subjects is None else [replace(whole, subject=name) for name in subjects]
-            answers = system.release(
-                inputs, ledger=book, scope=whole if each is None else each, n_jobs=jobs
-            )
-        put(encoded(answers, kind) if kind in FORMATS else release_content(answers, key=key))
-    return answers, subjects
+            each = [replace(whole, subject=name) for name in found.names or ()]
+            answers = system.release(inputs, ledger=book, scope=each or whole, n_jobs=jobs)
+        put(release_content(answers, kind, key=key))
+    charged = "" if found.names is None else f"; charged to {len(set(found.names))} subject(s)"
+    typer.echo(
+        f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; "
+        f"written to {output}"
+    )
 
 
 def _reachable(ledger: str | None) -> str | None:
@@ -297,22 +286,18 @@ def _tell_parts(parts: Iterable[Release], output: Path) -> None:
 
 def certify(
     bundle: BundleFolder,
-    input_: Annotated[
-        Path,
-        typer.Option(
-            "--input", help=".npy file with one PUBLIC input per row, in the units of training."
-        ),
-    ],
+    input_: InputRows,
     radius: Annotated[
         float, typer.Option(help="Radius around each input's embedding, in the embedding's units.")
     ],
     output: Annotated[
-        Path | None, typer.Option(help=".npy file for the bound of every row.")
+        Path | None,
+        typer.Option(help=".npy, .csv, .parquet or .arrow file for the bound of every row."),
     ] = None,
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Proved bounds on the local Lipschitz constant around PUBLIC inputs, e.g. calibration data.
 
@@ -324,18 +309,18 @@ def certify(
     from rich.console import Console
     from rich.table import Table
 
-    from reticent.cli.arrays import npy_content, read_array
+    from reticent.cli.files import column_content, format_of
 
     positive(radius, name="radius")
+    kind = "" if output is None else format_of(output, ("npy", *_ANSWERS[1:]))
     system = _with_local_bounds(bundle, trusted_key)
-    inputs = read_array(input_, name="input")
-    points = system.embed(inputs)
+    points = system.embed(read_inputs(input_, system, array=array, ignore=ignore_column).inputs)
     if output is None:
         bounds = system.query_.bound.bound(points, radius)
     else:
-        with output_file(output, size=8 * len(points) + 4096, overwrite=overwrite) as put:
+        with output_file(output, size=40 * len(points) + 4096, overwrite=overwrite) as put:
             bounds = system.query_.bound.bound(points, radius)
-            put(npy_content(bounds))
+            put(column_content("bound", bounds, kind))
     quantiles = finite_array(np.quantile(bounds, [0.0, 0.5, 0.9, 1.0]), name="bounds")
     plan = system.query_.plan
     table = Table(
@@ -355,9 +340,7 @@ def certify(
 
 def card(
     bundle: BundleFolder,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Plain JSON instead of Markdown.")
-    ] = False,
+    as_json: Json = False,
     trusted_key: TrustedKey = None,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which
@@ -374,6 +357,50 @@ def card(
         console.print(Markdown(shown.to_markdown()))
     else:
         typer.echo(shown.to_markdown())
+
+
+def sign(
+    bundle: BundleFolder,
+    signing_key: Annotated[
+        Path,
+        typer.Option(metavar="PEM", help="Private Ed25519 key, without a password, to sign with."),
+    ],
+) -> None:
+    """Sign a bundle, so that others can tell that nobody else has changed it. An earlier signature
+    is replaced.
+
+    The signature covers every file of the bundle. A checksum finds damage; only a signature
+    finds a bundle that was edited.
+    """
+    from reticent.release.bundle import sign_bundle
+
+    typer.echo(f"signed: {sign_bundle(bundle, key=signing_key)}")
+
+
+def verify(
+    path: Annotated[
+        Path, typer.Argument(help="Folder of a bundle, or .npz file that `reticent release` wrote.")
+    ],
+    trusted_key: Annotated[
+        Path,
+        typer.Option(metavar="PEM", help="Public Ed25519 key of the one who should have signed."),
+    ],
+) -> None:
+    """Check that a bundle, or the receipt of released values, was signed by a key. The exit
+    status is 18 where it was not.
+    """
+    if path.is_dir():
+        from reticent.release.bundle import Bundle
+
+        found = Bundle.read(path, trusted_key=trusted_key)
+        typer.echo(f"signed by the trusted key: a {found.system}, bundle {found.identity}")
+        return
+    from reticent.cli.files import read_signed_receipt
+    from reticent.core.signatures import verify as verify_signature
+
+    receipt, signature = read_signed_receipt(path)
+    verify_signature(receipt, signature, purpose="receipt", trusted_key=trusted_key)
+    typer.echo("signed by the trusted key: the receipt. The released values are no part of it")
 
 
 def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
@@ -417,34 +444,16 @@ def _with_local_bounds(folder: Path, trusted_key: Path | None) -> PosthocSystem:
 
 def read_inputs(
     path: Path,
-    system: AnsweringSystem,
+    system: System,
     *,
-    name: str = "input",
-    ignore: Sequence[str],
-    subject_column: str | None,
-) -> tuple[Any, Sequence[str] | None]:
-    """The inputs, and the subject of each where a column names them.
+    array: str | None = None,
+    ignore: Sequence[str] | None = None,
+    beside: str | None = None,
+) -> Rows:
+    """The rows of a file as ``system`` takes them; see ``files.read_rows``."""
+    from reticent.cli.files import read_rows
 
-    An .npy file holds them by position; the columns of any other file are found by name.
-    """
-    from reticent.cli.arrays import NPY, read_rows_by_position, starts_with
-    from reticent.release.system import columns_of
-    from reticent.tables.batches import file_kind, read_whole
-
-    if starts_with(path, NPY) or path.suffix == ".npy":
-        where = f"{name}={str(path)!r}"
-        if ignore or subject_column is not None:
-            raise InvalidInput(
-                f"{where}: an .npy file has no column names for --ignore-column or "
-                "--subject-column; take columns out, or pass a CSV or Parquet file"
-            )
-        schema = getattr(system.query_, "schema", None)
-        return read_rows_by_position(path, schema, name=name), None
-    if not path.exists() or path.is_dir():  # a pipe may be read once, and is not looked at here
-        file_kind(path, name=name)
-    columns = columns_of(system, name=name)
-    found = read_whole(path, columns, ignore=ignore, subject_column=subject_column, name=name)
-    return found.rows, found.subjects
+    return read_rows(path, system=system, array=array, ignore=ignore, beside=beside)
 
 
 def _numbers_per_answer(system: AnsweringSystem) -> int:

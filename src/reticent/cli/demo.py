@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reticent.cli.options import TrainingSeed
 from reticent.core.extras import require
 from reticent.core.files import output_folder
 
@@ -27,11 +28,8 @@ MARKER = "results.json"
 
 _FROM_FILES = "digits needs no file; the others are read from $RETICENT_DATA."
 
-Out = Annotated[
+Output = Annotated[
     Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")
-]
-Seed = Annotated[
-    int, typer.Option(min=0, help="Seed of training. The noise of releases is never seeded.")
 ]
 
 
@@ -77,9 +75,9 @@ def demonstrations() -> None:
 
 @app.command()
 def posthoc(
-    data: Annotated[PosthocData, typer.Option(help=_FROM_FILES)] = PosthocData.DIGITS,
-    out: Out = None,
-    seed: Seed = 0,
+    dataset: Annotated[PosthocData, typer.Option(help=_FROM_FILES)] = PosthocData.DIGITS,
+    output: Output = None,
+    seed: TrainingSeed = 0,
 ) -> None:
     """Private pictures to an untrusted server: train, certify, calibrate, release, learn, attack.
 
@@ -91,16 +89,16 @@ def posthoc(
     from reticent.datasets import load
     from reticent.demos import posthoc
 
-    pictures = load(data.value)
-    if data is PosthocData.DIGITS:
+    pictures = load(dataset.value)
+    if dataset is PosthocData.DIGITS:
         torch.set_num_threads(1)  # networks this small only wait for a second thread
-    settings = posthoc.suggested(data.value, seed=seed)
-    _written(out, f"posthoc-{data.value}", posthoc.run_demo, pictures, settings)
+    settings = posthoc.suggested(dataset.value, seed=seed)
+    _written(output, f"posthoc-{dataset.value}", posthoc.run_demo, pictures, settings)
 
 
 @app.command()
 def certified(
-    data: Annotated[
+    dataset: Annotated[
         CertifiedData,
         typer.Option(
             help="blobs are generated, digits need no file; the others are read from "
@@ -110,7 +108,7 @@ def certified(
     epsilon: Annotated[
         float | None, typer.Option(help="Of one answer; by default one that suits the data.")
     ] = None,
-    out: Out = None,
+    output: Output = None,
 ) -> None:
     """Labels from a model of private records: train, certify every number of changed records,
     release.
@@ -121,17 +119,17 @@ def certified(
     """
     from reticent.demos.certified import run_demo
 
-    if data is CertifiedData.PNEUMONIA:
+    if dataset is CertifiedData.PNEUMONIA:
         # Features are computed one picture at a time, where a second thread only waits.
         require("torch", extra="networks").set_num_threads(1)
-    _written(out, f"certified-{data.value}", run_demo, data.value, epsilon=epsilon)
+    _written(output, f"certified-{dataset.value}", run_demo, dataset.value, epsilon=epsilon)
 
 
 @app.command()
 def knn(
-    data: Annotated[KnnData, typer.Option(help=_FROM_FILES)] = KnnData.DIGITS,
-    out: Out = None,
-    seed: Seed = 0,
+    dataset: Annotated[KnnData, typer.Option(help=_FROM_FILES)] = KnnData.DIGITS,
+    output: Output = None,
+    seed: TrainingSeed = 0,
 ) -> None:
     """Labels and a student model from private records, under one total for everything.
 
@@ -142,23 +140,23 @@ def knn(
     from reticent.datasets import load
     from reticent.demos import private_knn
 
-    pictures = load(data.value)
+    pictures = load(dataset.value)
     torch.set_num_threads(1)  # records are embedded one by one, where a second thread only waits
-    student = private_knn.suggested(data.value, seed=seed)
-    _written(out, f"knn-{data.value}", private_knn.run_demo, pictures, student)
+    student = private_knn.suggested(dataset.value, seed=seed)
+    _written(output, f"knn-{dataset.value}", private_knn.run_demo, pictures, student)
 
 
 @app.command()
 def power(
-    data: Annotated[
+    dataset: Annotated[
         PowerData,
         typer.Option(
             help="adult-sample and breast-cancer need no file; adult is read from "
             "$RETICENT_DATA, or downloaded from OpenML."
         ),
     ] = PowerData.ADULT_SAMPLE,
-    out: Out = None,
-    seed: Seed = 0,
+    output: Output = None,
+    seed: TrainingSeed = 0,
 ) -> None:
     """Private table rows to an untrusted server: encode by a public schema, release, learn, attack.
 
@@ -171,11 +169,11 @@ def power(
 
     torch.set_num_threads(1)  # networks this small only wait for a second thread
     settings = power.Settings(seed=seed)
-    _written(out, f"power-{data.value}", power.run_demo, data.value, settings)
+    _written(output, f"power-{dataset.value}", power.run_demo, dataset.value, settings)
 
 
 @app.command()
-def collaboration(out: Out = None, seed: Seed = 0) -> None:
+def collaboration(output: Output = None, seed: TrainingSeed = 0) -> None:
     """Private rows, a server that sees released values only, and an auditor who believes neither.
 
     Three processes on this machine: the server learns from values that participants released,
@@ -184,7 +182,7 @@ def collaboration(out: Out = None, seed: Seed = 0) -> None:
     """
     from reticent.demos.collaboration import Settings, run_demo, summary
 
-    target = out if out is not None else Path("runs") / "collaboration"
+    target = output if output is not None else Path("runs") / "collaboration"
     with output_folder(target, marker=MARKER, overwrite=True) as folder:
         results = run_demo(folder.path.resolve(), Settings(seed=seed))
         folder.write(MARKER, json.dumps(results, indent=2, allow_nan=False).encode())
@@ -193,12 +191,12 @@ def collaboration(out: Out = None, seed: Seed = 0) -> None:
 
 
 def _written(
-    out: Path | None, name: str, run: Callable[..., Demonstration], *words: Any, **named: Any
+    output: Path | None, name: str, run: Callable[..., Demonstration], *words: Any, **named: Any
 ) -> None:
     """Run a demonstration, write its folder and say where the page is."""
     from reticent.training.progress import bar
 
-    target = out if out is not None else Path("runs") / name
+    target = output if output is not None else Path("runs") / name
     with output_folder(target, marker=MARKER, overwrite=True) as folder:
         with bar() as report:
             demo = run(*words, **named, report=report)

@@ -1,11 +1,14 @@
-"""`reticent fit`: a TOML file names an estimator, its parts and the data, and becomes a bundle."""
+"""`reticent fit`, and what it takes: `reticent methods` and `reticent schema`."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from reticent.cli.options import IgnoreColumns, Json, Overwrite, PublicRows
 
 
 def fit(
@@ -16,30 +19,78 @@ def fit(
             "for each system."
         ),
     ],
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the bundle if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Fit the estimator that a TOML file describes, and write its bundle, whole or not at all.
 
     Ends with the guarantee card, which the bundle holds too. Privacy parameters have no defaults.
     Paths in the file start from its folder.
     """
-    from reticent.cli.fit_config import FitConfig
-    from reticent.cli.fit_data import check_arguments, read_data
-    from reticent.cli.fit_estimator import estimator_of
+    from reticent.cli.fit_config import FitConfig, fitting
     from reticent.core.files import check_folder_replaceable
     from reticent.release.bundle import MARKER
 
     wanted = FitConfig.read(config)
     target = wanted.place(wanted.bundle)
     check_folder_replaceable(target, marker=MARKER, overwrite=overwrite)
-    schema = wanted.schema_of_table()
-    system = estimator_of(wanted, schema)
-    check_arguments(system, wanted)
-    data = read_data(wanted, schema)
+    system, data = fitting(wanted)
     labels = () if data.labels is None else (data.labels,)
     system.fit(data.inputs, *labels, **data.further)
     written = system.save(target, overwrite=overwrite)
     typer.echo(system.card().to_markdown())
     typer.echo(f"written to {written}")
+
+
+def methods(
+    as_json: Json = False,
+) -> None:
+    """Every method that is installed: its name, what it protects, what it releases, whose it is.
+
+    Packages add methods by an entry point in the group reticent.methods (docs/command-line.md). One
+    that cannot be loaded is told on standard error.
+    """
+    from reticent.systems.methods import find_methods
+
+    found = find_methods()
+    for problem in found.problems:
+        typer.echo(f"warning: {problem}", err=True)
+    if as_json:
+        fields = ("name", "role", "summary", "protects", "releases", "origin")
+        rows = [{field: getattr(method, field) for field in fields} for method in found.methods]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for method in found.methods:
+        typer.echo(method.describe())
+
+
+def schema(
+    rows: PublicRows,
+    output: Annotated[Path, typer.Option(help=".json file to write.")],
+    ignore_column: IgnoreColumns = None,
+    most_categories: Annotated[
+        int, typer.Option(help="Words of at most so many kinds are a list of categories.")
+    ] = 50,
+    buckets: Annotated[int, typer.Option(help="Of a column with words of more kinds.")] = 256,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draft what is public about a table: columns, ranges, categories.
+
+    Ranges and categories are taken from the values in the file, and whoever sees the schema sees
+    them: never pass private rows. Read the draft and correct it; ranges that the documentation of
+    the data states are better than ranges that were seen.
+    """
+    from reticent.cli.files import format_of
+    from reticent.tables.batches import read_frame
+    from reticent.tables.schema import TabularSchema
+
+    format_of(output, ("json",))
+    drafted = TabularSchema.from_frame(
+        read_frame(rows, name="rows"),
+        ignore=ignore_column or (),
+        most_categories=most_categories,
+        buckets=buckets,
+    )
+    drafted.write(output, overwrite=overwrite)
+    for attribute in drafted.attributes:
+        typer.echo(f"{attribute.name}: {attribute.kind}")
+    typer.echo(f"{len(drafted.attributes)} attributes; written to {output}; read it before use")

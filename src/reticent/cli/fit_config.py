@@ -1,18 +1,29 @@
-"""What the TOML file of `reticent fit` says, checked."""
+"""The TOML file of `reticent fit`: what it says, the estimator that it describes, and its data."""
 
 from __future__ import annotations
 
+import inspect
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from reticent.core.errors import InvalidInput
+from reticent.cli.files import read_array, read_rows
+from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
 from reticent.core.files import read_regular
+from reticent.systems.methods import FoundMethods, Role, find_methods
 from reticent.tables.schema import TabularSchema
 
 _MOST_BYTES = 2**20
+_GIVEN = ("self", "X", "y", "ledger", "scope", "report")
+_NONE = "none"
+_PART = "part"
+_NEEDED = ("fit", "save", "card")
 
 
 class _Table(BaseModel):
@@ -23,8 +34,7 @@ class DataFiles(_Table):
     """Where the data are.
 
     Attributes:
-        inputs: .npy, .npz, .csv, .csv.gz, .parquet or .arrow file with one row, picture or record
-            each.
+        inputs: .npy, .npz, CSV, Parquet or Arrow file with one row, picture or record each.
         array: name of the array in an .npz file; not needed where it has one.
         labels: .npy or .npz file with one label for each.
         labels_array: as ``array``, for ``labels``.
@@ -96,6 +106,22 @@ class FitConfig(_Table):
         return None if name is None else TabularSchema.read(self.place(name))
 
 
+def fitting(config: FitConfig, *, bundled: bool = True) -> tuple[Any, FitData]:
+    """Return the estimator of a file, not fitted, and its data.
+
+    Args:
+        config: what the file says.
+        bundled: whether the estimator has to leave a bundle.
+
+    Raises:
+        InvalidInput, UnknownName: see ``estimator_of`` and ``read_data``.
+    """
+    schema = config.schema_of_table()
+    system = estimator_of(config, schema, bundled=bundled)
+    check_arguments(system, config)
+    return system, read_data(config, schema)
+
+
 def _told(error: ValidationError) -> str:
     """Every fault in one line, by key; values are never shown."""
     lines = []
@@ -114,3 +140,183 @@ def _told(error: ValidationError) -> str:
 def _keys(table: type[BaseModel]) -> str:
     names = [field.alias or name for name, field in table.model_fields.items()]
     return ", ".join(name for name in names if name != "folder")
+
+
+def estimator_of(config: FitConfig, schema: TabularSchema | None, *, bundled: bool = True) -> Any:
+    """The estimator, not fitted.
+
+    Args:
+        config: what the file says.
+        schema: for the estimator's parameter ``schema``, or None.
+        bundled: whether it has to leave a bundle.
+
+    Raises:
+        UnknownName: an estimator or part that no installed package offers.
+        InvalidInput: an estimator that writes no bundle; parameters that are missing, unknown or
+            cannot be used.
+    """
+    found = find_methods()
+    method = found.named(config.estimator, role="estimator")
+    kind = method.load()
+    for needed in _NEEDED if bundled else ():
+        if not callable(getattr(kind, needed, None)):
+            raise InvalidInput(
+                f"estimator={config.estimator!r}: has no {needed} and leaves no bundle; use it "
+                f"from Python{_why(kind)}"
+            )
+    values = dict(config.parameters)
+    if schema is not None:
+        if "schema" in values:
+            raise InvalidInput("parameters.schema, data.schema: expected one of them")
+        if "schema" not in inspect.signature(kind).parameters:
+            raise InvalidInput(
+                f"data.schema: a {config.estimator} takes no schema; leave it out, columns of "
+                "numbers need none"
+            )
+        values["schema"] = schema
+    return _made(config.estimator, "estimator", values, found, "parameters")
+
+
+def _why(kind: Any) -> str:
+    """Why a system of labels leaves no bundle; "" for others."""
+    if not callable(getattr(kind, "release", None)):
+        return ""
+    return (
+        ". It answers from the private records themselves, query by query, and a bundle would be "
+        "their copy; CellsClassifier, MomentClassifier and NoisyGradientClassifier are paid for "
+        "once and leave a bundle that may be published"
+    )
+
+
+def _made(name: str, role: Role, values: Mapping[str, Any], found: FoundMethods, where: str) -> Any:
+    """What the class called ``name`` makes of ``values``."""
+    kind = found.named(name, role=role).load()
+    known = inspect.signature(kind).parameters
+    listed = [key for key, field in known.items() if field.kind is not field.VAR_KEYWORD]
+    unknown = [key for key in values if key not in listed]
+    if unknown and len(listed) == len(known):
+        raise InvalidParameter(
+            f"{where}.{unknown[0]}: {name} has no such parameter; expected {', '.join(listed)}"
+        )
+    missing = [
+        key
+        for key in listed
+        if known[key].default is inspect.Parameter.empty
+        and known[key].kind is not inspect.Parameter.VAR_POSITIONAL
+        and key not in values
+    ]
+    if missing:
+        raise InvalidParameter(
+            f"{where}: {name} needs {', '.join(missing)}; such parameters have no defaults"
+        )
+    named = {key: _value(value, found, f"{where}.{key}") for key, value in values.items()}
+    several = [key for key in listed if known[key].kind is inspect.Parameter.VAR_POSITIONAL]
+    listing = named.pop(several[0], ()) if several else ()
+    if not isinstance(listing, tuple):
+        raise InvalidParameter(f"{where}.{several[0]}: expected a list")
+    try:
+        return kind(*listing, **named)
+    except ReticentError as error:
+        raise InvalidParameter(f"{where}: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(
+            f"{where}: {name} does not take these values ({type(error).__name__})"
+        ) from error
+
+
+def _value(value: Any, found: FoundMethods, where: str) -> Any:
+    """A TOML value as an argument: tables are parts, or numbers by name; lists are tuples, and
+    "none" is None.
+    """
+    if isinstance(value, dict):
+        fields = dict(value)
+        if fields and all(type(entry) in (int, float) for entry in fields.values()):
+            return fields
+        name = fields.pop(_PART, None)
+        if not isinstance(name, str):
+            raise InvalidInput(
+                f"{where}: a table here is a part; expected {_PART} = NAME in it, or numbers alone"
+            )
+        return _made(name, "part", fields, found, where)
+    if isinstance(value, list):
+        return tuple(_value(entry, found, f"{where}[{at}]") for at, entry in enumerate(value))
+    return None if value == _NONE else value
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What ``fit`` gets.
+
+    Attributes:
+        inputs: shape (n, ...), or a data frame with names.
+        labels: shape (n,), or None.
+        further: its further arguments.
+    """
+
+    inputs: Any
+    labels: npt.NDArray[Any] | None
+    further: dict[str, npt.NDArray[Any]]
+
+
+def check_arguments(system: Any, config: FitConfig) -> None:
+    """Nothing, if ``fit`` takes the further arguments that the file names, and has all it needs.
+
+    Raises:
+        InvalidInput: it takes no such argument, or one is missing.
+    """
+    known = inspect.signature(system.fit).parameters
+    possible = [name for name in known if name not in _GIVEN]
+    name = type(system).__name__
+    for key in config.data.further:
+        if key not in possible:
+            raise InvalidInput(
+                f"data.further.{key}: fit of a {name} takes no such data; expected "
+                f"{', '.join(possible) or 'none'}"
+            )
+    for key in possible:
+        field = known[key]
+        needed = field.default is field.empty and field.kind is not field.VAR_KEYWORD
+        if needed and key not in config.data.further:
+            raise InvalidInput(f"data.further: fit of a {name} needs {key} = FILE")
+
+
+def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
+    """The data that the file names.
+
+    Args:
+        config: what the file says.
+        schema: describes the columns of a table, or None: all are numbers.
+
+    Raises:
+        InvalidInput: a file that cannot be read, or keys that do not fit its kind.
+    """
+    data, path = config.data, config.place(config.data.inputs)
+    if data.labels is not None and data.label_column is not None:
+        raise InvalidInput("data.labels, data.label_column: expected one of them")
+    if data.labels_array is not None and data.labels is None:
+        raise InvalidInput("data.labels_array: expected together with data.labels")
+    found = read_rows(
+        path,
+        schema=schema,
+        array=data.array,
+        ignore=data.ignore_columns,
+        beside=data.label_column,
+        name="data.inputs",
+    )
+    labels: npt.NDArray[Any] | None = None
+    if data.labels is not None:
+        labels = read_array(config.place(data.labels), array=data.labels_array, name="data.labels")
+    elif found.names is not None:
+        labels = _labels(list(found.names))
+    further = {
+        key: read_array(config.place(file), name=f"data.further.{key}")
+        for key, file in data.further.items()
+    }
+    return FitData(found.inputs, labels, further)
+
+
+def _labels(cells: list[str]) -> npt.NDArray[Any]:
+    """Labels as words, or as integers where all of them are."""
+    if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in cells):
+        return np.array([int(cell) for cell in cells])
+    return np.array(cells)

@@ -1,10 +1,9 @@
-"""Commands on a ledger: init, grant, preview, report, verify, export. Those of its operator are
-in ``ledger_care``.
-"""
+"""Commands on a ledger: of its clients, and of its operator (policy, backup, restore)."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,23 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.adjacencies import (
-    AdjacencyOf,
-    AdjacencyOption,
-    DataSet,
-    Identity,
-    Kind,
-    KindName,
-    Metric,
-    Radius,
-    Records,
-    Space,
-    UnitOption,
-    stated_guarantee,
+from reticent.cli.neighbours import NeighboursOption, guarantee_for, statement
+from reticent.cli.options import (
+    BundleName,
+    Delta,
+    Epsilon,
+    Json,
+    LedgerUrl,
+    Overwrite,
+    Principal,
+    Subject,
+    SubjectColumn,
 )
 from reticent.core.errors import BudgetExceeded, CorruptLedger, InvalidInput
 from reticent.core.files import output_file
-from reticent.core.guarantees import Unit
+from reticent.core.guarantees import Guarantee
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,6 +47,26 @@ ledger_app = typer.Typer(
 _FIGURE_BYTES = 1_000_000
 
 
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PART",
+        help="What every request must name, of principal, subject, bundle; may be repeated.",
+    ),
+]
+RequireNothing = Annotated[
+    bool, typer.Option("--require-nothing", help="Requests may leave out what they like.")
+]
+ChargeLost = Annotated[
+    bool | None,
+    typer.Option(
+        "--charge-lost/--forget-lost",
+        help="Whether every budget is charged with all that the lost entries spent, or gets it "
+        "back, which is right only where nothing of it was released.",
+    ),
+]
+
+
 class ExportFormat(StrEnum):
     """Formats of an export."""
 
@@ -57,47 +74,18 @@ class ExportFormat(StrEnum):
     CSV = "csv"
 
 
-LedgerUrl = Annotated[
-    str,
-    typer.Option(
-        "--ledger",
-        envvar="RETICENT_LEDGER",
-        help="A file, or sqlite:///FILE, or postgresql://USER@HOST/NAME.",
-    ),
-]
-Principal = Annotated[str, typer.Option(help="The client that asks; empty for any.")]
-Subject = Annotated[
-    str, typer.Option(help="The person, record or data set whose privacy is spent; empty for any.")
-]
-Bundle = Annotated[str, typer.Option(help="The bundle that answers; empty for any.")]
-
-
 @ledger_app.command()
 def init(
-    ledger: LedgerUrl,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PART",
-            help="Of a new ledger: what requests must name, of principal, subject, bundle; "
-            "repeatable.",
-        ),
-    ] = None,
-    require_nothing: Annotated[
-        bool,
-        typer.Option("--require-nothing", help="Of a new ledger: they may leave out anything."),
-    ] = False,
+    ledger: LedgerUrl, require: Require = None, require_nothing: RequireNothing = False
 ) -> None:
-    """Make a ledger where there is none; what is booked stays, and so does its
-    policy.
+    """Make a ledger where there is none; what is booked stays.
 
     Unless told otherwise every request to a new ledger must name its subject, and a budget must
-    name it too.
+    name it too. A ledger that is there keeps its policy.
     """
     from reticent.ledger import Ledger
 
-    if require and require_nothing:
-        raise InvalidInput("require, require_nothing: expected one of them")
+    _check_required(require, require_nothing)
     book = Ledger.create(ledger, required=() if require_nothing else tuple(require or ("subject",)))
     try:
         report = book.report()
@@ -113,50 +101,28 @@ def init(
 @ledger_app.command()
 def grant(
     ledger: LedgerUrl,
-    epsilon: Annotated[float, typer.Option(help="Epsilon to add to the budget.")],
-    delta: Annotated[float, typer.Option(help="Delta to add to the budget.")],
-    adjacency_of: AdjacencyOf = None,
-    adjacency: AdjacencyOption = None,
+    epsilon: Epsilon,
+    delta: Delta,
+    neighbours: NeighboursOption,
     principal: Principal = "",
     subject: Subject = "",
+    bundle: BundleName = "",
     subjects_from: Annotated[
         Path | None,
         typer.Option(
-            help="CSV file that names subjects: each different one gets a budget of its own."
+            metavar="ROWS",
+            help="CSV, Parquet or Arrow file that names subjects: each different one gets a "
+            "budget of its own.",
         ),
     ] = None,
-    subject_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="With --subjects-from: the column with the subjects."),
-    ] = None,
-    bundle: Bundle = "",
-    records: Records = 1,
-    unit: UnitOption = Unit.RECORD,
-    data_set: DataSet = "",
-    metric: Metric = None,
-    radius: Radius = None,
-    space: Space = "embedding",
-    identity: Identity = "",
-    kind: Kind = KindName.DP,
+    subject_column: SubjectColumn = None,
 ) -> None:
     """Give a scope a budget, or more of it. Kind and adjacency stay as they were first granted.
 
-    With --subjects-from every subject in a column of a file is given as much, all of them or none.
+    With --subjects-from every subject in --subject-column of a file is given as much, all of them
+    or none.
     """
-    total = stated_guarantee(
-        epsilon,
-        delta,
-        adjacency_of=adjacency_of,
-        adjacency=adjacency,
-        records=records,
-        unit=unit,
-        data_set=data_set,
-        metric=metric,
-        radius=radius,
-        space=space,
-        identity=identity,
-        kind=kind,
-    )
+    total = guarantee_for(neighbours, epsilon, delta)
     if (subjects_from is None) != (subject_column is None) or (
         subject and subjects_from is not None
     ):
@@ -167,11 +133,11 @@ def grant(
         with opened(ledger) as book:
             typer.echo(book.grant(_scope(principal, subject, bundle), total).describe())
         return
-    from reticent.tables.files import read_names
+    from reticent.tables.batches import names_in
 
     scopes = [
         _scope(principal, name, bundle)
-        for name in read_names(subjects_from, subject_column, name="subjects_from")
+        for name in names_in(subjects_from, subject_column, name="subjects_from")
     ]
     with opened(ledger) as book:
         budgets = book.grant_each(scopes, total)
@@ -184,47 +150,26 @@ def grant(
 @ledger_app.command()
 def preview(
     ledger: LedgerUrl,
-    epsilon: Annotated[float, typer.Option(help="Epsilon of one answer.")],
-    delta: Annotated[float, typer.Option(help="Delta of one answer.")],
-    adjacency_of: AdjacencyOf = None,
-    adjacency: AdjacencyOption = None,
+    epsilon: Epsilon,
+    delta: Delta,
+    neighbours: NeighboursOption,
     answers: Annotated[int, typer.Option(help="Answers in the request.")] = 1,
     slack_delta: Annotated[
         float, typer.Option(help="Extra delta for optimal composition of the request's answers.")
     ] = 0.0,
     principal: Principal = "",
     subject: Subject = "",
-    bundle: Bundle = "",
-    records: Records = 1,
-    unit: UnitOption = Unit.RECORD,
-    data_set: DataSet = "",
-    metric: Metric = None,
-    radius: Radius = None,
-    space: Space = "embedding",
-    identity: Identity = "",
-    kind: Kind = KindName.DP,
+    bundle: BundleName = "",
 ) -> None:
     """Say whether a request would be answered now, and how large it could be. Spends nothing.
 
-    The exit status is 12, as for the request itself, where it would be refused.
+    Epsilon and delta are those of one answer. The exit status is 12, as for the request itself,
+    where it would be refused.
     """
     from reticent.accounting import PrivacyEvent
     from reticent.ledger.charges import delta_value, epsilon_value
 
-    guarantee = stated_guarantee(
-        epsilon,
-        delta,
-        adjacency_of=adjacency_of,
-        adjacency=adjacency,
-        records=records,
-        unit=unit,
-        data_set=data_set,
-        metric=metric,
-        radius=radius,
-        space=space,
-        identity=identity,
-        kind=kind,
-    )
+    guarantee = guarantee_for(neighbours, epsilon, delta)
     scope = _scope(principal, subject, bundle)
     event = PrivacyEvent("preview", guarantee)
     with opened(ledger) as book:
@@ -248,38 +193,38 @@ def report(
     ledger: LedgerUrl,
     principal: Principal = "",
     subject: Subject = "",
-    bundle: Bundle = "",
+    bundle: BundleName = "",
     limit: Annotated[
         int, typer.Option(help="Accounts listed at most, the largest spenders first.")
     ] = 20,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="JSON with whole units instead of tables.")
-    ] = False,
-    plot: Annotated[
+    as_json: Json = False,
+    output: Annotated[
         Path | None, typer.Option(help=".png file for a figure of spending over time.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the figure if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Show what is granted, spent and left, and by whom it was spent."""
+    if output is not None:
+        from reticent.cli.files import format_of
+
+        format_of(output, ("png",))
     scope = _scope(principal, subject, bundle) if principal or subject or bundle else None
     with opened(ledger) as book:
         found = book.report(scope, limit=limit)
-        if plot is not None:
+        if output is not None:
             from reticent.plots import budget, empty_drawing, png
 
             drawing = empty_drawing(8, 4.5)
             budget(drawing.add_subplot(), book.spending(scope))
-            with output_file(plot, size=_FIGURE_BYTES, overwrite=overwrite) as put:
+            with output_file(output, size=_FIGURE_BYTES, overwrite=overwrite) as put:
                 put(png(drawing, dpi=150))
     if as_json:
         typer.echo(json.dumps(_report_dict(found), indent=2))
         return
     _print_tables(found)
     typer.echo(f"{found.entries} entries; anchor {found.anchor}")
-    if plot is not None:
-        typer.echo(f"figure written to {plot}")
+    if output is not None:
+        typer.echo(f"figure written to {output}")
 
 
 @ledger_app.command()
@@ -301,7 +246,7 @@ def verify(
 
     The exit status is 17 where something does not match.
     """
-    from reticent.cli.receipts import read_receipt
+    from reticent.cli.files import read_receipt
     from reticent.ledger import Ledger
     from reticent.ledger.store import Store
 
@@ -331,23 +276,93 @@ def verify(
 @ledger_app.command()
 def export(
     ledger: LedgerUrl,
-    output: Annotated[str, typer.Option(help="File to write, or - for standard output.")],
+    output: Annotated[
+        str, typer.Option(help=".jsonl or .csv file to write, or - for standard output.")
+    ],
     format_: Annotated[
-        ExportFormat, typer.Option("--format", help="One JSON object per line, or a table.")
+        ExportFormat,
+        typer.Option("--format", help="Of standard output: one JSON object per line, or a table."),
     ] = ExportFormat.JSONL,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write every entry with its digest."""
+    from reticent.cli.files import format_of
     from reticent.ledger.reports import write_entries
 
+    kind = str(format_) if output == "-" else format_of(Path(output), tuple(ExportFormat))
     with opened(ledger) as book:
         if output == "-":
-            write_entries(book.store, sys.stdout, format=format_.value)
+            write_entries(book.store, sys.stdout, format=kind)  # type: ignore[arg-type]
             return
-        written = book.export(output, format=format_.value, overwrite=overwrite)
+        written = book.export(output, format=kind, overwrite=overwrite)  # type: ignore[arg-type]
     typer.echo(f"{written} entries written to {output}")
+
+
+@ledger_app.command()
+def policy(
+    ledger: LedgerUrl, require: Require = None, require_nothing: RequireNothing = False
+) -> None:
+    """Show what every request must name, or set it. A budget that names it too must cover the
+    request.
+    """
+    _check_required(require, require_nothing)
+    with opened(ledger) as book:
+        found = book.set_policy(require or ()) if require or require_nothing else book.policy
+    typer.echo(found.describe())
+
+
+@ledger_app.command()
+def backup(
+    ledger: LedgerUrl,
+    output: Annotated[Path, typer.Option(help="File to write.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Copy a ledger's file into another, while others write to it, and verify the copy."""
+    from reticent.ledger.backups import backup as copy
+
+    with opened(ledger) as book:
+        anchor = copy(book.store, output, overwrite=overwrite)
+    typer.echo(f"backup written to {output}; anchor {anchor}")
+
+
+@ledger_app.command()
+def restore(
+    ledger: LedgerUrl,
+    source: Annotated[Path, typer.Option("--from", help="The backup.")],
+    charge_lost: ChargeLost = None,
+) -> None:
+    """Put a backup in the ledger's place. One that is older than the ledger was ever seen needs
+    a choice.
+    """
+    from reticent.ledger.backups import restore as put_back
+    from reticent.ledger.store import Store
+
+    store = Store(ledger)
+    try:
+        done = put_back(store, source, charge_lost=charge_lost)
+    finally:
+        store.close()
+    aside = f"; what stood there is at {done.aside}" if done.aside is not None else ""
+    lost = f"; {done.lost} entries are lost, {_charged(done.charged)}" if done.lost else ""
+    typer.echo(f"restored to anchor {done.anchor}{lost}{aside}")
+
+
+@ledger_app.command(name="accept-rollback")
+def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
+    """Go on with a ledger that is older than it was ever seen, as its operator. One entry says
+    so for good.
+    """
+    if charge_lost is None:
+        raise InvalidInput(
+            "charge_lost: expected --charge-lost or --forget-lost; what is lost is not decided "
+            "by default"
+        )
+    book = _unchecked(ledger)
+    try:
+        charged = book.accept_rollback(charge=charge_lost)
+        typer.echo(f"accepted; {_charged(charged)}; anchor {book.anchor().text}")
+    finally:
+        book.close()
 
 
 @contextmanager
@@ -377,12 +392,14 @@ def _print_tables(found: LedgerReport) -> None:
     # Statements are long sentences and few: a letter in the table, the sentence below it.
     statements = sorted({budget.statement for budget in found.budgets})
     letters = {
-        statement: chr(ord("a") + number % 26) * (1 + number // 26)
-        for number, statement in enumerate(statements)
+        text: chr(ord("a") + number % 26) * (1 + number // 26)
+        for number, text in enumerate(statements)
     }
     console.print(_budget_table(found, letters))
-    for statement, letter in letters.items():
-        console.print(f"{letter}: {describe_statement(statement)}", highlight=False, markup=False)
+    for text, letter in letters.items():
+        stated = statement(Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(text)}))
+        said = f"{letter}: {describe_statement(text)} (--neighbours {shlex.quote(stated)})"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
     console.print(_account_table(found))
 
 
@@ -467,3 +484,29 @@ def _report_dict(found: LedgerReport) -> dict[str, Any]:
         "accounts": accounts,
         "accounts_total": found.accounts_total,
     }
+
+
+def _check_required(require: list[str] | None, require_nothing: bool) -> None:
+    if require and require_nothing:
+        raise InvalidInput("require, require_nothing: expected one of them")
+
+
+def _charged(units: tuple[int, int]) -> str:
+    from reticent.ledger.charges import delta_value, epsilon_value
+
+    if units == (0, 0):
+        return "nothing is charged for them"
+    return (
+        f"every budget is charged epsilon={epsilon_value(units[0]):g}, "
+        f"delta={delta_value(units[1]):g} for them at most"
+    )
+
+
+def _unchecked(url: str) -> Ledger:
+    """A ledger that may be older than its anchor."""
+    from reticent.ledger import Ledger
+    from reticent.ledger.store import Store
+
+    store = Store(url)
+    store.check()
+    return Ledger(store)

@@ -13,23 +13,15 @@ import typer
 
 from reticent import __version__
 from reticent.cli import (
+    audit,
     bundles,
     demo,
     fit,
-    methods,
+    ledger,
     plan,
-    plan_inputs,
     radius,
-    schemas,
-    serve,
-    signatures,
-    value_models,
+    service,
 )
-from reticent.cli.attack import attack_app
-from reticent.cli.audit import audit_app
-from reticent.cli.keys import keys_app
-from reticent.cli.ledger_care import ledger_app
-from reticent.cli.service import service_app
 from reticent.core.errors import ReticentError
 from reticent.core.extras import missing_extra
 
@@ -55,24 +47,24 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(demo.app, name="demo")
-app.add_typer(ledger_app, name="ledger")
-app.add_typer(keys_app, name="keys")
-app.command()(methods.methods)
+app.add_typer(ledger.ledger_app, name="ledger")
+app.add_typer(service.keys_app, name="keys")
+app.command()(fit.methods)
 app.command()(fit.fit)
-app.command()(schemas.schema)
-app.add_typer(audit_app, name="audit")
-app.add_typer(attack_app, name="attack")
+app.command()(fit.schema)
+app.add_typer(audit.audit_app, name="audit")
+app.add_typer(audit.attack_app, name="attack")
 app.command()(plan.plan)
-app.command()(plan_inputs.plan_inputs)
+app.command()(plan.plan_inputs)
 app.command()(radius.radius)
 app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
-app.command()(serve.serve)
-app.add_typer(service_app, name="service")
-app.command()(value_models.train_model)
-app.command()(signatures.sign)
-app.command()(signatures.verify)
+app.command()(service.serve)
+app.add_typer(service.service_app, name="service")
+app.command()(service.train_model)
+app.command()(bundles.sign)
+app.command()(bundles.verify)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,66 +1,57 @@
-"""`reticent plan`: which method to use for private records, found on public rows."""
+"""`reticent plan` and `reticent plan-inputs`: which method to use, found on public rows."""
 
 from __future__ import annotations
 
 import json
-from enum import StrEnum
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reticent.cli.neighbours import record_adjacency
+from reticent.cli.options import (
+    ArrayName,
+    Delta,
+    DrawnSeed,
+    Epsilon,
+    IgnoreColumns,
+    Jobs,
+    Json,
+    LabelColumn,
+    Overwrite,
+    Page,
+    PublicRows,
+    SchemaFile,
+    Scoring,
+    Seconds,
+)
 from reticent.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from reticent.planning.input_plans import InputPlan
+    from reticent.planning.plans import Plan
     from reticent.tables.schema import TabularSchema
 
 
-_WIDEST = 1e150
-
-
-class PlanAdjacency(StrEnum):
-    """What neighbouring data sets are."""
-
-    ADD_REMOVE = "add-remove"
-    REPLACE = "replace"
-
-
-class PlanScoring(StrEnum):
-    """Criteria; the first three are proper scores."""
-
-    LOG_LOSS = "log_loss"
-    BRIER = "brier"
-    INFORMATION = "information"
-    ACCURACY = "accuracy"
-    BALANCED_ACCURACY = "balanced_accuracy"
-    ROC_AUC = "roc_auc"
-
-
 def plan(
-    rows: Annotated[
-        Path, typer.Argument(help="PUBLIC rows: an .npy file of numbers, or a CSV file with names.")
-    ],
+    rows: PublicRows,
     private: Annotated[
         int, typer.Option(min=1, help="Number of private records, which counts as public.")
     ],
-    epsilon: Annotated[float, typer.Option(help="Of everything that is released.")],
-    delta: Annotated[float, typer.Option(help="Of everything that is released.")],
-    adjacency: Annotated[
-        PlanAdjacency, typer.Option(help="What neighbouring data sets differ in.")
-    ] = PlanAdjacency.ADD_REMOVE,
+    epsilon: Epsilon,
+    delta: Delta,
+    neighbours: Annotated[
+        str, typer.Option(metavar="STATEMENT", help="add-remove or replace: one record.")
+    ] = "add-remove",
     labels: Annotated[
-        Path | None, typer.Option(help="Labels of the rows, an .npy file; with rows in .npy.")
-    ] = None,
-    target: Annotated[str, typer.Option(help="Column of the CSV file that holds the labels.")] = "",
-    schema: Annotated[
         Path | None,
-        typer.Option(help="Schema of the CSV file (JSON). Without it all columns are numbers."),
+        typer.Option(metavar="ARRAY", help="Labels of rows that are an array, .npy or .npz."),
     ] = None,
-    ignore_column: Annotated[
-        list[str] | None, typer.Option(help="Column of the CSV file that is not read.")
-    ] = None,
+    label_column: LabelColumn = None,
+    schema: SchemaFile = None,
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
     answers: Annotated[
         int | None, typer.Option(min=1, help="Labels that will ever be asked for; any, if absent.")
     ] = None,
@@ -70,43 +61,46 @@ def plan(
     prevalence: Annotated[
         str, typer.Option(help="Shares of the classes, separated by commas; without labels only.")
     ] = "",
-    scoring: Annotated[
-        PlanScoring, typer.Option(help="What an answer is worth; the default is a proper score.")
-    ] = PlanScoring.LOG_LOSS,
-    seconds: Annotated[float, typer.Option(help="Time limit.")] = 300.0,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Of splits and noise of the trials.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Workers that try settings: 1.")] = None,
-    page: Annotated[Path | None, typer.Option(help="HTML file to write.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace the page if it is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    scoring: Annotated[Scoring, typer.Option(help="What an answer is worth.")] = Scoring.LOG_LOSS,
+    seconds: Seconds = 300.0,
+    seed: DrawnSeed = None,
+    jobs: Jobs = None,
+    page: Page = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
 ) -> None:
     """Tries every method that fits at a guarantee on public rows, and says which one to take.
 
-    Private records are not read, and nothing is spent. Standard error shows the progress.
+    Epsilon and delta are those of everything that is released. Private records are not read, and
+    nothing is spent. Standard error shows the progress.
     """
-    from reticent.core.files import check_replaceable
+    from reticent.cli.files import check_page, read_array, read_rows
     from reticent.planning.planner import plan as find_plan
+    from reticent.tables.schema import TabularSchema
     from reticent.training.progress import bar
 
-    if page is not None:
-        check_replaceable(page, overwrite=overwrite)
+    check_page(page, overwrite=overwrite)
     shares = _shares(prevalence)
-    X, y = _public_rows(rows, labels, target, schema, ignore_column or [])
-    known = [word.strip() for word in classes.split(",") if word.strip()] or None
-    if y is not None and known is not None:
+    if labels is not None and label_column is not None:
+        raise InvalidInput("labels, label_column: expected one of them")
+    known = None if schema is None else TabularSchema.read(schema)
+    found = read_rows(
+        rows, schema=known, array=array, ignore=ignore_column, beside=label_column, name="rows"
+    )
+    y = read_array(labels, name="labels") if labels is not None else found.names
+    listed = [word.strip() for word in classes.split(",") if word.strip()] or None
+    if y is not None and listed is not None:
         raise InvalidInput("classes: expected only for rows without labels")
     with bar() as report:
-        found = find_plan(
-            X,
+        outcome = find_plan(
+            found.numbers() if known is None else known.encode(found.inputs),
             y,
             n_private=private,
             epsilon=epsilon,
             delta=delta,
-            adjacency=str(adjacency),
+            adjacency=record_adjacency(neighbours),
             answers=answers,
-            classes=known,
+            classes=listed,
             prevalence=shares,
             scoring=str(scoring),
             seconds=seconds,
@@ -114,48 +108,97 @@ def plan(
             report=report,
             n_jobs=jobs,
         )
+    _show(outcome, page, overwrite=overwrite, as_json=as_json)
+
+
+def plan_inputs(
+    rows: PublicRows,
+    label_column: Annotated[
+        str, typer.Option(metavar="NAME", help="Column that holds the labels.")
+    ],
+    schema: Annotated[Path, typer.Option(metavar="JSON", help="Schema of the other columns.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    radius: Annotated[
+        float | None,
+        typer.Option(help="l2 radius in the encoded space; without any radius, any two rows."),
+    ] = None,
+    attribute_radius: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=R: radius of one attribute, in its own units; 0 protects it not at all. "
+            "Once one is given, attributes without one may have any value."
+        ),
+    ] = None,
+    ignore_column: IgnoreColumns = None,
+    scoring: Annotated[Scoring, typer.Option(help="What an answer is worth.")] = (
+        Scoring.INFORMATION
+    ),
+    seconds: Seconds = 300.0,
+    seed: DrawnSeed = None,
+    page: Page = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Tries every release of one input that fits at a guarantee on public rows, and says which one
+    to take.
+
+    Epsilon and delta are those of one released input. Private inputs are not read, and nothing is
+    spent. Standard error shows the progress.
+    """
+    import numpy as np
+
+    from reticent.cli.files import check_page, read_rows
+    from reticent.planning.inputs import plan_inputs as find_plan
+    from reticent.tables.schema import TabularSchema
+    from reticent.training.progress import bar
+
+    check_page(page, overwrite=overwrite)
+    known = TabularSchema.read(schema)
+    radii = _radii(attribute_radius or [], known)
+    if radius is not None and radii is not None:
+        raise InvalidInput("radius, attribute_radius: expected one of them")
+    found = read_rows(rows, schema=known, ignore=ignore_column, beside=label_column, name="rows")
+    with bar() as report:
+        outcome = find_plan(
+            found.inputs,
+            np.array(found.names),
+            schema=known,
+            epsilon=epsilon,
+            delta=delta,
+            radius=radius if radii is None else radii,
+            scoring=str(scoring),
+            seconds=seconds,
+            random_state=seed,
+            report=report,
+        )
+    _show(outcome, page, overwrite=overwrite, as_json=as_json)
+
+
+def _show(found: Plan | InputPlan, page: Path | None, *, overwrite: bool, as_json: bool) -> None:
     typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else found.table())
     if page is not None:
         found.page(page, overwrite=overwrite)
         typer.echo(f"Open {page}", err=as_json)
 
 
-def _public_rows(
-    path: Path, labels: Path | None, target: str, schema: Path | None, ignore: list[str]
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    """Rows as numbers, and labels or None."""
-    import numpy as np
-
-    from reticent.cli.arrays import NPY, read_array, starts_with
-    from reticent.tables.batches import read_whole
-    from reticent.tables.schema import TabularSchema
-
-    if starts_with(path, NPY):
-        if target or schema is not None or ignore:
-            raise InvalidInput(
-                f"rows={str(path)!r}: an .npy file has no names of columns; expected neither "
-                "--target, --schema nor --ignore-column with it"
-            )
-        y = None if labels is None else read_array(labels, name="labels")
-        return read_array(path, name="rows"), y
-    if labels is not None:
-        raise InvalidInput("labels: a table holds its labels itself; expected --target")
-    known = TabularSchema.read(schema) if schema is not None else _numbers(path, [*ignore, target])
-    found = read_whole(path, known, ignore=ignore, subject_column=target or None, name="rows")
-    table = found.rows if schema is None else known.encode(found.rows)
-    return np.asarray(table), None if found.subjects is None else np.array(found.subjects)
-
-
-def _numbers(path: Path, ignore: list[str]) -> TabularSchema:
-    """A schema by which every column of a file that is not ignored is read as it stands."""
-    from reticent.tables.attributes import Numeric
-    from reticent.tables.batches import column_names
-    from reticent.tables.schema import TabularSchema
-
-    names = [name for name in column_names(path, name="rows") if name not in ignore]
-    if not names:
-        raise InvalidInput(f"rows={str(path)!r}: expected at least one column that is read")
-    return TabularSchema(tuple(Numeric(name, -_WIDEST, _WIDEST) for name in names))
+def _radii(words: list[str], schema: TabularSchema) -> dict[str, float] | None:
+    """A radius for every attribute, infinity for those that are not named; None for no words."""
+    if not words:
+        return None
+    radii = {attribute.name: math.inf for attribute in schema.attributes}
+    for word in words:
+        name, sign, value = word.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not sign or math.isnan(number):
+            raise InvalidInput(f"attribute_radius={word!r}: expected NAME=R, such as age=5")
+        if name not in radii:
+            raise InvalidInput(f"attribute_radius={word!r}: the schema has no such attribute")
+        radii[name] = number
+    return radii
 
 
 def _shares(text: str) -> list[float] | None:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.bundles import TrustedKey, open_bundle
+from reticent.cli.bundles import open_bundle
+from reticent.cli.options import (
+    ArrayName,
+    Columns,
+    IgnoreColumns,
+    Json,
+    Overwrite,
+    PublicRows,
+    TrustedKey,
+)
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 from reticent.core.norms import Norm
@@ -28,27 +36,14 @@ _PICTURES = 6
 _NEIGHBOURS = 4
 
 
-class RadiusNorm(StrEnum):
-    """Norms of a neighbourhood."""
-
-    LINF = "linf"
-    L1 = "l1"
-    L2 = "l2"
-
-
 def radius(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="PUBLIC rows: .npz or .npy, or a CSV, Parquet or Arrow file; inputs of the "
-            "bundle, or points of numbers without one."
-        ),
-    ],
+    rows: PublicRows,
     bundle: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of a fitted bundle, whose space distances are measured in, and whose "
-            "radius, epsilon and norm are the defaults."
+            metavar="FOLDER",
+            help="Fitted bundle, whose space distances are measured in, and whose radius, epsilon "
+            "and norm are the defaults; without it rows are points of numbers.",
         ),
     ] = None,
     radii: Annotated[
@@ -62,78 +57,66 @@ def radius(
         float | None, typer.Option(help="Delta of one answer; without a bundle 0.")
     ] = None,
     norm: Annotated[
-        RadiusNorm | None, typer.Option(help="Norm of the neighbourhood; without a bundle linf.")
+        Norm | None, typer.Option(help="Norm of the neighbourhood; without a bundle linf.")
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Array or column with labels or an attribute: how far is the nearest row with "
-            "another one? May be repeated.",
-        ),
-    ] = None,
-    array: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which array of an .npz file holds the rows.")
-    ] = None,
-    ignore_column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Column that is not read."),
-    ] = None,
-    neighbour: Annotated[int, typer.Option(help="k of the rule about the k-th nearest row.")] = 10,
+    column: Columns = None,
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
+    nearest: Annotated[int, typer.Option(help="k of the rule about the k-th nearest row.")] = 10,
     pairs: Annotated[int, typer.Option(help="Random pairs of rows that are drawn.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Seed of the random pairs.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option(help=".html file to write, with figures (extra 'plots').")
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="HTML", help="Page to write, with figures (extra 'plots')."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Plain JSON instead of tables.")] = False,
+    as_json: Json = False,
     trusted_key: TrustedKey = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """What a radius means for PUBLIC rows: who lies within it, what the guarantee caps, which R to
     choose.
 
     Nothing is released and no budget is charged; what is printed is as private as the rows.
     """
-    from reticent.cli.public_rows import read_public
+    from reticent.cli.files import check_page, read_rows
     from reticent.core.extras import require
     from reticent.radius import survey_radius
     from reticent.radius.page import radius_page
 
-    if output is not None:
+    check_page(page, overwrite=overwrite)
+    if page is not None:
         require("matplotlib", extra="plots")
     system: Any = None if bundle is None else open_bundle(bundle, trusted_key)
     stated = _stated(system, bundle)
-    rows, columns = read_public(
-        data, system, array=array, columns=column or (), ignore=ignore_column or ()
+    found = read_rows(
+        rows, system=system, array=array, ignore=ignore_column, columns=column, name="rows"
     )
-    points = rows if system is None else _points(system, rows)
+    points = found.numbers() if system is None else _points(system, found.inputs)
     sizes = radii or stated.get("radius", [])
     budgets = epsilons or stated.get("epsilon", [])
     if not budgets:
         raise InvalidInput("epsilon: expected --epsilon at least once, or --bundle, which has one")
-    found = survey_radius(
+    survey = survey_radius(
         points,
         radii=sizes,
         epsilons=budgets,
-        norm=norm.value if norm is not None else stated.get("norm", Norm.LINF),
+        norm=norm if norm is not None else stated.get("norm", Norm.LINF),
         delta=delta if delta is not None else stated.get("delta", 0.0),
-        columns=columns,
-        neighbour=neighbour,
+        columns=found.columns,
+        neighbour=nearest,
         pairs=pairs,
         seed=seed,
     )
-    if output is not None:
-        pictures = None if system is None else _pictures(system, points, found, seed)
-        with output_file(output, size=_PAGE_ROOM, overwrite=overwrite) as put:
-            put(radius_page(found, pictures).encode())
+    if page is not None:
+        pictures = None if system is None else _pictures(system, points, survey, seed)
+        with output_file(page, size=_PAGE_ROOM, overwrite=overwrite) as put:
+            put(radius_page(survey, pictures).encode())
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2))
+        typer.echo(json.dumps(asdict(survey), indent=2))
         return
-    _print(found)
-    if output is not None:
-        typer.echo(f"written to {output}")
+    _print(survey)
+    if page is not None:
+        typer.echo(f"written to {page}")
 
 
 def _stated(system: Any, folder: Path | None) -> dict[str, Any]:

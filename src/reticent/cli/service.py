@@ -1,20 +1,224 @@
-"""`reticent service`: care for what a service keeps."""
+"""`reticent serve`, and care for a service: its keys, stored answers and models."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from dataclasses import asdict
-from typing import Annotated
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reticent.cli.ledger import LedgerUrl, opened
+from reticent.cli.ledger import opened
+from reticent.cli.options import (
+    BundleFolder,
+    Json,
+    LedgerUrl,
+    OptionalLedger,
+    Overwrite,
+    SigningKey,
+    TrainingSeed,
+    TrustedKey,
+)
+from reticent.core.errors import InvalidInput
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+keys_app = typer.Typer(
+    help="Keys of the service: who may ask, for which bundles, about whom, until when.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 service_app = typer.Typer(
     help="Care for what the service keeps beside its ledger.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+class RoleName(StrEnum):
+    """What a key is for."""
+
+    CLIENT = "client"
+    OWNER = "owner"
+
+
+class KindName(StrEnum):
+    """Kinds of models that can be stored."""
+
+    BOOSTED = "boosted"
+    LINEAR = "linear"
+    NETWORK = "network"
+    CHANNEL = "channel"
+
+
+def serve(
+    bundles: Annotated[
+        Path | None, typer.Option(help="Folder with one fitted bundle in each folder of it.")
+    ] = None,
+    ledger: OptionalLedger = None,
+    signing_key: SigningKey = None,
+    trusted_key: TrustedKey = None,
+    models: Annotated[
+        Path | None, typer.Option(help="Folder with models that were trained on released values.")
+    ] = None,
+    trusted_with: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BUNDLE",
+            help="Name of a bundle whose raw rows this server may see; may be repeated.",
+        ),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen at: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen at: 8000.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes: 1.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TOML", help="File with these and further settings (docs/service.md)."
+        ),
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo", help="Make a bundle, a ledger and a key in a folder that goes away again."
+        ),
+    ] = False,
+) -> None:
+    """Answer over HTTP from fitted bundles, and charge a ledger before anything is drawn.
+
+    Flags come before RETICENT_SERVE_NAME in the environment, and these before the TOML file.
+    SIGTERM and Ctrl-C finish what is under way.
+    """
+    from reticent.service.server import serve as run
+    from reticent.service.settings import Settings
+
+    given = {
+        "bundles": bundles,
+        "ledger": ledger,
+        "signing_key": signing_key,
+        "trusted_key": trusted_key,
+        "models": models,
+        "trusted_with": tuple(trusted_with) if trusted_with else None,
+        "host": host,
+        "port": port,
+        "workers": workers,
+    }
+    if not demo:
+        run(Settings.gathered(given, file=config))
+        return
+    made = ("bundles", "ledger", "signing_key", "trusted_key", "models", "trusted_with")
+    if config is not None or any(given[name] is not None for name in made):
+        raise InvalidInput(
+            "demo: makes its own bundle and ledger; expected only host, port, workers"
+        )
+    from reticent.service.demo import prepare
+
+    with tempfile.TemporaryDirectory(prefix="reticent-serve-") as folder:
+        prepared = prepare(Path(folder))
+        settings = Settings.gathered(given | prepared.given, environment={})
+        typer.echo(prepared.snippet(f"http://{settings.host}:{settings.port}"), err=True)
+        run(settings)
+
+
+@keys_app.command()
+def create(
+    ledger: LedgerUrl,
+    principal: Annotated[
+        str, typer.Option(metavar="NAME", help="Who will ask, as the ledger books it.")
+    ],
+    bundle: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Identity or name of a bundle that it may ask; * for all; may be repeated."
+        ),
+    ] = None,
+    subject: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Whom it may charge; a name that ends in * stands for all that begin so; may be "
+            "repeated."
+        ),
+    ] = None,
+    role: Annotated[
+        RoleName, typer.Option(help="owner: looks at budgets, keys and metrics, and asks for none.")
+    ] = RoleName.CLIENT,
+    days: Annotated[
+        float | None, typer.Option(help="Days until it expires; without it, it does not.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key, and print it once: only a digest of it is kept."""
+    from reticent.service.keys import KeyStore
+
+    with opened(ledger) as book:
+        made, secret = KeyStore(book.store).create(
+            principal,
+            bundles=bundle or (),
+            subjects=subject or (),
+            role=role.value,
+            lasts=None if days is None else timedelta(days=days).total_seconds(),
+        )
+    if as_json:
+        typer.echo(json.dumps({"key": secret, **asdict(made)}, indent=2))
+        return
+    typer.echo(f"key {made.id} for {made.principal}; this is shown once:", err=True)
+    typer.echo(secret)
+
+
+@keys_app.command(name="list")
+def list_keys(
+    ledger: LedgerUrl,
+    as_json: Json = False,
+) -> None:
+    """Show all keys: whose they are, what they may do, and whether they are valid."""
+    from reticent.service.keys import KeyStore
+
+    now = datetime.now(UTC).timestamp()
+    with opened(ledger) as book:
+        found = KeyStore(book.store).list()
+    if as_json:
+        shown = [{**asdict(key), "state": key.state(now)} for key in found]
+        typer.echo(json.dumps(shown, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    whole = Column("key", no_wrap=True)  # commands take no shortened one
+    table = Table(whole, "principal", "role", "bundles", "subjects", "expires", "state")
+    for key in found:
+        table.add_row(
+            key.id,
+            key.principal,
+            key.role,
+            ", ".join(key.bundles),
+            ", ".join(key.subjects),
+            "never" if key.expires is None else _day(key.expires),
+            key.state(now),
+        )
+    Console().print(table)
+
+
+@keys_app.command()
+def revoke(
+    ledger: LedgerUrl,
+    key: Annotated[str, typer.Argument(help="Identifier of the key, as `reticent keys list`.")],
+) -> None:
+    """Take a key back: nothing is charged by it once this command has ended."""
+    from reticent.service.keys import KeyStore
+
+    with opened(ledger) as book:
+        gone = KeyStore(book.store).revoke(key)
+    typer.echo(f"key {gone.id} of {gone.principal} is revoked")
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 @service_app.callback()
@@ -30,7 +234,7 @@ def prune(
         typer.Option(metavar="AGE", help="Age of what is removed: 12h, 30d, 8w; at least 1h."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Plain JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Remove stored answers, while services go on. Charges, entries and keys of requests stay: a
     request whose answer is gone is refused (410) when it is repeated, and never drawn again.
@@ -45,3 +249,96 @@ def prune(
         return
     done = "would be removed" if dry_run else "removed"
     typer.echo(f"{removed.answers} answers of {removed.size} bytes {done}")
+
+
+def train_model(
+    bundle: BundleFolder,
+    values: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="NPZ", help="Released values, as `reticent release` wrote them; repeatable."
+        ),
+    ],
+    labels: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="ARRAY",
+            help="Public labels of these rows, .npy or .npz; as many files, in order.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option(help="Folder of the model.")],
+    kind: Annotated[
+        KindName,
+        typer.Option(
+            help="boosted trees, logistic regression, a network (needs torch), or the posterior "
+            "of a bundle of score codes."
+        ),
+    ] = KindName.BOOSTED,
+    seed: TrainingSeed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Learn a model from released values, and store it for `reticent serve --models`.
+
+    Its predictions cost nothing: they are computed from values that were paid for when they were
+    released. Rows themselves are never read.
+    """
+    import numpy as np
+
+    from reticent.cli.files import read_array
+    from reticent.client.pins import protects_input
+    from reticent.systems.loading import load_answering
+    from reticent.systems.value_models import train_value_model
+
+    if len(values) != len(labels):
+        raise InvalidInput(
+            f"labels: expected a file for each of {len(values)} files of values, got {len(labels)}"
+        )
+    system = load_answering(bundle)
+    if not protects_input(system.guarantee.adjacency):
+        raise InvalidInput(
+            f"bundle={str(bundle)!r}: protects records, and its answers are predictions already"
+        )
+    identity = system.bundle_identity_
+    parts = [_released(path, identity) for path in values]
+    targets = [read_array(path, name="labels") for path in labels]
+    for path, part, target in zip(values, parts, targets, strict=True):
+        if target.shape != part.shape[:1]:
+            raise InvalidInput(
+                f"labels: expected {len(part)} for values={str(path)!r}, got shape={target.shape}"
+            )
+    widths = {part.shape[1] for part in parts}
+    if len(widths) != 1:
+        raise InvalidInput(f"values: expected files of one width, got {sorted(widths)}")
+    model = train_value_model(
+        kind.value,
+        np.concatenate(parts),
+        np.concatenate(targets),
+        seed=seed,
+        bundle=identity,
+        guarantee=system.guarantee,
+        channel=system.channel_ if kind is KindName.CHANNEL else None,
+    )
+    typer.echo(f"model {model.identity}: {model.save(output, overwrite=overwrite)}")
+
+
+def _released(path: Path, identity: str) -> npt.NDArray[np.float64]:
+    """The values in a file that ``reticent release`` wrote, by the bundle of that identity."""
+    import numpy as np
+
+    from reticent.cli.files import read_array, read_signed_receipt
+    from reticent.client.wire import receipt_of
+    from reticent.core.strict_json import strict_loads
+
+    receipt = receipt_of(strict_loads(read_signed_receipt(path, name="values")[0]))
+    if receipt.bundle != identity:
+        raise InvalidInput(
+            f"values={str(path)!r}: were released by the bundle {receipt.bundle[:16]!r}, expected "
+            f"{identity[:16]!r}"
+        )
+    values = read_array(path, name="values", array="values")
+    if values.ndim != 2 or values.dtype != np.float64:
+        raise InvalidInput(
+            f"values={str(path)!r}: expected vectors, shape (n, m), got shape={values.shape}; "
+            "released labels need no model"
+        )
+    return values

@@ -103,7 +103,7 @@ def run_demo(folder: Path, settings: Settings) -> dict[str, Any]:
         name: json.loads(
             _python(
                 folder,
-                *("reticent", "keys", "create", "--ledger", _LEDGER, "--client", name, "--json"),
+                *("reticent", "keys", "create", "--ledger", _LEDGER, "--principal", name, "--json"),
                 *("--bundle", "*", "--subject", "*"),
             )
         )["key"]

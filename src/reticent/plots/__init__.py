@@ -2,7 +2,7 @@
 
 Every function takes axes, draws on them and gives them back, so a drawing can stand in a figure of
 one's own. `one_panel` makes a figure with axes where there is none yet, without a window. What the
-demonstrations, the tutorials and ``reticent ledger report --plot`` show is drawn by these.
+demonstrations, the tutorials and ``reticent ledger report --output`` show is drawn by these.
 
 `Series` and `Level` are what the charts of the HTML pages are drawn from too.
 """

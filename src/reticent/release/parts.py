@@ -9,8 +9,6 @@ when they are answered. No row is skipped, and none is answered twice.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -19,17 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from reticent.core.checks import count, one_of
+from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
-from reticent.core.extras import require
 from reticent.core.files import output_file
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
 from reticent.core.signatures import receipt_content, sign_receipt
 from reticent.release.paying import Books
-from reticent.tables.batches import Batch
+from reticent.tables.batches import Batch, check_format, encoded_columns
 
-FORMATS = ("parquet", "csv", "arrow")
 STATE = ".release.json"
 """Name of the file that says what the parts of a folder are answers of."""
 
@@ -164,60 +160,9 @@ def release_parts(
             else:
                 release = system.release(batch.rows, ledger=ledger, scope=whole, sampler=sampler)
             _write_receipt(parts, number, release, key)
-            put(encoded(release, parts.format))
+            put(encoded_columns(release.to_columns(), parts.format))
         report(len(batch))
         yield release
-
-
-def check_format(format: str) -> None:
-    """Nothing, if answers can be written in a format; to be asked before they are paid for.
-
-    Raises:
-        UnknownName: none of ``FORMATS``.
-        MissingExtra: pyarrow is not installed, for "parquet" and "arrow".
-    """
-    if one_of(format, FORMATS, name="format") != "csv":
-        require("pyarrow", extra="arrow")
-
-
-def encoded(release: Release, format: str) -> bytes:
-    """A release as the bytes of a file: its columns, ``withheld`` and ``receipt``.
-
-    Args:
-        release: the answers.
-        format: "parquet", "csv" or "arrow".
-
-    Raises:
-        MissingExtra: pyarrow is not installed, for the first and the last.
-    """
-    check_format(format)
-    if format == "csv":
-        return _csv(release)
-    buffer = io.BytesIO()
-    table = release.to_frame("pyarrow")
-    if format == "parquet":
-        require("pyarrow.parquet", extra="arrow").write_table(table, buffer)
-    else:
-        with require("pyarrow.ipc", extra="arrow").new_file(buffer, table.schema) as writer:
-            writer.write_table(table)
-    return buffer.getvalue()
-
-
-def _csv(release: Release) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    columns = release.to_columns()
-    writer.writerow(columns)
-    plain = [
-        ["" if cell is None or cell != cell else cell for cell in _plain(column)]
-        for column in columns.values()
-    ]
-    writer.writerows(zip(*plain, strict=True))
-    return text.getvalue().encode()
-
-
-def _plain(column: Any) -> list[Any]:
-    return column if isinstance(column, list) else list(column.tolist())
 
 
 def _write_receipt(parts: Parts, number: int, release: Release, key: Path | None) -> None:

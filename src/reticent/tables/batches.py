@@ -1,30 +1,54 @@
-"""Rows of a file in batches, by name: CSV, Parquet and Arrow IPC, in constant memory.
+"""Rows from and to files of every format: CSV, Parquet and Arrow IPC, by the names of columns.
 
-No message shows a cell. A batch is cut by the number of rows alone, so that the same file gives the
-same batches again.
+Reading in batches takes constant memory. A batch is cut by the number of rows alone, so that the
+same file gives the same batches again. No message shows a cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from reticent.core.checks import count
+from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
-from reticent.tables.files import csv_batches, csv_names, read_names, read_rows, subject_name
-from reticent.tables.frames import NamedRows, check_columns, listed
+from reticent.tables.cells import instant_of_word, truth_of_word
+from reticent.tables.files import (
+    Faults,
+    column_faults,
+    csv_batches,
+    csv_cells,
+    csv_names,
+    csv_table,
+    no_subject,
+    read_names,
+)
+from reticent.tables.frames import NamedRows, listed
 from reticent.tables.schema import TabularSchema
 
 LARGEST_BATCH = 100_000
 """Rows of a batch at most: with more, 10^7 rows of Parquet no longer fit into 1 GiB."""
 
-_ARROW_FILE, _PARQUET = b"ARROW1", b"PAR1"
+FORMATS = ("parquet", "csv", "arrow")
+"""Formats that tables are written in."""
+
+READ = (
+    ".csv, .tsv or .txt (comma, semicolon or tab; plain or .gz), .parquet, .arrow, .feather, .npy "
+    "or .npz"
+)
+"""Files that rows are read from, for messages and help texts."""
+
+_MARKS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+_TEXTS = ("", ".csv", ".tsv", ".txt")
+_WORDS_OF_TRUTH = frozenset({"true", "false"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +68,39 @@ class Batch:
 
 
 def file_kind(path: str | Path, *, name: str = "path") -> str:
-    """What a file holds by its first bytes: "parquet", "arrow" or "csv".
+    """Return what a file holds, by its first bytes: "parquet", "arrow", "npy", "npz" or "csv".
 
     Raises:
-        InvalidInput: it cannot be read.
+        InvalidInput: it cannot be read, or its name ends as no text and no archive of arrays does.
     """
     try:
         with Path(path).open("rb") as file:
             start = file.read(8)
     except OSError as error:
+        raise _unreadable(error, f"{name}={str(path)!r}") from error
+    return _kind(start, Path(path), f"{name}={str(path)!r}")
+
+
+def _kind(start: bytes, path: Path, where: str) -> str:
+    found = next((kind for mark, kind in _MARKS.items() if start.startswith(mark)), "csv")
+    ending = Path(path.stem if path.suffix.lower() == ".gz" else path).suffix.lower()
+    expected = {"csv": _TEXTS, "npz": (".npz",)}.get(found)
+    if expected is not None and ending not in expected:
+        raise InvalidInput(f"{where}: cannot be read as rows; expected {READ}")
+    return found
+
+
+def _table_kind(kind: str, where: str) -> str:
+    if kind in ("npy", "npz"):
         raise InvalidInput(
-            f"{name}={str(path)!r}: cannot be read ({error.strerror}); expected a CSV, Parquet or "
-            "Arrow file"
-        ) from error
-    return "parquet" if start[:4] == _PARQUET else "arrow" if start[:6] == _ARROW_FILE else "csv"
+            f"{where}: holds arrays, without names of columns; expected a CSV, Parquet or Arrow "
+            "file"
+        )
+    return kind
+
+
+def _unreadable(error: OSError, where: str) -> InvalidInput:
+    return InvalidInput(f"{where}: cannot be read ({error.strerror}); expected {READ}")
 
 
 def read_batches(
@@ -92,11 +135,9 @@ def read_batches(
     if count(rows, name="rows") > LARGEST_BATCH:
         raise InvalidInput(f"rows={rows}: expected at most {LARGEST_BATCH}")
     schema = columns if isinstance(columns, TabularSchema) else _numbers(columns)
-    left_out = [*ignore] if subject_column is None else [*ignore, subject_column]
-    _check_subject(subject_column, schema)
-    kind = file_kind(path, name=name)
+    kind = _table_kind(file_kind(path, name=name), f"{name}={str(path)!r}")
     if kind == "csv":
-        parts = csv_batches(path, schema, ignore=left_out, subject_column=subject_column, name=name)
+        parts = csv_batches(path, schema, ignore=ignore, subject_column=subject_column, name=name)
         pieces: Iterator[Batch] = (Batch(part, subjects) for part, subjects in parts)
     else:
         pieces = _arrow_batches(Path(path), kind, schema, ignore, subject_column, rows, name)
@@ -117,24 +158,74 @@ def read_whole(
     """
     schema = columns if isinstance(columns, TabularSchema) else _numbers(columns)
     where = f"{name}={str(path)!r}"
-    content = _content(Path(path), where)
-    if content.startswith((_PARQUET, _ARROW_FILE)):
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise _unreadable(error, where) from error
+    if _table_kind(_kind(content[:8], Path(path), where), where) != "csv":
         pieces = read_batches(path, schema, ignore=ignore, subject_column=subject_column, name=name)
         return _joined(list(pieces))
-    _check_subject(subject_column, schema)
-    subjects = None
-    if subject_column is not None:
-        subjects = tuple(read_names(content, subject_column, name=where))
-        ignore = [*ignore, subject_column]
-    rows = NamedRows(
-        read_rows(content, schema, ignore=ignore, name=where), tuple(schema.column_names)
+    rows, subjects = csv_table(
+        content, schema, ignore=ignore, subject_column=subject_column, name=where
     )
-    if subjects is not None and len(rows) != len(subjects):
-        raise InvalidInput(
-            f"{where}: has {len(rows)} rows and {len(subjects)} subjects; expected one subject "
-            "for each row"
-        )
-    return Batch(rows, subjects)
+    return Batch(NamedRows(rows, tuple(schema.column_names)), subjects)
+
+
+def read_frame(path: str | Path, *, name: str = "path") -> Any:
+    """Return a data frame of all columns of a CSV, Parquet or Arrow file, without a schema.
+
+    In a CSV file a column whose cells are all numbers holds numbers, one of true and false truth
+    values, one of ISO 8601 dates datetime values, and any other words; an empty cell is no value.
+
+    Args:
+        path: a plain file.
+        name: what the caller calls it; used in messages.
+
+    Raises:
+        InvalidInput: the file cannot be read whole, or has no rows.
+        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+    """
+    where = f"{name}={str(path)!r}"
+    kind = _table_kind(file_kind(path, name=name), where)
+    if kind != "csv":
+        file, _ = _opened(Path(path), kind, where)
+        with _in_plain_words(where, require("pyarrow", extra="arrow")):
+            return file.read() if hasattr(file, "iter_batches") else file.read_all()
+    names, cells, delimiter = csv_cells(path, name=name)
+    repeated = sorted({column for column in names if names.count(column) > 1})
+    if repeated:
+        raise InvalidInput(f"{where}: has more than one column {listed(repeated)}")
+    if not cells:
+        raise InvalidInput(f"{where}: has a header line and no rows")
+    table = np.empty((len(cells), len(names)), dtype=object)
+    for place, column in enumerate(zip(*cells, strict=True)):
+        table[:, place] = _values([cell.strip() for cell in column], comma=delimiter != ",")
+    return NamedRows(table, tuple(names))
+
+
+def names_in(path: str | Path, column: str, *, name: str = "path") -> list[str]:
+    """Return the names in one column of a CSV, Parquet or Arrow file, one for each row.
+
+    Raises:
+        InvalidInput: the file cannot be read whole, has no rows, lacks the column, or holds
+            something there that is no name for ``Scope``. The message names the rows, never what
+            stands there.
+        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+    """
+    where = f"{name}={str(path)!r}"
+    kind = _table_kind(file_kind(path, name=name), where)
+    if kind == "csv":
+        return read_names(path, column, name=name)
+    file, names = _opened(Path(path), kind, where)
+    faults = column_faults([each for each in names if each == column], (), (), column)
+    if faults:
+        raise InvalidInput(f"{where}: {faults[0]}")
+    with _in_plain_words(where, require("pyarrow", extra="arrow")):
+        read = file.read if hasattr(file, "iter_batches") else file.read_all
+        found = _subjects(read().select([column]), column, where, 1)
+    if not found:
+        raise InvalidInput(f"{where}: has no rows")
+    return list(found)
 
 
 def column_names(path: str | Path, *, name: str = "path") -> list[str]:
@@ -144,30 +235,55 @@ def column_names(path: str | Path, *, name: str = "path") -> list[str]:
         InvalidInput: the file cannot be read.
         MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
     """
-    kind, where = file_kind(path, name=name), f"{name}={str(path)!r}"
+    where = f"{name}={str(path)!r}"
+    kind = _table_kind(file_kind(path, name=name), where)
     return csv_names(path, name=name) if kind == "csv" else _opened(Path(path), kind, where)[1]
 
 
-def open_arrow(path: Path, *, name: str = "path") -> Any:
-    """All columns of a Parquet or Arrow IPC file, as a pyarrow table.
+def check_format(format: str) -> None:
+    """Nothing, if tables can be written in a format; to be asked before anything is paid for.
 
     Raises:
-        InvalidInput: the file cannot be read whole.
-        MissingExtra: pyarrow is not installed.
+        UnknownName: none of ``FORMATS``.
+        MissingExtra: pyarrow is not installed, for "parquet" and "arrow".
     """
-    where = f"{name}={str(path)!r}"
-    file, _ = _opened(path, file_kind(path, name=name), where)
-    with _in_plain_words(where, require("pyarrow", extra="arrow")):
-        return file.read() if hasattr(file, "iter_batches") else file.read_all()
+    if one_of(format, FORMATS, name="format") != "csv":
+        require("pyarrow", extra="arrow")
 
 
-def _content(path: Path, where: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(
-            f"{where}: cannot be read ({error.strerror}); expected a CSV, Parquet or Arrow file"
-        ) from error
+def encoded_columns(columns: Mapping[str, Any], format: str) -> bytes:
+    """Return a table as the bytes of a file.
+
+    Args:
+        columns: names, and for each an array or list of n values; NaN and None are no value in CSV.
+        format: one of ``FORMATS``.
+
+    Raises:
+        UnknownName, MissingExtra: see ``check_format``.
+    """
+    check_format(format)
+    if format == "csv":
+        return _csv(columns)
+    buffer = io.BytesIO()
+    table = require("pyarrow", extra="arrow").table(dict(columns))
+    if format == "parquet":
+        require("pyarrow.parquet", extra="arrow").write_table(table, buffer)
+    else:
+        with require("pyarrow.ipc", extra="arrow").new_file(buffer, table.schema) as writer:
+            writer.write_table(table)
+    return buffer.getvalue()
+
+
+def _csv(columns: Mapping[str, Any]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    lists = [
+        column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()
+    ]
+    plain = [["" if cell is None or cell != cell else cell for cell in column] for column in lists]
+    writer.writerows(zip(*plain, strict=True))
+    return text.getvalue().encode()
 
 
 def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
@@ -179,14 +295,6 @@ def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
             return file, list(file.schema_arrow.names)
         file = require("pyarrow.ipc", extra="arrow").open_file(arrow.memory_map(str(path)))
         return file, list(file.schema.names)
-
-
-def _check_subject(column: str | None, schema: TabularSchema) -> None:
-    if column is not None and column.strip() in [name.strip() for name in schema.column_names]:
-        raise InvalidInput(
-            f"subject_column={column!r}: the bundle needs that column; expected one that is not "
-            "read as data"
-        )
 
 
 def _numbers(columns: Sequence[str]) -> TabularSchema:
@@ -207,41 +315,73 @@ def _arrow_batches(
     arrow = require("pyarrow", extra="arrow")
     wanted = [*schema.column_names]
     file, names = _opened(path, kind, where)
-    _check(names, wanted, ignore, subject_column, where)
+    faults = column_faults(names, wanted, ignore, subject_column)
+    if faults:
+        raise InvalidInput(f"{where}: {'; '.join(faults)}")
     read = wanted if subject_column is None else [*wanted, subject_column]
     with _in_plain_words(where, arrow):
         if kind == "parquet":
             found = file.iter_batches(batch_size=rows, columns=read)
         else:
             found = (file.get_batch(place).select(read) for place in range(file.num_record_batches))
+        first = 1
         for piece in found:
             table = arrow.Table.from_batches([piece])
-            yield Batch(table.select(wanted), _subjects(table, subject_column, where))
+            yield Batch(table.select(wanted), _subjects(table, subject_column, where, first))
+            first += len(table)
 
 
-def _check(
-    names: list[str],
-    wanted: list[str],
-    ignore: Sequence[str],
-    subject_column: str | None,
-    where: str,
-) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInput(f"{where}: has more than one column {listed(twice)}")
-    others = [*ignore] if subject_column is None else [*ignore, subject_column]
-    absent = [name for name in others if name not in names]
-    if absent:
-        raise InvalidInput(f"{where}: has no column {listed(absent)}")
-    read = [name for name in names if name in wanted or name not in others]
-    check_columns(read, wanted, by="fit", name=where)
-
-
-def _subjects(table: Any, column: str | None, where: str) -> tuple[str, ...] | None:
+def _subjects(table: Any, column: str | None, where: str, first: int) -> tuple[str, ...] | None:
+    """Whose each row is; ``first`` is the number of the first row in its file."""
     if column is None:
         return None
-    names = ["" if value is None else str(value) for value in table.column(column).to_pylist()]
-    return tuple(subject_name(name, f"{where}: column {column!r}") for name in names)
+    found = table.column(column).to_pylist()
+    names = tuple("" if value is None else str(value).strip() for value in found)
+    faults = Faults(where, unit="row")
+    for place, name in enumerate(names, first):
+        fault = no_subject(name)
+        if fault:
+            faults.add(f", column {column!r}: {fault}", place)
+    faults.check()
+    return names
+
+
+def _values(words: list[str], *, comma: bool) -> npt.NDArray[np.object_]:
+    """Cells of a column as what all of them look like; None where empty. ``comma``: numbers may
+    have a decimal comma.
+    """
+    found = np.empty(len(words), dtype=object)
+    found[:] = words
+    points = words
+    if comma and not any("." in word for word in words):
+        points = [word.replace(",", ".") for word in words]
+    for read, cells in ((_number, points), (_truth, words), (_time, words)):
+        values = [read(cell) if cell else None for cell in cells]
+        if any(words) and all(
+            value is not None for value, word in zip(values, words, strict=True) if word
+        ):
+            found[:] = values
+            return found
+    found[[not word for word in words]] = None
+    return found
+
+
+def _number(word: str) -> float | None:
+    if not word.isascii() or "_" in word:
+        return None
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _truth(word: str) -> bool | None:
+    return truth_of_word(word) if word.lower() in _WORDS_OF_TRUTH else None
+
+
+def _time(word: str) -> np.datetime64 | None:
+    instant = instant_of_word(word)
+    return None if instant is None else np.datetime64(int(instant), "us")
 
 
 @contextmanager

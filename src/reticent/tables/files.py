@@ -1,8 +1,11 @@
-"""Rows of a table from a CSV file, its columns matched to a public schema by name. No message shows
-a cell.
+"""Rows of a table from a CSV file, its columns matched to a public schema by name.
 
-A file without a header line has a record where the names should be, so names that the schema
-does not know are shown only once all of the schema's own were found.
+Cells are separated by commas, semicolons or tabs, whichever the first line has most of. Between
+semicolons and tabs a number may have a decimal comma.
+
+A file is read to its end before it is refused, and one message says all that is wrong, with the
+lines. No message shows a cell. A file without a header line has a record where the names should be,
+so names that the schema does not know are shown only once all of the schema's own were found.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -39,10 +42,13 @@ from reticent.tables.attributes import (
 )
 from reticent.tables.cells import word_of
 from reticent.tables.frames import NamedRows, listed
-from reticent.tables.schema import Array, TabularSchema
+from reticent.tables.schema import FAULTS_SHOWN, Array, TabularSchema
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 4096  # lines that are held as text at a time
+_DELIMITERS = (",", ";", "\t")
+_QUOTED = re.compile(r'"[^"]*("|$)')
+_LINES_SHOWN = 5
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -63,8 +69,8 @@ def read_rows(
     as they are; encoding moves them to its end.
 
     Args:
-        path: comma-separated UTF-8 text, plain or gzipped, quoted as in RFC 4180; or the content of
-            such a file.
+        path: UTF-8 text separated by commas, semicolons or tabs, plain or gzipped, quoted as in
+            RFC 4180; or the content of such a file.
         schema: names the columns.
         ignore: names of columns of the file that are not read, such as labels; each must be there.
         name: what the caller calls the file; used in messages.
@@ -74,19 +80,40 @@ def read_rows(
         and words).
 
     Raises:
-        InvalidInput: the file cannot be read whole, has no header or no rows, lacks a column or
-            has one too many or twice, has a line with another number of cells, or a cell that
-            the schema does not allow. The message names the line and the column, never what
-            stands there.
+        InvalidInput: the file cannot be read whole, has no header or no rows, lacks columns or
+            has some too many or twice, has lines with another number of cells, or cells that
+            the schema does not allow. The message names all lines and columns that are wrong, a
+            few lines of each kind, never what stands there.
+    """
+    return csv_table(path, schema, ignore=ignore, name=name)[0]
+
+
+def csv_table(
+    path: str | Path | bytes,
+    schema: TabularSchema,
+    *,
+    ignore: Sequence[str] = (),
+    subject_column: str | None = None,
+    name: str = "path",
+) -> tuple[npt.NDArray[Any], tuple[str, ...] | None]:
+    """Return what ``read_rows`` and ``read_names`` read, from one pass over the file.
+
+    Args:
+        path, schema, name: as for ``read_rows``.
+        ignore: as for ``read_rows``, without ``subject_column``.
+        subject_column: as for ``read_names``; None for none.
+
+    Raises:
+        InvalidInput: as ``read_rows`` and ``read_names``, all in one message.
     """
     where = _place(path, name)
-    with _lines(path, where) as lines:
-        header, first = _header(lines, where)
-        reader = _Reader(schema, _order(header, schema, ignore, where), len(header), where)
-        parts = list(reader.blocks(lines, first))
+    parts = list(_parts(path, where, schema, ignore, subject_column))
     if not parts:
         raise InvalidInput(f"{where}: has a header line and no rows")
-    return np.concatenate(parts)
+    rows = np.concatenate([part for part, _ in parts])
+    if subject_column is None:
+        return rows, None
+    return rows, tuple(chain.from_iterable(whose or () for _, whose in parts))
 
 
 def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> list[str]:
@@ -107,7 +134,8 @@ def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> 
             no name. The message names the line, never what stands there.
     """
     where = _place(path, name)
-    names = list(_names(path, column.strip(), where))
+    parts = _parts(path, where, None, (), column)
+    names = list(chain.from_iterable(whose or () for _, whose in parts))
     if not names:
         raise InvalidInput(f"{where}: has a header line and no rows")
     return names
@@ -121,47 +149,40 @@ def csv_batches(
     subject_column: str | None = None,
     name: str = "path",
 ) -> Iterator[tuple[NamedRows, tuple[str, ...] | None]]:
-    """What ``read_rows`` and ``read_names`` read, some rows at a time, in constant memory.
+    """Yield what ``csv_table`` reads some rows at a time, in constant memory.
 
     Args:
-        path, schema, ignore, name: as for ``read_rows``; ``ignore`` includes the next.
-        subject_column: as for ``read_names``; None for none.
+        path, schema, ignore, subject_column, name: as for ``csv_table``.
 
     Yields:
         Rows with the schema's column names, and for each row whose it is.
 
     Raises:
-        InvalidInput: as ``read_rows`` and ``read_names``, when the line is reached.
+        InvalidInput: as ``csv_table``. Columns are checked at once, cells when their line is
+            reached; from then on the rest of the file is read for what else is wrong.
     """
-    where = _place(path, name)
     columns = tuple(schema.column_names)
-    subjects = None if subject_column is None else _names(path, subject_column.strip(), where)
-    with _lines(path, where) as lines:
-        header, first = _header(lines, where)
-        reader = _Reader(schema, _order(header, schema, ignore, where), len(header), where)
-        for part in reader.blocks(lines, first):
-            whose = None if subjects is None else tuple(islice(subjects, len(part)))
-            yield NamedRows(part, columns), whose
+    for part, whose in _parts(path, _place(path, name), schema, ignore, subject_column):
+        yield NamedRows(part, columns), whose
 
 
-def csv_cells(path: str | Path, *, name: str = "path") -> list[list[str]]:
-    """The cells of every line of a CSV file but the first, as they stand there.
+def csv_cells(path: str | Path, *, name: str = "path") -> tuple[list[str], list[list[str]], str]:
+    """Return the first line of a CSV file, the cells of all others, and what separates cells.
 
     Raises:
-        InvalidInput: the file cannot be read whole, or a line has another number of cells than the
-            first. The message names the line.
+        InvalidInput: the file cannot be read whole, or lines have another number of cells than the
+            first. The message names the lines.
     """
-    where, found = _place(path, name), []
+    where = _place(path, name)
+    found: list[list[str]] = []
     with _lines(path, where) as lines:
-        header, first = _header(lines, where)
-        while block := list(islice(lines, _BLOCK)):
-            rows, places, read = _records(block, lines, first, where)
-            first += read
-            for row, line in zip(rows, places, strict=True):
-                if row and len(row) != len(header):
-                    raise _ragged(f"{where}: line {line}", len(row), len(header))
-                found += [row] if row else []
-    return found
+        head = _Head.read(lines, where)
+        reader = _Reader(head, where)
+        for rows, places in reader.records(lines):
+            assert isinstance(rows, list)  # no column is read as numbers
+            found += [row for row, _ in reader.whole(rows, places)]
+        reader.faults.check()
+    return list(head.names), found, head.delimiter
 
 
 def csv_names(path: str | Path | bytes, *, name: str = "path") -> list[str]:
@@ -172,39 +193,86 @@ def csv_names(path: str | Path | bytes, *, name: str = "path") -> list[str]:
     """
     where = _place(path, name)
     with _lines(path, where) as lines:
-        return _header(lines, where)[0]
+        return list(_Head.read(lines, where).names)
 
 
-def subject_name(cell: str, where: str) -> str:
-    """Whose a row is, as a ledger's scope takes it.
+def no_subject(name: str) -> str:
+    """Return what keeps ``name`` from being a subject of a ledger's scope; "" where nothing does.
+
+    The name is not shown.
+    """
+    if not name:
+        return "is empty; expected a name"
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        return f"is no name; expected up to {LONGEST_NAME} printable characters"
+    return ""
+
+
+def column_faults(
+    found: Sequence[str], wanted: Sequence[str], ignored: Iterable[str], subject: str | None
+) -> list[str]:
+    """Return all that is wrong with the columns of a file.
+
+    Args:
+        found: names of its columns.
+        wanted: columns that are read as data.
+        ignored: columns that are not read; each must be there.
+        subject: column that says whose each row is, or None.
 
     Raises:
-        InvalidInput: empty, too long or not printable; what it is, is not shown.
+        InvalidInput: ``wanted`` names a column twice.
     """
-    return _name(cell.strip(), where)
+    if len(set(wanted)) < len(wanted):
+        raise InvalidInput(
+            "schema: names a column twice, so that columns cannot be told apart by name; pass "
+            "an array instead"
+        )
+    counts, left_out, faults = Counter(found), set(ignored), []
+    missing = [name for name in wanted if name not in counts]
+    if missing:
+        faults.append(
+            f"names {len(wanted) - len(missing)} of {len(wanted)} columns, and not "
+            f"{listed(missing)}; expected the names in the schema, in the first line of a CSV file"
+        )
+    if subject is not None and subject in wanted:
+        faults.append(f"{subject!r} is read as data, and cannot say whose each row is")
+    elif subject is not None and counts[subject] != 1:
+        faults.append(f"expected one column {subject!r}, got {counts[subject]}")
+    both = sorted(left_out.intersection(wanted))
+    if both:
+        faults.append(f"the schema needs {listed(both)}; ignore only columns that it does not name")
+    absent = sorted(left_out.difference(counts))
+    if absent:
+        faults.append(f"has no column {listed(absent)} to ignore")
+    if missing:  # other names may be cells of a file without a header line
+        return faults
+    known = {*wanted, *left_out, subject}
+    extra = [name for name in counts if name not in known]
+    if extra:
+        faults.append(
+            f"the schema does not name {listed(extra)}; take such columns out, or ignore each by "
+            "name (ignore=[...], --ignore-column)"
+        )
+    repeated = [name for name, count in counts.items() if count > 1 and name != subject]
+    if repeated:
+        faults.append(
+            f"has more than one column {listed(repeated)}; every name may stand there once"
+        )
+    return faults
 
 
-def _names(path: str | Path | bytes, column: str, where: str) -> Iterator[str]:
+def _parts(
+    path: str | Path | bytes,
+    where: str,
+    schema: TabularSchema | None,
+    ignore: Sequence[str],
+    subject_column: str | None,
+) -> Iterator[tuple[npt.NDArray[Any], tuple[str, ...] | None]]:
+    """Yield blocks of rows, and whose each row is; without a schema all other columns are left."""
     with _lines(path, where) as lines:
-        header, first = _header(lines, where)
-        if header.count(column) != 1:
-            raise InvalidInput(
-                f"{where}: expected one column {column!r} in its first line, got "
-                f"{header.count(column)}"
-            )
-        at, blank = header.index(column), 0
-        while block := list(islice(lines, _BLOCK)):
-            rows, places, read = _records(block, lines, first, where)
-            first += read
-            for row, line in zip(rows, places, strict=True):
-                if not row:
-                    blank = blank or line
-                    continue
-                if blank:
-                    raise _blank_before_others(where, blank)
-                if len(row) != len(header):
-                    raise _ragged(f"{where}: line {line}", len(row), len(header))
-                yield subject_name(row[at], f"{where}: line {line}, column {column!r}")
+        head = _Head.read(lines, where)
+        order, subject = _order(head.names, schema, ignore, subject_column, where)
+        yield from _Reader(head, where, schema, order, subject).blocks(lines)
 
 
 def rows_of_words(
@@ -226,8 +294,89 @@ def rows_of_words(
             f"{name}: expected shape (n, {schema.columns}) as in the schema, got "
             f"shape={words.shape}"
         )
-    reader = _Reader(schema, tuple(range(schema.columns)), schema.columns, name, unit="row")
-    return reader.table(words.tolist(), range(1, len(words) + 1))
+    head = _Head(tuple(schema.column_names), ",", 1)
+    reader = _Reader(head, name, schema, tuple(range(schema.columns)), unit="row")
+    table = reader.table(words.tolist(), range(1, len(words) + 1))
+    reader.faults.check()
+    return table
+
+
+@dataclass
+class Faults:
+    """Collects what is wrong with a file, for one message.
+
+    Attributes:
+        where: the file, as messages name it.
+        unit: what is counted: lines or rows.
+        found: for each fault the first places that have it, and how many have it.
+    """
+
+    where: str
+    unit: str = "line"
+    found: dict[str, tuple[list[int], int]] = field(default_factory=dict)
+
+    def add(self, fault: str, place: int) -> None:
+        """Note a fault; ``fault`` goes on after "line 7"."""
+        places, count = self.found.setdefault(fault, ([], 0))
+        if count < _LINES_SHOWN:
+            places.append(place)
+        self.found[fault] = (places, count + 1)
+
+    def check(self) -> None:
+        """Raise InvalidInput with all that was found, if anything was."""
+        if self.found:
+            raise self.error()
+
+    def error(self) -> InvalidInput:
+        """Return the error that says all that was found."""
+        said = [
+            f"{self._places(*at)}{fault}" for fault, at in list(self.found.items())[:FAULTS_SHOWN]
+        ]
+        more = len(self.found) - len(said)
+        rest = f"; and {more} other faults" if more else ""
+        return InvalidInput(f"{self.where}: {'; '.join(said)}{rest}")
+
+    def _places(self, places: list[int], count: int) -> str:
+        if count == 1:
+            return f"{self.unit} {places[0]}"
+        more = f" and {count - len(places)} more" if count > len(places) else ""
+        return f"{self.unit}s {', '.join(map(str, places))}{more}"
+
+
+@dataclass
+class _Marks:
+    """The decimal mark of a file: a point, or between semicolons and tabs also a comma.
+
+    Attributes:
+        comma: whether a comma may be one.
+        mark: the one that was met first, "" before.
+    """
+
+    comma: bool
+    mark: str = ""
+
+    def plain(self, cells: Sequence[str]) -> Sequence[str] | None:
+        """Return cells with decimal points, or None where they have to be looked at one by one."""
+        if not self.comma:
+            return cells
+        text = "".join(cells)
+        found = {mark for mark in ",." if mark in text}
+        if not found:
+            return cells
+        if len(found) > 1 or self.mark not in ("", *found):
+            return None
+        (self.mark,) = found
+        return [cell.replace(",", ".") for cell in cells] if self.mark == "," else cells
+
+    def one(self, cell: str) -> str | None:
+        """Return a cell with a decimal point, or None where its mark is not the file's."""
+        if not self.comma or not _NUMBER.fullmatch(cell.replace(",", ".")):
+            return cell
+        mark = "," if "," in cell else "." if "." in cell else ""
+        if mark and self.mark not in ("", mark):
+            return None
+        self.mark = mark or self.mark
+        return cell.replace(",", ".")
 
 
 @dataclass(frozen=True)
@@ -237,12 +386,15 @@ class _Numbers:
     name: str
     missing: float | None
 
-    def read(self, cells: Sequence[str], places: Sequence[int], where: str) -> Array:
-        if self.missing is not None:
+    def read(
+        self, cells: Sequence[str], places: Sequence[int], marks: _Marks, faults: Faults
+    ) -> Array:
+        plain = marks.plain(cells)
+        if plain is not None and self.missing is not None:
             filler = str(float(self.missing))
-            cells = [cell or filler for cell in cells]
+            plain = [cell or filler for cell in plain]
         try:
-            values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+            values = np.fromiter(map(float, plain or ()), dtype=np.float64, count=len(cells))
         except ValueError:
             pass
         else:
@@ -251,30 +403,29 @@ class _Numbers:
             # meant for it.
             if np.isfinite(values).all() and text.isascii() and "_" not in text:
                 return values
-        return np.array(
-            [
-                self._number(cell.strip(), f"{where} {at}")
-                for cell, at in zip(cells, places, strict=True)
-            ]
-        )
+        found = np.full(len(cells), np.nan)
+        for index, (cell, place) in enumerate(zip(cells, places, strict=True)):
+            value = self._number(cell.strip(), marks)
+            if isinstance(value, str):
+                faults.add(f", column {self.name!r}: {value}", place)
+            else:
+                found[index] = value
+        return found
 
-    def _number(self, cell: str, where: str) -> float:
-        if not cell and self.missing is not None:
-            return float(self.missing)
+    def _number(self, cell: str, marks: _Marks) -> float | str:
+        """The number in a cell, or what is wrong with it."""
         if not cell:
-            raise InvalidInput(
-                f"{where}, column {self.name!r}: is empty, and the schema has no code for a "
-                "missing value"
-            )
+            if self.missing is not None:
+                return float(self.missing)
+            return "is empty, and the schema has no code for a missing value"
         if _NOT_FINITE.fullmatch(cell):
-            raise InvalidInput(
-                f"{where}, column {self.name!r}: is NaN or infinity; expected a finite number"
-            )
-        if not _NUMBER.fullmatch(cell):
-            raise InvalidInput(f"{where}, column {self.name!r}: cannot be read as a number")
-        if not math.isfinite(float(cell)):
-            raise InvalidInput(f"{where}, column {self.name!r}: is too large for a number")
-        return float(cell)
+            return "is NaN or infinity; expected a finite number"
+        plain = marks.one(cell)
+        if plain is None:
+            return "has another decimal mark than the numbers before"
+        if not _NUMBER.fullmatch(plain):
+            return "cannot be read as a number"
+        return float(plain) if math.isfinite(float(plain)) else "is too large for a number"
 
 
 @dataclass(frozen=True)
@@ -291,26 +442,26 @@ class _Words:
     def _numeric(self) -> bool:
         return any(not isinstance(value, str) for value in self.column.categories)
 
-    def read(self, cells: Sequence[str], places: Sequence[int], where: str) -> list[str]:
-        found = {cell: self._category(cell.strip()) for cell in set(cells)}
-        words = [found[cell] for cell in cells]
-        if None in words:
-            wrong = words.index(None)
-            what = (
-                "is not among its public categories"
-                if cells[wrong].strip()
-                else "is empty, which is not among its categories"
-            )
-            raise InvalidInput(
-                f"{where} {places[wrong]}, column {self.column.name!r}: {what}; correct the "
-                "file or the schema"
-            )
-        return [word for word in words if word is not None]
+    def read(
+        self, cells: Sequence[str], places: Sequence[int], marks: _Marks, faults: Faults
+    ) -> list[str]:
+        found = {cell: self._category(cell.strip(), marks) for cell in set(cells)}
+        if None in found.values():
+            for cell, place in zip(cells, places, strict=True):
+                if found[cell] is None:
+                    what = (
+                        "is not among its public categories"
+                        if cell.strip()
+                        else "is empty, which is not among its categories"
+                    )
+                    faults.add(f", column {self.column.name!r}: {what}", place)
+        return [found[cell] or "" for cell in cells]
 
-    def _category(self, cell: str) -> str | None:
+    def _category(self, cell: str, marks: _Marks) -> str | None:
         """The category that ``cell`` names, or None."""
-        if cell not in self._known and self._numeric and _NUMBER.fullmatch(cell):
-            cell = word_of(float(cell))
+        if cell not in self._known and self._numeric:
+            plain = cell.replace(",", ".") if marks.comma else cell
+            cell = word_of(float(plain)) if _NUMBER.fullmatch(plain) else cell
         return self._known.get(cell, self._else(empty=not cell))
 
     def _else(self, *, empty: bool) -> str | None:
@@ -327,17 +478,52 @@ class _Cells:
 
     column: Instant | Truth | Ordered | Hashed
 
-    def read(self, cells: Sequence[str], places: Sequence[int], where: str) -> list[Any]:
+    def read(
+        self, cells: Sequence[str], places: Sequence[int], marks: _Marks, faults: Faults
+    ) -> list[Any]:
         found = {cell: self.column.of_word(cell.strip()) for cell in set(cells)}
-        values = [found[cell] for cell in cells]
         if None in found.values():
-            wrong = values.index(None)
-            what = "cannot be read as" if cells[wrong].strip() else "is empty; expected"
+            for cell, place in zip(cells, places, strict=True):
+                if found[cell] is None:
+                    what = "cannot be read as" if cell.strip() else "is empty; expected"
+                    faults.add(
+                        f", column {self.column.name!r}: {what} a value of kind "
+                        f"{self.column.kind!r}",
+                        place,
+                    )
+        return [found[cell] for cell in cells]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The first line of a file.
+
+    Attributes:
+        names: its cells.
+        delimiter: what separates cells.
+        after: the number of the line after it.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    after: int
+
+    @classmethod
+    def read(cls, lines: Iterator[str], where: str) -> _Head:
+        """Read the header line.
+
+        Raises:
+            InvalidInput: the file is empty, or the line cannot be read.
+        """
+        block = list(islice(lines, 1))
+        if not block:
             raise InvalidInput(
-                f"{where} {places[wrong]}, column {self.column.name!r}: {what} a value of kind "
-                f"{self.column.kind!r}; correct the file or the schema"
+                f"{where}: is empty; expected a header line with the names of the columns"
             )
-        return values
+        bare = _QUOTED.sub("", block[0])
+        delimiter = max(_DELIMITERS, key=bare.count)
+        rows, _, read = _records(block, lines, 1, delimiter, Faults(where))
+        return cls(tuple(cell.strip() for cell in rows[0]), delimiter, 1 + read)
 
 
 @dataclass(frozen=True)
@@ -345,23 +531,43 @@ class _Reader:
     """Lines of text as rows.
 
     Attributes:
-        schema: what the cells are.
-        order: for each column of the schema, its place in a line.
-        width: cells in a line.
+        head: the header line.
         where: the file, as messages name it.
+        schema: what the cells are, or None where only subjects are read.
+        order: for each column of the schema, its place in a line.
+        subject: place in a line of the name whose row it is, or None.
         unit: what messages count.
     """
 
-    schema: TabularSchema
-    order: tuple[int, ...]
-    width: int
+    head: _Head
     where: str
+    schema: TabularSchema | None = None
+    order: tuple[int, ...] = ()
+    subject: int | None = None
     unit: str = "line"
+
+    @property
+    def width(self) -> int:
+        """Cells in a line."""
+        return len(self.head.names)
+
+    @cached_property
+    def faults(self) -> Faults:
+        """All that is wrong so far."""
+        return Faults(self.where, self.unit)
+
+    @cached_property
+    def _marks(self) -> _Marks:
+        return _Marks(comma=self.head.delimiter != ",")
+
+    @cached_property
+    def _attributes(self) -> Sequence[Any]:
+        return () if self.schema is None else self.schema.attributes
 
     @cached_property
     def _columns(self) -> tuple[_Numbers | _Words | _Cells, ...]:
         columns: list[_Numbers | _Words | _Cells] = []
-        for attribute in self.schema.attributes:
+        for attribute in self._attributes:
             if isinstance(attribute, Categorical):
                 columns.append(_Words(attribute))
             elif isinstance(attribute, Numeric):
@@ -376,78 +582,125 @@ class _Reader:
     def _all_numbers(self) -> bool:
         return all(isinstance(column, _Numbers) for column in self._columns)
 
-    def blocks(self, lines: Iterator[str], first: int) -> Iterator[npt.NDArray[Any]]:
-        """Tables of up to ``_BLOCK`` lines; ``first`` is the number of the first line. Blank
-        lines may stand at the end.
+    def blocks(
+        self, lines: Iterator[str]
+    ) -> Iterator[tuple[npt.NDArray[Any], tuple[str, ...] | None]]:
+        """Yield tables of up to ``_BLOCK`` lines, and whose each row is.
+
+        Raises:
+            InvalidInput: anything is wrong, once the rest was read; no table follows the fault.
         """
-        blank = 0
+        for rows, places in self.records(lines):
+            whose = None
+            if isinstance(rows, np.ndarray):
+                table = rows
+                self._check_one_hot(table, places)
+            else:
+                kept = self.whole(rows, places)
+                table = self.table([row for row, _ in kept], [place for _, place in kept])
+                whose = self._subjects(kept)
+            if len(table) and not self.faults.found:
+                yield table, whose
+        self.faults.check()
+
+    def records(
+        self, lines: Iterator[str]
+    ) -> Iterator[tuple[Array | list[list[str]], Sequence[int]]]:
+        """Yield blocks of records, as cells or as an array where all are plain numbers, and the
+        lines that they start in. Blank lines may stand at the end.
+        """
+        first = self.head.after
+        blanks: list[int] = []
         while block := list(islice(lines, _BLOCK)):
-            numbers = self._plain_numbers(block) if self._all_numbers else None
-            if numbers is not None:
-                places: Sequence[int] = range(first, first + len(block))
-                self._check_blank(blank, places)
-                self._check_one_hot(numbers, places)
-                first += len(block)
-                yield numbers
-                continue
-            rows, places, read = _records(block, lines, first, self.where)
+            rows: Array | list[list[str]] | None = self._plain_numbers(block)
+            if rows is None:
+                rows, places, read = _records(block, lines, first, self.head.delimiter, self.faults)
+                blanks += [at for row, at in zip(rows, places, strict=True) if not row]
+                last = max((at for row, at in zip(rows, places, strict=True) if row), default=0)
+            else:
+                places, read = list(range(first, first + len(block))), len(block)
+                last = places[-1]
             first += read
-            kept = [at for at, row in enumerate(rows) if row]
-            blank = blank or next(
-                (place for place, row in zip(places, rows, strict=True) if not row), 0
-            )
-            self._check_blank(blank, [places[at] for at in kept])
-            if kept:
-                yield self.table([rows[at] for at in kept], [places[at] for at in kept])
+            for place in blanks:
+                if place < last:
+                    fault = ": blank, and lines follow it; take it out, or fill it in"
+                    self.faults.add(fault, place)
+            blanks = [place for place in blanks if place > last]
+            yield rows, places
+
+    def whole(
+        self, rows: Sequence[list[str]], places: Sequence[int]
+    ) -> list[tuple[list[str], int]]:
+        """Return the records that have as many cells as the header, and their lines."""
+        for row, place in zip(rows, places, strict=True):
+            if row and len(row) != self.width:
+                fault = f": {len(row)} cells, expected {self.width} as in the header"
+                self.faults.add(fault, place)
+        found = zip(rows, places, strict=True)
+        return [(row, place) for row, place in found if len(row) == self.width]
 
     def table(self, rows: Sequence[Sequence[str]], places: Sequence[int]) -> npt.NDArray[Any]:
-        """Checked rows, shape (n, columns)."""
-        for row, at in zip(rows, places, strict=True):
-            if len(row) != self.width:
-                raise _ragged(f"{self.where}: {self.unit} {at}", len(row), self.width)
-        cells = list(zip(*rows, strict=True))
-        where = f"{self.where}: {self.unit}"
-        table = np.empty(
-            (len(rows), len(self.order)), dtype=np.float64 if self._all_numbers else object
-        )
+        """Return rows of ``width`` cells, shape (n, columns)."""
+        cells = list(zip(*rows, strict=True)) or [()] * self.width
+        dtype = np.float64 if self._all_numbers else object
+        table = np.empty((len(rows), len(self.order)), dtype=dtype)
         for index, (column, place) in enumerate(zip(self._columns, self.order, strict=True)):
-            table[:, index] = column.read(cells[place], places, where)
+            table[:, index] = column.read(cells[place], places, self._marks, self.faults)
         self._check_one_hot(table, places)
         return table
+
+    def _subjects(self, kept: Sequence[tuple[list[str], int]]) -> tuple[str, ...] | None:
+        if self.subject is None:
+            return None
+        names = []
+        for row, place in kept:
+            names.append(row[self.subject].strip())
+            fault = no_subject(names[-1])
+            if fault:
+                self.faults.add(f", column {self.head.names[self.subject]!r}: {fault}", place)
+        return tuple(names)
 
     def _plain_numbers(self, block: list[str]) -> Array | None:
         """Rows of a block that holds nothing but numbers, several times faster; None where
         anything asks for a closer look.
         """
-        text = "".join(block)
-        if self.width < 2 or not text.isascii() or '"' in text or "\0" in text:
+        if not self.order or not self._all_numbers or self.subject is not None or self.width < 2:
             return None
-        if any(line.count(",") != self.width - 1 for line in block):
+        text, delimiter = "".join(block), self.head.delimiter
+        if not text.isascii() or '"' in text or "\0" in text:
             return None
+        if any(line.count(delimiter) != self.width - 1 for line in block):
+            return None
+        if self._marks.comma:
+            # Marks in columns that are not read say nothing about those that are.
+            if self._marks.mark != "." and len(self.order) < self.width:
+                return None
+            plain = self._marks.plain(block)
+            if plain is None:
+                return None
+            block = list(plain)
         try:
-            values = np.loadtxt(block, delimiter=",", comments=None, usecols=self.order, ndmin=2)
+            values = np.loadtxt(
+                block, delimiter=delimiter, comments=None, usecols=self.order, ndmin=2
+            )
         except ValueError:
             return None
         return values if len(values) == len(block) and np.isfinite(values).all() else None
 
-    def _check_blank(self, blank: int, later: Iterable[int]) -> None:
-        if blank and any(place > blank for place in later):
-            raise _blank_before_others(self.where, blank)
-
     def _check_one_hot(self, table: npt.NDArray[Any], places: Sequence[int]) -> None:
         start = 0
-        for attribute in self.schema.attributes:
+        for attribute in self._attributes:
             columns = slice(start, start + attribute.columns)
             start += attribute.columns
             if isinstance(attribute, OneHot):
                 values = table[:, columns].astype(np.float64)
                 right = ((values == 0) | (values == 1)).all(axis=1) & (values.sum(axis=1) == 1)
-                if not right.all():
-                    at = places[int(right.argmin())]
-                    raise InvalidInput(
-                        f"{self.where}: {self.unit} {at}, attribute {attribute.name!r}: "
-                        "expected one 1 in its "
-                        f"{attribute.columns} columns, and 0 in the others"
+                # A cell that is no number is a fault of its own.
+                for index in np.flatnonzero(~right & ~np.isnan(values).any(axis=1)).tolist():
+                    self.faults.add(
+                        f", attribute {attribute.name!r}: expected one 1 in its "
+                        f"{attribute.columns} columns, and 0 in the others",
+                        places[index],
                     )
 
 
@@ -488,35 +741,17 @@ def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
         ) from error
 
 
-def _name(cell: str, where: str) -> str:
-    if not cell:
-        raise InvalidInput(f"{where}: is empty; expected a name")
-    if len(cell) > LONGEST_NAME or not cell.isprintable():
-        raise InvalidInput(
-            f"{where}: is no name; expected up to {LONGEST_NAME} printable characters"
-        )
-    return cell
-
-
-def _ragged(where: str, cells: int, expected: int) -> InvalidInput:
-    return InvalidInput(f"{where} has {cells} cells, expected {expected} as in the header")
-
-
-def _blank_before_others(where: str, line: int) -> InvalidInput:
-    return InvalidInput(
-        f"{where}: line {line} is blank, and lines follow it; take it out, or fill it in"
-    )
-
-
 def _records(
-    block: Sequence[str], lines: Iterator[str], first: int, where: str
+    block: Sequence[str], lines: Iterator[str], first: int, delimiter: str, faults: Faults
 ) -> tuple[list[list[str]], list[int], int]:
     """Cells of every record that starts in ``block``, the lines that they start in, and how many
     lines were read.
 
     A quoted cell may reach into ``lines``, which follow the block. A blank line has no cells.
     """
-    reader = csv.reader(chain(block, lines), strict=True, skipinitialspace=True)
+    reader = csv.reader(
+        chain(block, lines), delimiter=delimiter, strict=True, skipinitialspace=True
+    )
     rows: list[list[str]] = []
     places: list[int] = []
     while reader.line_num < len(block):
@@ -525,63 +760,29 @@ def _records(
         try:
             row = next(reader)
         except csv.Error:
-            raise InvalidInput(
-                f"{where}: line {places[-1]} cannot be read as comma-separated text; look at "
-                "its quotation marks"
-            ) from None
+            faults.add(" cannot be read as separated text; look at its quotation marks", places[-1])
+            raise faults.error() from None
         rows.append(row if line.strip() else [])
     return rows, places, reader.line_num
 
 
-def _header(lines: Iterator[str], where: str) -> tuple[list[str], int]:
-    """The names in the header line, and the number of the line after it."""
-    block = list(islice(lines, 1))
-    if not block:
-        raise InvalidInput(
-            f"{where}: is empty; expected a header line with the names of the columns"
-        )
-    rows, _, read = _records(block, lines, 1, where)
-    return [cell.strip() for cell in rows[0]], 1 + read
-
-
 def _order(
-    header: Sequence[str], schema: TabularSchema, ignore: Sequence[str], where: str
-) -> tuple[int, ...]:
-    """For each column of the schema, its place in the header."""
-    wanted = [name.strip() for name in schema.column_names]
-    if len(set(wanted)) < len(wanted):
-        raise InvalidInput(
-            "schema: names a column twice, so that columns cannot be told apart by name; pass "
-            "an array instead"
-        )
-    ignored = {name.strip() for name in ignore}
-    found = Counter(header)
-    missing = [name for name in wanted if name not in found]
-    if missing:
-        raise InvalidInput(
-            f"{where}: its first line names {len(wanted) - len(missing)} of {len(wanted)} "
-            f"columns, and not {listed(missing)}; "
-            "expected a header line, comma-separated, with the names in the schema"
-        )
-    both = sorted(ignored.intersection(wanted))
-    if both:
-        raise InvalidInput(
-            f"{where}: the schema needs {listed(both)}; ignore only columns that it does not name"
-        )
-    absent = sorted(ignored.difference(found))
-    if absent:
-        raise InvalidInput(f"{where}: has no column {listed(absent)} to ignore")
-    extra = [name for name in found if name not in ignored and name not in wanted]
-    if extra:
-        raise InvalidInput(
-            f"{where}: the schema does not name {listed(extra)}; take such columns out, or "
-            "ignore each by name "
-            "(ignore=[...], --ignore-column)"
-        )
-    repeated = [name for name, count in found.items() if count > 1]
-    if repeated:
-        raise InvalidInput(
-            f"{where}: has more than one column {listed(repeated)}; every name may stand there once"
-        )
+    header: Sequence[str],
+    schema: TabularSchema | None,
+    ignore: Sequence[str],
+    subject_column: str | None,
+    where: str,
+) -> tuple[tuple[int, ...], int | None]:
+    """For each column of the schema its place in the header, and the place of the subjects.
+
+    Raises:
+        InvalidInput: says all that is wrong with the columns.
+    """
+    subject = None if subject_column is None else subject_column.strip()
+    wanted = [] if schema is None else [name.strip() for name in schema.column_names]
+    read = header if schema is not None else [name for name in header if name == subject]
+    faults = column_faults(read, wanted, {name.strip() for name in ignore}, subject)
+    if faults:
+        raise InvalidInput(f"{where}: {'; '.join(faults)}")
     places = {name: place for place, name in enumerate(header)}
-    return tuple(places[name] for name in wanted)
+    return tuple(places[name] for name in wanted), None if subject is None else places[subject]

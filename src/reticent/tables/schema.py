@@ -38,6 +38,9 @@ from reticent.tables.frames import check_columns, names_of, ordered_rows, plain_
 
 Array = npt.NDArray[np.float64]
 
+FAULTS_SHOWN = 20
+"""Faults that one message lists at most."""
+
 ENCODING_VERSION = 1
 """Version of the map from a row to an encoded row; raised whenever it changes, since distance
 changes with it.
@@ -143,7 +146,7 @@ class TabularSchema:
         Raises:
             InvalidInput: wrong shape, no rows, a number that is missing or not finite, an
                 unknown category, or a data frame whose columns are not the schema's, in its
-                order. Values are never shown.
+                order. The message says all that is wrong, column by column, and shows no value.
         """
         table = self.rows(rows, name=name)
         if table.shape[1] != self.columns:
@@ -161,15 +164,23 @@ class TabularSchema:
             (len(table), sum(one_hot for _, _, one_hot in self.groups)), dtype=np.int32
         )
         column = number = code = 0
+        faults = []
         for attribute, (_, part, _) in zip(self.attributes, self.groups, strict=True):
             cells = table[:, column : column + attribute.columns]
             column += attribute.columns
-            if isinstance(attribute, Numeric | Instant | Ordered):
-                numbers[:, number : number + attribute.width] = attribute.encode(cells)
-                number += attribute.width
-            else:
-                np.add(attribute.code(cells), part.start, out=codes[:, code])
-                code += 1
+            try:
+                if isinstance(attribute, Numeric | Instant | Ordered):
+                    numbers[:, number : number + attribute.width] = attribute.encode(cells)
+                    number += attribute.width
+                else:
+                    np.add(attribute.code(cells), part.start, out=codes[:, code])
+                    code += 1
+            except InvalidInput as error:
+                faults.append(str(error))
+        if faults:
+            more = len(faults) - FAULTS_SHOWN
+            rest = [f"and {more} other columns"] * (more > 0)
+            raise InvalidInput("; ".join([*faults[:FAULTS_SHOWN], *rest]))
         # What is charged rests on this; so it is looked at before anything is. Codes are in the box
         # by what they are.
         inside = (

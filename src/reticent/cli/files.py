@@ -1,0 +1,351 @@
+"""Files in and out: rows, arrays, released values and receipts. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.checks import finite_array
+from reticent.core.errors import InvalidInput
+from reticent.core.files import check_replaceable, read_regular
+from reticent.core.releases import Release
+from reticent.core.signatures import receipt_content, sign_receipt
+from reticent.tables.batches import (
+    FORMATS,
+    check_format,
+    column_names,
+    encoded_columns,
+    file_kind,
+    read_frame,
+    read_whole,
+)
+from reticent.tables.files import rows_of_words
+from reticent.tables.frames import listed, ordered_rows
+from reticent.tables.schema import TabularSchema
+
+Array = npt.NDArray[Any]
+
+_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+_DAMAGED = "damaged, cut short, or holding Python objects; write it again"
+_LARGEST_RELEASE = 2**33
+_LARGEST_RECEIPT = 1_000_000
+_ROOM_FOR_THE_REST = 16384
+"""Bytes that receipt and zip headers take at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a file.
+
+    Attributes:
+        inputs: array of shape (n, ...), or a data frame with names.
+        names: what stands in the one column that was asked for beside them, one for each row, or
+            None.
+        columns: further arrays or columns by name, shape (n,) each.
+    """
+
+    inputs: Any
+    names: tuple[str, ...] | None = None
+    columns: dict[str, Array] = field(default_factory=dict)
+
+    def numbers(self) -> Array:
+        """Return an array as it is, and a table as finite numbers, shape (n, columns)."""
+        if isinstance(self.inputs, np.ndarray):
+            return self.inputs
+        names = getattr(self.inputs, "column_names", None) or self.inputs.columns
+        return finite_array(ordered_rows(self.inputs, names), name="rows", ndim=2)
+
+
+def read_rows(
+    path: Path,
+    *,
+    system: Any = None,
+    schema: TabularSchema | None = None,
+    array: str | None = None,
+    ignore: Sequence[str] | None = None,
+    beside: str | None = None,
+    columns: Sequence[str] | None = None,
+    name: str = "input",
+) -> Rows:
+    """Return the rows of a file of any kind, and what stands beside them.
+
+    Args:
+        path: CSV, Parquet or Arrow, whose columns are found by name; .npy or .npz, by position. A
+            CSV file may be a pipe.
+        system: a fitted system that takes the rows, or None.
+        schema: what the columns are, where there is no system. Without both, all columns that have
+            no other use are read as numbers.
+        array: which array of an .npz file holds the rows; None for its only one beside ``columns``.
+        ignore: columns that are not read.
+        beside: a column that is not data: labels, or whose each row is.
+        columns: arrays of an .npz file, or columns that may be data too.
+        name: what the caller calls the file; used in messages.
+
+    Raises:
+        InvalidInput: the file cannot be read, or does not hold what was asked for.
+        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+    """
+    where, further = f"{name}={str(path)!r}", list(columns or ())
+    known = schema or getattr(getattr(system, "query_", None), "schema", None)
+    kind = _kind(path, name)
+    if kind in ("npy", "npz"):
+        if ignore or beside is not None or (further and kind == "npy"):
+            raise InvalidInput(
+                f"{where}: an array has no column names; expected a CSV, Parquet or Arrow file"
+                f"{', or an .npz file with several arrays' if further else ''}"
+            )
+        inputs = read_array(path, name=name, array=array, beside=further)
+        if isinstance(known, TabularSchema) and inputs.dtype.kind == "U":
+            inputs = rows_of_words(inputs, known, name=where)
+        found = {each: read_array(path, name=name, array=each) for each in further}
+        return Rows(inputs, columns=found)
+    if array is not None:
+        raise InvalidInput(f"{where}: array={array!r} is for .npz files; other files have columns")
+    found, names = {}, None
+    if further:
+        names = column_names(path, name=name)
+        missing = [each for each in further if each not in names]
+        if missing:
+            raise InvalidInput(f"{where}: has no column {listed(missing)}; has {listed(names)}")
+        frame = read_frame(path, name=name)
+        found = {each: ordered_rows(frame, [each])[:, 0].astype(str) for each in further}
+    wanted = _wanted(path, system, schema, {*(ignore or ()), beside, *further}, name)
+    taken = wanted.column_names if isinstance(wanted, TabularSchema) else wanted
+    left_out = [*(ignore or ()), *(each for each in further if each not in taken)]
+    table = read_whole(path, wanted, ignore=left_out, subject_column=beside, name=name)
+    return Rows(table.rows, table.subjects, found)
+
+
+def _kind(path: Path, name: str) -> str:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return "npy" if path.suffix == ".npy" else "csv"  # a pipe is read once, not looked at here
+    return file_kind(path, name=name)
+
+
+def _wanted(
+    path: Path, system: Any, schema: TabularSchema | None, used: set[str | None], name: str
+) -> TabularSchema | Sequence[str]:
+    """What is read from a table."""
+    if schema is not None:
+        return schema
+    if system is not None:
+        from reticent.release.system import columns_of
+
+        return columns_of(system, name=name)
+    names = [each for each in column_names(path, name=name) if each not in used]
+    if not names:
+        raise InvalidInput(f"{name}={str(path)!r}: expected at least one column that is read")
+    return names
+
+
+def read_array(
+    path: Path, *, name: str, array: str | None = None, beside: Sequence[str] = ()
+) -> Array:
+    """Return an array of an .npy or .npz file.
+
+    Args:
+        path: the file; an .npy file may be a pipe.
+        name: what the caller calls the file; used in messages.
+        array: its name in an .npz file; None for the only one there is.
+        beside: names of arrays that are not meant by None.
+
+    Raises:
+        InvalidInput: no such file, no array, cut short, one that holds Python objects, or a name
+            that the file does not have.
+    """
+    where = f"{name}={str(path)!r}"
+    if _is_archive(path):
+        return _stored(path, array, where, beside)
+    if array is not None:
+        raise InvalidInput(f"{where}: expected an .npz file, which has arrays of that name")
+    try:
+        with path.open("rb") as file:  # a device without end is no array from its first bytes on
+            content = file.read(len(_NPY))
+            if content != _NPY:
+                raise InvalidInput(f"{where}: not an .npy file; write one with numpy.save")
+            content += file.read()
+    except OSError as error:
+        raise InvalidInput(
+            f"{where}: cannot be read ({error.strerror}); expected an .npy file"
+        ) from error
+    try:
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+    except (ValueError, EOFError, OSError, MemoryError) as error:  # a header may state any shape
+        raise InvalidInput(f"{where}: {_DAMAGED}") from error
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a plain file begins as an .npz file does."""
+    try:
+        with path.open("rb") if path.is_file() else io.BytesIO() as file:
+            return file.read(len(_ZIP)) == _ZIP
+    except OSError:
+        return False
+
+
+def _stored(path: Path, array: str | None, where: str, beside: Sequence[str]) -> Array:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            others = [found for found in stored.files if found not in beside]
+            chosen = others[0] if array is None and len(others) == 1 else array
+            if chosen in stored.files:
+                return np.asarray(stored[chosen])
+            names = ", ".join(stored.files)
+    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInput(f"{where}: {_DAMAGED}") from error
+    raise InvalidInput(f"{where}: expected the name of one of its arrays, {names}")
+
+
+def format_of(path: Path, formats: Sequence[str], *, name: str = "output") -> str:
+    """Return the format that the end of a file's name says, before anything is computed for it.
+
+    Raises:
+        InvalidInput: none of ``formats``: nothing is written as something else than its name says.
+        MissingExtra: what writes it is not installed.
+    """
+    found = path.suffix.removeprefix(".").lower()
+    if found not in formats:
+        raise InvalidInput(
+            f"{name}={str(path)!r}: expected a name that ends in "
+            f"{', '.join(f'.{each}' for each in formats)}"
+        )
+    if found in FORMATS:
+        check_format(found)
+    return found
+
+
+def check_page(page: Path | None, *, overwrite: bool) -> None:
+    """Nothing, if a page can be written, or none is asked for.
+
+    Raises:
+        InvalidInput: a name that does not end in .html, or a file that may not be replaced.
+    """
+    if page is not None:
+        format_of(page, ("html",), name="page")
+        check_replaceable(page, overwrite=overwrite)
+
+
+def column_content(name: str, values: Array, kind: str) -> bytes:
+    """Return one column as the bytes of an .npy file, or of a table in one of ``FORMATS``."""
+    return npy_content(values) if kind == "npy" else encoded_columns({name: values}, kind)
+
+
+def npy_content(array: Array) -> bytes:
+    """Return the bytes of an .npy file."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def release_size(rows: int, outputs: int, kind: str) -> int:
+    """Bytes that ``release_content`` will need at most, known before anything is answered."""
+    return (rows * (8 * outputs + 1) + _ROOM_FOR_THE_REST) * (4 if kind in FORMATS else 1)
+
+
+def release_content(release: Release, kind: str, *, key: Path | None = None) -> bytes:
+    """Return released values as the bytes of a file.
+
+    Args:
+        release: the answers.
+        kind: "npz", with ``values``, ``withheld``, ``receipt`` (JSON text) and, by a private key,
+            the receipt's ``signature``; or one of ``FORMATS``, a table.
+        key: private key, for "npz".
+
+    Raises:
+        InvalidInput: no such key.
+        MissingExtra: a key, and the package cryptography is not installed.
+    """
+    if kind in FORMATS:
+        return encoded_columns(release.to_columns(), kind)
+    values = release.values
+    if values.dtype == object:  # labels in the user's own words, None where withheld
+        values = np.array(["" if value is None else str(value) for value in values])
+    buffer = io.BytesIO()
+    texts = {"receipt": receipt_content(release.receipt)}
+    if key is not None:
+        texts["signature"] = sign_receipt(release.receipt, key=key)
+    arrays = {name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}
+    np.savez(buffer, allow_pickle=False, values=values, withheld=release.withheld, **arrays)
+    return buffer.getvalue()
+
+
+def read_signed_receipt(path: Path, *, name: str = "path") -> tuple[bytes, bytes | None]:
+    """Return the receipt in a file that `reticent release` wrote, and its signature or None.
+
+    Raises:
+        InvalidInput: no plain file, or none with a receipt.
+    """
+    where = f"{name}={str(path)!r}"
+    try:
+        content = read_regular(path, most=_LARGEST_RELEASE)
+        with zipfile.ZipFile(io.BytesIO(content)) as stored:
+            names = set(stored.namelist())
+            texts = [
+                _text(stored, f"{each}.npy") if f"{each}.npy" in names else None
+                for each in ("receipt", "signature")
+            ]
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from error
+    except (
+        ValueError,
+        EOFError,
+        OSError,
+        RuntimeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise InvalidInput(
+            f"{where}: expected an .npz file that `reticent release` wrote"
+        ) from error
+    if texts[0] is None:
+        raise InvalidInput(
+            f"{where}: holds no receipt; expected an .npz file that `reticent release` wrote"
+        )
+    return texts[0], texts[1]
+
+
+def read_receipt(path: Path, *, name: str) -> dict[str, Any]:
+    """Return a receipt as ``Receipt.to_dict`` gives it, from JSON or from released values.
+
+    Raises:
+        InvalidInput: no such file, or it holds no receipt.
+    """
+    where = f"{name}={str(path)!r}"
+    try:
+        if _is_archive(path):
+            content = read_signed_receipt(path, name=name)[0]
+        else:
+            with path.open("rb") as file:
+                content = file.read(_LARGEST_RECEIPT)
+    except OSError as error:
+        raise InvalidInput(f"{where}: cannot be read ({error.strerror})") from error
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"{where}: expected a receipt as JSON, or a file that `reticent release` wrote"
+        ) from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{where}: expected a receipt, an object in JSON")
+    return found
+
+
+def _text(stored: zipfile.ZipFile, name: str) -> bytes:
+    with stored.open(name) as part:
+        content = part.read(_ROOM_FOR_THE_REST + 1)
+    if len(content) > _ROOM_FOR_THE_REST:
+        raise InvalidInput(f"{name} is larger than a receipt")
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise InvalidInput(f"{name} holds no text")
+    return bytes(array.tobytes())

@@ -1,0 +1,108 @@
+"""Rows from and to files of every format, alike in each."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reticent.core.errors import InvalidInput
+from reticent.tables import TabularSchema
+from reticent.tables.batches import (
+    FORMATS,
+    encoded_columns,
+    names_in,
+    read_batches,
+    read_frame,
+    read_whole,
+)
+
+TABLE = pd.DataFrame(
+    {
+        "age": [31, 44, None, 52] * 5,
+        "member": [True, False, True, True] * 5,
+        "seen": [datetime(2020, 1, 1), datetime(2021, 5, 2, 8), None, datetime(2023, 1, 1)] * 5,
+        "work": ["office", "field", None, "12"] * 5,
+        "code": ["1_0", "2", "3", "4"] * 5,
+    }
+)
+
+
+def test_a_draft_is_the_same_from_every_kind_of_file(tmp_path: Path) -> None:
+    TABLE.to_csv(tmp_path / "rows.csv", index=False)
+    TABLE.to_parquet(tmp_path / "rows.parquet")
+    TABLE.to_feather(tmp_path / "rows.arrow")
+    expected = TabularSchema.from_frame(TABLE)
+    for name in ("rows.csv", "rows.parquet", "rows.arrow"):
+        assert TabularSchema.from_frame(read_frame(tmp_path / name)) == expected
+    np.testing.assert_array_equal(
+        expected.encode(read_frame(tmp_path / "rows.csv")), expected.encode(TABLE)
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("a,b\n", "has a header line and no rows"),
+        ("a,a\n1,2\n", "more than one column 'a'"),
+        ("a,b\n1\n", "line 2: 1 cells, expected 2"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidInput, match=message):
+        read_frame(path)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    columns = {"age": np.array([31.5, 44.0]), "whose": ["ana", "ben"]}
+    for ending in FORMATS:
+        path = tmp_path / f"rows.{ending}"
+        path.write_bytes(encoded_columns(columns, ending))
+        found = read_whole(path, ["age"], subject_column="whose")
+        assert np.asarray(found.rows).tolist() == [[31.5], [44.0]]
+        assert found.subjects == ("ana", "ben")
+        assert names_in(path, "whose") == ["ana", "ben"]
+        with pytest.raises(InvalidInput, match="column 'who', got 0"):
+            names_in(path, "who")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("rows.xlsx", b"PK\x03\x04 a workbook"),
+        ("rows.csv", b"PK\x03\x04 a workbook"),
+        ("rows.xls", b"\xd0\xcf\x11\xe0"),
+        ("rows.json", b"[]"),
+        ("rows.npy", b"a\n1\n"),
+    ],
+)
+def test_other_files_are_refused_with_a_list_of_what_is_read(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    for read in (read_frame, lambda path: read_whole(path, ["a"])):
+        with pytest.raises(InvalidInput, match=r"\.parquet, \.arrow"):
+            read(path)
+
+
+def test_arrays_have_no_columns(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.ones((2, 2)))
+    with pytest.raises(InvalidInput, match="without names of columns"):
+        next(read_batches(tmp_path / "rows.npy", ["a"]))
+
+
+def test_all_that_is_wrong_with_parquet_is_said_at_once(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.0], "whose": [""], "b": [2]}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InvalidInput) as refused:
+        read_whole(tmp_path / "rows.parquet", ["a", "c"], ignore=["d"], subject_column="who")
+    for part in ("not 'c'", "'who', got 0", "no column 'd'"):
+        assert part in str(refused.value)
+    with pytest.raises(InvalidInput, match="row 1, column 'whose': is empty"):
+        read_whole(tmp_path / "rows.parquet", ["a"], ignore=["b"], subject_column="whose")
