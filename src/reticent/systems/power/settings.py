@@ -32,6 +32,8 @@ class VectorTraining(Group):
         (1, 2)
 
     References:
+        - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754, the
+          noise that vectors are trained for.
         - docs/power.md, the mechanisms that are compared.
 
     See Also:

@@ -35,6 +35,9 @@ class Features(Group):
         (0, 16)
 
     References:
+        - Coates, Ng and Lee (2011), "An analysis of single-layer networks in unsupervised feature
+          learning", International Conference on Artificial Intelligence and Statistics (AISTATS),
+          PMLR 15, the triangle-like encoding and the pooling.
         - docs/votes.md, section 2, the sensitivity of vectors of one length.
 
     See Also:
