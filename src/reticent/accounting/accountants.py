@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.conversion import checked_epsilon, delta_of_rdp, epsilon_of_rdp
 from reticent.accounting.costs import elementary_costs
 from reticent.accounting.events import Cost, PrivacyEvent, StatedCost
 from reticent.accounting.renyi import DEFAULT_ORDERS, has_divergence, rdp_curve
+from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
 from reticent.core.guarantees import Adjacency
-
-Array = npt.NDArray[np.float64]
 
 
 class Accountant(ABC):

@@ -8,13 +8,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.conversion import epsilon_of_rdp
+from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 _HALVINGS = 60
 _LARGEST_EXPONENT = 700.0

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 _BISECTIONS = 200
 SMALLEST_DELTA = 1e-280

@@ -7,10 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import probability, real
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 _ROUNDING = 2e-15
 """More than the rounding of the few operations of a conversion, relative to the sum of their

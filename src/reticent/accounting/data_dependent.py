@@ -15,10 +15,9 @@ import numpy.typing as npt
 from scipy import special
 
 from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, screening_pairs
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 
 def data_dependent_label_rdp(

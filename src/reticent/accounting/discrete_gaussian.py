@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.sampling import binomial_divergence
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _REACH = 40.0
 """Standard deviations beyond which probability is below 1e-347, less than the smallest double."""

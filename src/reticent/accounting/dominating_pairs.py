@@ -9,14 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.screening import ScreeningDpEvent, screening_pairs
+from reticent.core.arrays import Array
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.extras import require
-
-Array = npt.NDArray[np.float64]
 
 _REACH = 12.0
 """Standard deviations of a difference of noises that are looked at; the rest, below 1e-32,

@@ -16,18 +16,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.accountants import RdpAccountant
 from reticent.accounting.costs import elementary_costs
 from reticent.accounting.events import PrivacyEvent, StatedCost
 from reticent.accounting.renyi import DEFAULT_ORDERS
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
 from reticent.core.processes import HomeProcess
-
-Array = npt.NDArray[np.float64]
 
 
 class Filter(ABC):

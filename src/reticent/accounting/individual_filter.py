@@ -6,14 +6,11 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Booleans, Integers
 from reticent.core.checks import count
 from reticent.core.errors import BudgetExceeded, InvalidInput
 from reticent.core.processes import HomeProcess
-
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 LARGEST_CAP = 2**62
 """Spending is counted in int64, and one answer's is at most a cap."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.conversion import epsilon_of_rdp
@@ -21,10 +20,9 @@ from reticent.accounting.dominating_pairs import (
 )
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 ORDERS: tuple[int, ...] = (
     *range(2, 65),

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from reticent.accounting.private_knn import Array, PrivateKnnSteps, label_rdp, screening_bit_rdp
+from reticent.accounting.private_knn import PrivateKnnSteps, label_rdp, screening_bit_rdp
+from reticent.core.arrays import Array
 from reticent.core.checks import positive, probability
 from reticent.core.errors import BudgetExceeded, InvalidParameter
 from reticent.core.processes import HomeProcess

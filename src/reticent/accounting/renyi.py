@@ -6,7 +6,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
 from reticent.accounting.events import (
@@ -31,9 +30,8 @@ from reticent.accounting.sampling import (
     sampled_gaussian_rdp_between,
 )
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+from reticent.core.arrays import Array
 from reticent.core.errors import IncompatibleGuarantees
-
-Array = npt.NDArray[np.float64]
 
 DEFAULT_ORDERS: tuple[float, ...] = (
     *(1 + tenths / 10 for tenths in range(1, 100)),

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Array = npt.NDArray[np.float64]
+from reticent.core.arrays import Array
 
 SMALLEST_MULTIPLIER = 0.05
 LARGEST_FRACTION = 1000.0

@@ -14,10 +14,9 @@ from scipy import special
 
 from reticent.accounting.discrete_gaussian import log_tails
 from reticent.accounting.events import Cost
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.composition import Composition, smallest_epsilon
+from reticent.core.arrays import Array
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

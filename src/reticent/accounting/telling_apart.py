@@ -12,11 +12,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _UP = 1.0 + 2.0**-40
 """Keeps rounding of sums and quotients from putting a cap below what is proved."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.composition import (
     SMALLEST_DELTA,
@@ -18,9 +17,8 @@ from reticent.accounting.composition import (
     smallest_without,
     with_failures,
 )
+from reticent.core.arrays import Array
 from reticent.core.checks import positive, probability
-
-Array = npt.NDArray[np.float64]
 
 _CELLS = 2**18
 _FEWEST_CELLS = 2**12

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from reticent.core.arrays import Array, Integers
 
 TOLERANCE = 1e-4
 """Relative to the largest excess: how far the result may lie above the largest one of a pair."""

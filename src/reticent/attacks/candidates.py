@@ -17,6 +17,7 @@ import numpy.typing as npt
 from typing_extensions import TypeIs
 
 from reticent.accounting.telling_apart import hops
+from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.core.norms import Norm
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 
     Query = PrivateQuery | NearestRowQuery | PowerQuery | ScoreCodeQuery
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 _LEAST = np.finfo(np.float64).tiny
 

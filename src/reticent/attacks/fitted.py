@@ -34,6 +34,7 @@ from reticent.attacks.games import (
     which_of_two,
     which_value,
 )
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, flag, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
@@ -45,8 +46,6 @@ from reticent.training.progress import Report, silent
 if TYPE_CHECKING:
     from reticent.attacks.candidates import Query
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 LEAST_ROWS = 8
 LEAST_TRIALS = 1_000

@@ -21,12 +21,10 @@ from reticent.accounting.telling_apart import (
     which_of_two_cap,
 )
 from reticent.attacks.candidates import Answers, Candidates
+from reticent.core.arrays import Array, Integers
 from reticent.core.guarantees import Guarantee
 from reticent.core.norms import Norm
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _SUREST = 0.1
 _SPLITS = 8

@@ -18,11 +18,11 @@ from torch.nn import functional
 from typing_extensions import override
 
 from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
 from reticent.training.progress import Report, silent
 
-Array = npt.NDArray[np.float64]
 Group = tuple[str, slice, bool]
 
 

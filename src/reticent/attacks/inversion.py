@@ -16,10 +16,9 @@ import numpy.typing as npt
 import torch
 from sklearn.neighbors import NearestNeighbors
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array
 from reticent.training.power.published import PowerNetwork
-
-Array = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 256
 _HALVINGS = 12

@@ -15,10 +15,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 
 def reconstruction_bound(

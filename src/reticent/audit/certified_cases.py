@@ -13,8 +13,6 @@ from reticent.mechanisms import DistanceToInstability, SignedDistanceRelease
 from reticent.mechanisms.level_response import BinaryResponse
 from reticent.noise import Sampler
 
-Integers = npt.NDArray[np.int64]
-
 _CERTAIN = 1e6
 """Score of an answer that only one of the two neighbours can give."""
 

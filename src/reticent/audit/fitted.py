@@ -38,6 +38,7 @@ from reticent.audit.worst_case import (
     worst_levels,
     worst_shift,
 )
+from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
         | CertifiedQuery
     )
 
-Array = npt.NDArray[np.float64]
 
 LEAST_RUNS = 2_000
 """Fewer establish nothing."""

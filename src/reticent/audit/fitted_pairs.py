@@ -12,11 +12,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import TypeIs
 
 from reticent.audit.pairs import Answers, Draw, Pair
 from reticent.audit.protected_pairs import likeliest_pairs, protected_pairs
+from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm, unit_moves
 from reticent.lipschitz import snap
@@ -39,8 +39,6 @@ from reticent.systems.power.score_query import ScoreCodeQuery
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _MOST_ROWS = 64
 """Rows around which neighbours are looked for; more cost time and seldom find a worse pair."""

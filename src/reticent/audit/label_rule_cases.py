@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase, Scores
+from reticent.core.arrays import Array
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import ArgmaxResponse, GraphTable, HopRelease, LabelTable
 from reticent.noise import Sampler
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Draw = Callable[[int, Sampler], Labels]
 

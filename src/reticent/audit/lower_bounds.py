@@ -16,10 +16,9 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from reticent.audit.sequential import linear_score
+from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.errors import InvalidInput
-
-Array = npt.NDArray[np.float64]
 
 _CANDIDATES = 400
 """Thresholds tried on the selecting half, spread evenly over both samples' ranks."""

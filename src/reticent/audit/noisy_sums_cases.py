@@ -5,13 +5,11 @@ sum.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase
+from reticent.core.arrays import Array
 from reticent.mechanisms import NoisySums
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
 
 
 def noisy_sums_case(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.noise import Sampler
 
-Array = npt.NDArray[np.float64]
 Answers = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
 Draw = Callable[[int, Sampler], Answers]
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase
+from reticent.core.arrays import Array, Integers
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.noise import Sampler
 from reticent.noise.coins import coins
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _REACH = 12.0
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.pairs import Answers, Draw, Pair
+from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm
 from reticent.mechanisms import StabilityResponse
@@ -18,8 +19,6 @@ from reticent.noise import Sampler
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
-
-Array = npt.NDArray[np.float64]
 
 _WITHOUT_NOISE = "neighbours within the stated radii: what is released without noise"
 

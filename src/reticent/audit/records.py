@@ -18,14 +18,13 @@ import numpy.typing as npt
 
 from reticent.audit.lower_bounds import AuditResult, guessing_lower_bound
 from reticent.audit.sequential import Draw, Refutation, SequentialTest, coin_runs, linear_score
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import AddRemove, Guarantee, Replace, Unit
 from reticent.mechanisms import analytic_sigma
 from reticent.release.fits import not_counted
 from reticent.training.progress import Report, silent
-
-Array = npt.NDArray[np.float64]
 
 LEAST_RUNS = 200
 """Fewer establish nothing."""

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.exact_gaussian import gaussian_delta
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 
-Array = npt.NDArray[np.float64]
 Coins = npt.NDArray[np.bool_]
 Draw = Callable[[Coins], npt.ArrayLike]
 """From coins, shape (n,), to one output each, shape (n,) or (n, d): of D for True, D' for False."""

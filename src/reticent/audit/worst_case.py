@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.lower_bounds import AuditResult, epsilon_lower_bound
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.mechanisms import (
@@ -30,7 +31,6 @@ from reticent.mechanisms import (
 )
 from reticent.noise import Sampler
 
-Array = npt.NDArray[np.float64]
 Scores = Callable[[int, Sampler], Array]
 
 _AT_ONCE = 2**16

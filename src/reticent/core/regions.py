@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

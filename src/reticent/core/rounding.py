@@ -12,8 +12,6 @@ import numpy.typing as npt
 from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm, operator_norm
 
-Array = npt.NDArray[np.float64]
-
 _ROUNDOFF = 2.0**-53
 _MOST_TERMS = 2**40
 _MOST_COLUMNS = 4096

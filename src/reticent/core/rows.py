@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from reticent.core.arrays import Array
 
 _ALIGNMENT = 64  # bytes; of a cache line and of the widest vector registers
 

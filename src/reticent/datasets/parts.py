@@ -5,11 +5,9 @@ to tune on.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput, InvalidParameter
-
-Integers = npt.NDArray[np.int64]
 
 
 def check_labels(labels: Integers, *, rows: int, classes: int, name: str) -> None:

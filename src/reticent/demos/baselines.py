@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from reticent.core.arrays import Array
 from reticent.core.norms import Norm
 from reticent.systems.power.protection import Protection
 from reticent.tables.attributes import HALF_ROOT
 from reticent.tables.schema import TabularSchema
 from reticent.training.noise import training_noise
-
-Array = npt.NDArray[np.float64]
 
 RESPONSE = "randomised response on the label"
 

@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive
 from reticent.core.errors import UnknownName
 from reticent.core.extras import require
@@ -41,8 +42,6 @@ from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
 from reticent.training.progress import Report, silent
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Curve = dict[float, float]
 """Accuracy by epsilon, or by the number of answers."""
 

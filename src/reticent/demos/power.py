@@ -27,6 +27,7 @@ from reticent.attacks.hijacking import (
     majority_guess,
     train_hijacker,
 )
+from reticent.core.arrays import Array
 from reticent.core.errors import UnknownName
 from reticent.datasets.adult import load_adult, load_adult_sample
 from reticent.datasets.table import Table, last_fifth_held_out
@@ -66,7 +67,6 @@ _CANCER = (
 """Public upper ends of the columns of breast-cancer: mean, error and worst of ten measures."""
 _CLOSE = 0.01
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Row = dict[str, Any]
 

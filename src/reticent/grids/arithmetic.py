@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from math import ceil, frexp, isfinite, log2
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed
 from reticent.networks.layers import Linear
-
-Array = npt.NDArray[np.float64]
 
 WEIGHT_BITS = 24
 _EXACT = 2.0**51  # sums below this, and their doubles, are exact in float64

@@ -14,11 +14,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 _Number = TypeVar("_Number", bound=np.generic)
 
 MOST_CELLS = 2**27

@@ -17,13 +17,12 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import as_array, count, finite_array
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 _Number = TypeVar("_Number", bound=np.generic)
 
 MOST_NODES = 20_000

@@ -16,7 +16,8 @@ from math import ceil, isqrt
 
 import numpy as np
 
-from reticent.grids.arithmetic import Array, power_of_two_at_least
+from reticent.core.arrays import Array
+from reticent.grids.arithmetic import power_of_two_at_least
 
 OFFSET = Fraction(51, 128)
 """Grid points are (k + OFFSET) units: networks with round weights have round values, which would

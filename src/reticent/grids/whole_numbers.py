@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
 
 EXACT = 2.0**53
 """Whole numbers up to this one are doubles."""

@@ -14,12 +14,13 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
 from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
 from reticent.core.rounding import operator_norm_bound, sum_error
-from reticent.grids.arithmetic import Array, Interval, around
+from reticent.grids.arithmetic import Interval, around
 from reticent.networks.layers import Activation, Layer, Linear, Residual
 from reticent.networks.network import Network
 

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.errors import UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
-from reticent.grids.arithmetic import Array, Interval
+from reticent.grids.arithmetic import Interval
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, slices
 from reticent.lipschitz.exact_patterns import ReluChain
 from reticent.lipschitz.exact_search import Goal, PatternSearch

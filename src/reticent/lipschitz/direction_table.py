@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from reticent.grids.arithmetic import Array, ExactLinear, Interval, euclidean_norm
+from reticent.core.arrays import Array
+from reticent.grids.arithmetic import ExactLinear, Interval, euclidean_norm
 from reticent.lipschitz.bounds import combine
 from reticent.lipschitz.slopes import scaled_by
 

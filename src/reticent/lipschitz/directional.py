@@ -18,8 +18,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed
-from reticent.grids.arithmetic import Array, power_of_two_at_least
+from reticent.grids.arithmetic import power_of_two_at_least
 from reticent.grids.rounding import quotient
 
 Mask = npt.NDArray[np.bool_]

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
 from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
 from reticent.grids.arithmetic import (
-    Array,
     ExactLinear,
     Interval,
     around,

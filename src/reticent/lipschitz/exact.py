@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import (
     CertificationFailed,
@@ -30,7 +31,6 @@ from reticent.core.errors import (
 )
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
-from reticent.grids.arithmetic import Array
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, parse_output
 from reticent.lipschitz.exact_patterns import ReluChain, Signs
 from reticent.lipschitz.exact_search import Goal, Limits, PatternSearch

@@ -20,8 +20,8 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.rounding import sum_error
-from reticent.grids.arithmetic import Array
 
 _PIVOTS = 400
 

@@ -22,8 +22,8 @@ from time import monotonic, thread_time
 
 import numpy as np
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed
-from reticent.grids.arithmetic import Array
 from reticent.lipschitz.exact_lp import Inequalities, Refutation, exactly_feasible, feasible_point
 from reticent.lipschitz.exact_patterns import Pairs, Ranges, ReluChain, Signs
 

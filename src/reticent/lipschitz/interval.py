@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.core.rounding import sum_error
 from reticent.grids.arithmetic import (
-    Array,
     ExactLinear,
     Interval,
     euclidean_norm,

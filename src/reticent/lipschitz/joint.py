@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.arrays import Array
 from reticent.core.norms import Norm
-from reticent.grids.arithmetic import Array
 from reticent.grids.rounding import float_error, fractions, grid_unit, rounded_up
 from reticent.lipschitz.directional import Mask, rescaled
 from reticent.lipschitz.relaxation import dual_norms

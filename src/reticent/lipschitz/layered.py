@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.errors import UnsupportedNetwork
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
-from reticent.grids.arithmetic import Array
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.lipschitz.directional import Slopes
 from reticent.lipschitz.enumeration import EnumerationBound, directions_of

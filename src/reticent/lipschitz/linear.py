@@ -15,10 +15,11 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.errors import UnsupportedNetwork
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
-from reticent.grids.arithmetic import Array, ExactLinear, Interval
+from reticent.grids.arithmetic import ExactLinear, Interval
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine
 from reticent.lipschitz.interval import (
     IntervalBound,

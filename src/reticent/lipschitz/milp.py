@@ -22,6 +22,7 @@ from time import monotonic, thread_time
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import (
     CertificationFailed,
@@ -32,7 +33,6 @@ from reticent.core.errors import (
 )
 from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
-from reticent.grids.arithmetic import Array
 from reticent.lipschitz.bounds import Functionals, Output, parse_output
 from reticent.lipschitz.enumeration import MAX_INPUTS
 from reticent.lipschitz.exact import Status

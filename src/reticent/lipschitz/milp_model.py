@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed
 from reticent.core.extras import require
-from reticent.grids.arithmetic import Array
 
 Variables = npt.NDArray[np.int64]
 """Column numbers of a block of variables, shape (k,)."""

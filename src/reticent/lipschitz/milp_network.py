@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reticent.grids.arithmetic import Array
+from reticent.core.arrays import Array
 from reticent.lipschitz.milp_model import Program, Variables
 
 Bits = npt.NDArray[np.bool_]

@@ -18,7 +18,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.grids.arithmetic import Array, Interval, power_of_two_at_least
+from reticent.core.arrays import Array
+from reticent.grids.arithmetic import Interval, power_of_two_at_least
 
 Array32 = npt.NDArray[np.float32]
 

@@ -15,11 +15,12 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed, UnsupportedNetwork, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.core.rounding import operator_norm_bound, spectral_norm_bound, sum_error
-from reticent.grids.arithmetic import Array, power_of_two_at_least
+from reticent.grids.arithmetic import power_of_two_at_least
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region
 from reticent.networks.layers import Activation, Affine, Layer, Linear
 from reticent.networks.network import Network

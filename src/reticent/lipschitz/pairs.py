@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.grids.arithmetic import Array
+from reticent.core.arrays import Array
 from reticent.grids.rounding import (
     OFFSET,
     float_error,

@@ -15,9 +15,9 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
-from reticent.grids.arithmetic import Array
 from reticent.lipschitz.bounds import LipschitzBound
 
 

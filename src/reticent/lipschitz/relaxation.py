@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.norms import Norm
-from reticent.grids.arithmetic import Array, ExactLinear, Interval
+from reticent.grids.arithmetic import ExactLinear, Interval
 from reticent.grids.rounding import (
     Surd,
     float_error,

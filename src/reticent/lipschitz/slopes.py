@@ -13,7 +13,8 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
-from reticent.grids.arithmetic import Array, Interval, power_of_two_at_least
+from reticent.core.arrays import Array
+from reticent.grids.arithmetic import Interval, power_of_two_at_least
 from reticent.networks.layers import ActivationKind
 
 _CELLS = 2**14

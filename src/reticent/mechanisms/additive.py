@@ -12,15 +12,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.core.norms import Norm
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Grid, Sampler
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ROUND_UP = 1.0 + 2.0**-40
 """Factor by which derived sensitivities and scales are enlarged, to cover the rounding of a few

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency
@@ -19,7 +20,6 @@ from reticent.mechanisms.checked_table import draw
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 

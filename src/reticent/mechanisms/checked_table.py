@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Neighborhood
@@ -16,7 +17,6 @@ from reticent.grids.shares import WHOLE, Cells, Shares, check_shares
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 

@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans
 from reticent.core.checks import as_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.mechanisms.propose_test_release import optimal_test
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

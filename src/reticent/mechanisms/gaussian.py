@@ -14,10 +14,11 @@ from scipy.special import log_ndtr
 from typing_extensions import override
 
 from reticent.accounting.events import Cost, ZeroConcentratedCost
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
-from reticent.mechanisms.additive import AdditiveMechanism, Array, Integers
+from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.noise import Sampler
 
 _TAIL = 36.0

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.mechanisms.level_response import Array, BinaryResponse
+from reticent.core.arrays import Array
+from reticent.mechanisms.level_response import BinaryResponse
 
 _ARITHMETIC = 2.0**-40
 

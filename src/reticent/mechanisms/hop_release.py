@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Neighborhood
@@ -22,7 +23,6 @@ from reticent.mechanisms.label_table import check_lattice
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Allowed = npt.NDArray[np.bool_]
 

@@ -11,9 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
-from reticent.mechanisms.additive import AdditiveMechanism, Array, Integers
+from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.noise import Sampler, k_norm, l2_epsilon_margin
 
 _ROUND_UP = 1.0 + 2.0**-50

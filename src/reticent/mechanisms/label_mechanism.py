@@ -12,14 +12,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Grid, Sampler
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 ROUNDING_STEPS = 3.0
 """Rounding moves a gap by at most 5/8 of a step, so a difference of two gaps, compared between

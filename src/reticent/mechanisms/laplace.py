@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.norms import Norm
-from reticent.mechanisms.additive import AdditiveMechanism, Array, Integers
+from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.noise import Sampler
 
 _ROUND_UP = 1.0 + 2.0**-50

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
@@ -19,9 +20,6 @@ from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.mechanisms.propose_test_release import covers, total_guarantee
 from reticent.noise import Grid, Sampler
-
-Array = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

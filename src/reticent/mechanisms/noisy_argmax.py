@@ -12,12 +12,13 @@ from typing_extensions import override
 
 from reticent.accounting.events import Cost, PoissonSampled
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
 from reticent.mechanisms.mechanism import Mechanism
-from reticent.mechanisms.noisy_screening import Integers, checked_votes
+from reticent.mechanisms.noisy_screening import checked_votes
 from reticent.noise import Sampler
 
 

@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
+from reticent.core.arrays import Booleans
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
 from reticent.mechanisms.noisy_screening import checked_votes
 from reticent.noise import Sampler
-
-Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

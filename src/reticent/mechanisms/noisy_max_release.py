@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ROWS = 2048
 _NEGLIGIBLE = 40.0

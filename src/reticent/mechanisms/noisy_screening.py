@@ -14,15 +14,13 @@ from typing_extensions import override
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.events import Cost, PoissonSampled
 from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+from reticent.core.arrays import Booleans, Integers
 from reticent.core.checks import as_array, count, positive, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
-
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,14 +16,13 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.accounting.events import Cost, ZeroConcentratedCost
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Replace
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
-
-Integers = npt.NDArray[np.int64]
 
 _TAIL = 36.0
 """Draws beyond this many sigma count as failures, of probability at most 2 exp(-648) each."""

@@ -44,14 +44,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans
 from reticent.core.checks import as_array, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
 
 _MARGIN = 2.0**-44
 """Taken off epsilon and (relatively) off delta in the recursion: more than its double arithmetic

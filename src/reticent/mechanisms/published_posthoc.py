@@ -27,14 +27,12 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Grid, Sampler
-
-Array = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

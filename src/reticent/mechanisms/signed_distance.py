@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from reticent.accounting.events import Cost, GaussianCost, PrivacyEvent, ZeroConcentratedCost
 from reticent.accounting.exact_gaussian import GaussianAccountant
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove, Adjacency, Guarantee
@@ -23,9 +24,6 @@ from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.mechanisms.level_response import checked_labels
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _STEPS = 40
 """Grid steps in one sigma of the noise, at least, as a power of two."""

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import as_array, counts, one_of
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee, GuaranteeKind
-from reticent.mechanisms.level_response import Array, BinaryResponse
+from reticent.mechanisms.level_response import BinaryResponse
 
 _ARITHMETIC = 2.0**-40
 """Taken off epsilon: more than the relative error of arctan and exp in either probability,

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Grid, Sampler
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 LARGEST_GAP = 64.0

@@ -8,10 +8,11 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, one_of, positive
 from reticent.core.guarantees import Adjacency, Guarantee
 from reticent.mechanisms.mechanism import Mechanism
-from reticent.mechanisms.noisy_screening import Integers, checked_votes
+from reticent.mechanisms.noisy_screening import checked_votes
 from reticent.noise import Sampler
 
 

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Integers
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.stability_response import StabilityResponse
 from reticent.noise import Sampler
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

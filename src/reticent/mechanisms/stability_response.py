@@ -10,14 +10,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import as_array, count, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ARITHMETIC = 2.0**-38
 """Taken off epsilon in the recursion: more than the relative errors of p, q (2^-42 for 1000

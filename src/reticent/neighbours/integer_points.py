@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 
-Array = npt.NDArray[np.float64]
 Points = npt.NDArray[np.float32]
 
 POINT_RADIUS = 2048

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.neighbours.integer_points import POINT_RADIUS
-
-Integers = npt.NDArray[np.int64]
 
 WEIGHT_STEPS = 2**16
 """Integer steps in one whole vote."""

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import as_array, one_each
 from reticent.core.errors import InvalidInput
 from reticent.neighbours.integer_points import Points, check_points
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Booleans, Integers
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 from reticent.neighbours.records import Records
@@ -14,9 +14,6 @@ from reticent.neighbours.search import NeighbourLists, NeighbourSearch
 from reticent.neighbours.sharded import ShardedRecords
 from reticent.noise import Sampler
 from reticent.noise.coins import coins
-
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 _SAFE_DEVIATIONS = 4.0
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
 from reticent.neighbours.exhaustive import Candidates, Exhaustive, FaissFlat
 from reticent.neighbours.integer_points import check_points
 from reticent.neighbours.records import Records
 from reticent.neighbours.sharded import ShardedCandidates, ShardedRecords
-
-Integers = npt.NDArray[np.int64]
 
 ENGINES = ("numpy", "faiss")
 """Ways to find candidates; the lists are the same."""

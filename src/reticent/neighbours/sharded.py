@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput
 from reticent.neighbours.exhaustive import Exhaustive, Found, Places, Points
 from reticent.neighbours.integer_points import check_points
 from reticent.neighbours.records import checked_votes, key_bytes, record_digests
 
-Integers = npt.NDArray[np.int64]
 ShortPoints = npt.NDArray[np.int16]
 
 _AT_ONCE = 2**16

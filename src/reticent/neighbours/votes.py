@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
-
-Integers = npt.NDArray[np.int64]
 
 VOTE_STEPS = 256
 """Integer steps in one whole vote, where votes may be fractions."""

@@ -14,9 +14,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
@@ -25,7 +25,6 @@ from reticent.core.extras import require
 if TYPE_CHECKING:
     import torch
 
-Array = npt.NDArray[np.float64]
 
 _ALIGNMENT = 64  # bytes, of a cache line and of the widest vector registers
 _PATCH_NUMBERS = 2**21  # of unfolded pictures in memory at once, 16 MiB

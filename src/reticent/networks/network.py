@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import UnsupportedNetwork
@@ -23,8 +24,6 @@ from reticent.networks.layers import (
     Residual,
     width_after,
 )
-
-Array = npt.NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
 _TINY = (

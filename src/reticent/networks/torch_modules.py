@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput, UnsupportedNetwork
 from reticent.networks.layers import (
     Activation,
@@ -19,7 +20,7 @@ from reticent.networks.layers import (
     Residual,
     average_pool,
 )
-from reticent.networks.network import Array, Network
+from reticent.networks.network import Network
 
 SUPPORTED_MODULES = (
     "Linear, Conv2d (no dilation, zero padding), AvgPool2d (no padding), BatchNorm1d and "

@@ -8,9 +8,10 @@ import math
 
 import numpy as np
 
+from reticent.core.arrays import Booleans
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
-from reticent.noise.samplers import Booleans, Sampler, Shape
+from reticent.noise.samplers import Sampler, Shape
 
 _HEAD_BITS = 16
 

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans, Integers
 from reticent.noise.expansions import Thresholds, Words
 
-Array = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 Heads = npt.NDArray[np.uint16]
 
 HEAD_BITS = 16

@@ -9,11 +9,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.noise.digits import BLOCK, EXPONENTIAL_ERROR, enclosed_coins, exponential
 from reticent.noise.expansions import Exponential, Thresholds, Words
 from reticent.noise.geometric import geometric_digits
-
-Integers = npt.NDArray[np.int64]
 
 _ACCEPTED = 0.76
 """Share of proposals that are kept for large sigma: sqrt(pi / (2 e)); for small ones 0.55 or

@@ -21,10 +21,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.noise.digits import SymbolTable, blocks, heads_from
 from reticent.noise.expansions import GeometricShares, Words
-
-Integers = npt.NDArray[np.int64]
 
 SATURATION = 2**62
 """Magnitudes from here on come out as some number from here to 2^62 + 2^53, so that a sum with a

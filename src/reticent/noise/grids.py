@@ -6,13 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 LIMIT = 2**60
 """Largest multiple of the step; values beyond are moved to it, so that adding noise cannot leave

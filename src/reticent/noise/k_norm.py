@@ -17,14 +17,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Booleans, Integers
 from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.noise.samplers import Sampler
-
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 LARGEST_L2_DIMENSION = 64
 """Beyond this the charge of ``l2_epsilon_margin`` would show; Gaussian noise is the better

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Booleans, Integers
 from reticent.core.checks import one_of
 from reticent.core.extras import require
 from reticent.noise.digits import (
@@ -27,8 +28,6 @@ from reticent.noise.expansions import Quotient
 from reticent.noise.gaussian import discrete_gaussian
 from reticent.noise.geometric import geometric_digits
 from reticent.noise.samplers import (
-    Booleans,
-    Integers,
     Sampler,
     Shape,
     checked_ends,

@@ -12,13 +12,11 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.noise.digits import long_uniform
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 Shape = int | tuple[int, ...]
 
 LARGEST_SCALE = 2.0**50

@@ -10,9 +10,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import AddRemove, Replace
-from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 
 GROUP = "reticent.candidates"
 """Entry point group: each entry names a function without arguments that returns a list of

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.arrays import Array, Integers
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Array, Integers, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 from reticent.release.fits import not_counted
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.query import MechanismChoice

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.arrays import Array
 from reticent.planning.candidates import PublicUse, Requirements
-from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 
 
 class Constant:

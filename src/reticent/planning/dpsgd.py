@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.arrays import Array
 from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 
 
 @lru_cache(maxsize=256)

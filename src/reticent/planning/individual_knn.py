@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.arrays import Array
 from reticent.core.guarantees import AddRemove
 from reticent.neighbours import PointGrid
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.noise import SeededSampler
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
 from reticent.systems.private_knn.radii import kernels_by_share

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from reticent.core.arrays import Array, Integers
 from reticent.noise import SeededSampler
-from reticent.planning.tasks import Array, Integers
 from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PROTECTED

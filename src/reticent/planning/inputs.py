@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive, probability
 from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, MissingExtra
 from reticent.core.guarantees import Guarantee
@@ -22,7 +23,7 @@ from reticent.planning.planner import SECONDS, standard_errors
 from reticent.planning.plans import Point
 from reticent.planning.scoring import Scoring, scoring_of
 from reticent.planning.survey import Report
-from reticent.planning.tasks import Array, Integers, Predictions
+from reticent.planning.tasks import Predictions
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import neighbours_within
 from reticent.systems.record_labels import record_labels

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import check_jobs, count, finite_array, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
@@ -20,7 +21,7 @@ from reticent.planning.prior import Prior, mixed, shipped_prior
 from reticent.planning.pseudo_labels import checked_prevalence, pseudo_labels
 from reticent.planning.scoring import DEFAULT, Scoring, scoring_of
 from reticent.planning.survey import Report, Survey, Trials
-from reticent.planning.tasks import Array, Integers, Task
+from reticent.planning.tasks import Task
 from reticent.tables.frames import named_rows
 from reticent.tables.schema import TabularSchema
 

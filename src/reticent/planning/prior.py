@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.planning.noise_levels import gaussian_multiplier
 from reticent.planning.survey import Entry
-from reticent.planning.tasks import Array, Task
+from reticent.planning.tasks import Task
 
 _FORMAT = 1
 _WIDTH = 0.4

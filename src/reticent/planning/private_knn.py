@@ -12,10 +12,11 @@ import numpy as np
 
 from reticent.accounting.private_knn import PrivateKnnSteps
 from reticent.accounting.private_knn_calibration import least_gaussian_noise
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import CalibrationFailed
 from reticent.core.norms import Norm
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Array, Integers, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 
 _SAMPLED = 0.15
 _WORTHLESS = 1e9

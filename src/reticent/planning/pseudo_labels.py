@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidParameter
-from reticent.planning.tasks import Array, Integers
 
 _ROUNDS = 10
 _FLOOR = 1e-12

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from reticent.core.arrays import Array, Integers
 from reticent.planning.candidates import PublicUse, Requirements
-from reticent.planning.tasks import Array, Integers, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 
 _STRENGTHS = (0.01, 0.1, 1.0)
 _TREES = 100

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reticent.core.arrays import Array
 from reticent.core.settings import plain
 from reticent.planning.candidates import Candidate, Requirements
 from reticent.planning.released_models import with_features
-from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 from reticent.release.fits import not_counted
 
 

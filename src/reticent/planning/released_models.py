@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reticent.core.arrays import Array
 from reticent.core.guarantees import Guarantee
 from reticent.core.settings import plain
 from reticent.planning.candidates import Candidate, PublicUse, Requirements
-from reticent.planning.tasks import Array, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 
 _MODULE = "reticent.systems.votes"
 _SIZES = 2

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_of
-from reticent.planning.tasks import Array, Integers, Predictions
+from reticent.planning.tasks import Predictions
 
 _LEAST = 1e-6
 """Least probability that log loss counts, so that one answer cannot outweigh all others."""

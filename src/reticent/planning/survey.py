@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidParameter, ReticentError
 from reticent.planning.candidates import Candidate, PublicUse
 from reticent.planning.noise_levels import gaussian_multiplier
 from reticent.planning.scoring import Scoring
-from reticent.planning.tasks import Array, Integers, Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Predictions, Settings, StandIns, Task
 
 Report = Callable[[str, int, int, float], None]
 Clock = Callable[[], float]

@@ -7,15 +7,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replace
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Settings = Mapping[str, Any]
 
 FEW_ROWS = 2000

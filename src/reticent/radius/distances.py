@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.norms import Norm
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _TREE_COLUMNS = 12
 """Trees are faster than comparing all rows up to about this many coordinates."""

@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.norms import Norm, unit_moves
 from reticent.core.regions import Box
 
-Array = npt.NDArray[np.float64]
 Images = npt.NDArray[np.float32]
 
 _DIRECTIONS = 64

@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.telling_apart import beyond, hops, which_of_two_cap
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.radius.distances import RowDistances, row_distances
-
-Array = npt.NDArray[np.float64]
 
 _MEDIAN_CAP = 0.75
 

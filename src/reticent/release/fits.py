@@ -43,13 +43,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, words
 from reticent.core.errors import IncompatibleGuarantees, InvalidInput, PrivacyWarning
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Replace
 from reticent.tables.frames import plain_rows
 from reticent.tables.shards import Shards
 
-Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 Records = AddRemove | Replace
 

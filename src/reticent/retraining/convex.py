@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array, one_of, positive
 from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Replace
 from reticent.retraining.class_weights import checked_weights
 from reticent.retraining.training_settings import Counting
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 MOST_RECORDS = 2**22
 MOST_FEATURES = 4095

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-Array = npt.NDArray[np.float64]
+from reticent.core.arrays import Array
 
 _MARGIN = 2.0**-25
 """Covers chord and table: 1.2e-8 for the sigmoid; 0.8e-8 + classes 2^-30 for the softmax."""

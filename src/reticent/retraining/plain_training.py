@@ -5,13 +5,10 @@ certificate.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from reticent.core.arrays import Array, Integers
 from reticent.retraining.training_settings import TrainingGrids, TrainingSettings
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 def plain_training(

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, finite_array, one_each
 from reticent.core.errors import InvalidInput
-
-Integers = npt.NDArray[np.int64]
 
 
 def record_keys(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput
 from reticent.retraining.training import ParameterIntervals
 from reticent.retraining.training_network import IntervalNetwork
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _QUERIES_AT_ONCE = 1024
 

@@ -16,15 +16,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.core.workers import results_of
 from reticent.retraining.training_network import IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import Clip, RecordEnds, block_sums, mean_bound
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ELEMENTS_AT_ONCE = 2**20  # of a table (boxes, units, units, records) without hidden layers
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts

@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.retraining.loss_tables import sigmoid_range, softmax_range
 from reticent.retraining.training_settings import TrainingGrids
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 

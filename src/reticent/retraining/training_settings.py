@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, one_of, positive, probability, real
 from reticent.core.errors import CertificationFailed, InvalidParameter
 from reticent.core.guarantees import AddRemove, Replace
 from reticent.grids.arithmetic import power_of_two_at_least
 from reticent.retraining.class_weights import checked_weights
 
-Array = npt.NDArray[np.float64]
 Counting = Literal["add-remove", "replace", "remove", "insert"]
 COUNTINGS = ("add-remove", "replace", "remove", "insert")
 PROTECTING = ("add-remove", "replace")

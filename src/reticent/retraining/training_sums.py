@@ -9,11 +9,9 @@ from functools import cached_property, reduce
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.retraining.training_network import Factors
 from reticent.retraining.training_settings import Counting
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

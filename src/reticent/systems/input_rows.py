@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, is_sparse
 from reticent.core.errors import InvalidInput
-
-Array = npt.NDArray[np.float64]
 
 
 def input_rows(X: npt.ArrayLike, *, records: bool = False) -> tuple[Array, tuple[int, ...]]:

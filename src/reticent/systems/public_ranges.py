@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, real, shown
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.regions import Box
 from reticent.systems.embedding import check_pictures
 from reticent.tables.frames import keep_names, names_of, plain_rows, rows_as_fitted
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
 
 
 class PublicRanges(TransformerMixin, BaseEstimator):

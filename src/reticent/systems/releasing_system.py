@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import check_jobs
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
@@ -26,8 +27,6 @@ from reticent.release.paying import Books, Drawn, Price, Scopes
 from reticent.release.system import Releasing, answers_in_parallel, release
 from reticent.systems.embedding import check_pictures
 from reticent.tables.frames import keep_names, rows_as_fitted
-
-Array = npt.NDArray[np.float64]
 
 
 class Query(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, one_of, words
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidInput
@@ -28,9 +29,6 @@ from reticent.systems.power.public_models import (
     model_from,
 )
 from reticent.systems.power.servers import train_server
-
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 KINDS = ("boosted", "linear", "network", "channel")
 """Kinds of models that can be stored; "network" takes torch to train, and none takes it to serve.

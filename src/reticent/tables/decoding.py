@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.tables.attributes import (
     Attribute,
@@ -21,8 +22,6 @@ from reticent.tables.attributes import (
     Truth,
 )
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
 
 
 def decode(schema: TabularSchema, encoded: npt.ArrayLike) -> npt.NDArray[np.object_]:

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
 from reticent.tables.attributes import Attribute, Categorical, Hashed, Instant, Numeric, Truth
 from reticent.tables.cells import absent, instants, word_of
 from reticent.tables.frames import named_rows
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
 
 _SKEWED = 20.0  # upper end over the 95th percentile, above which a logarithm is drafted
 _TEXT_LENGTH = 40  # mean letters of a cell from which words are taken for running text

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.core.files import LimitedReader, UnpacksTooFar
 from reticent.core.scopes import LONGEST_NAME
@@ -42,7 +43,7 @@ from reticent.tables.attributes import (
 )
 from reticent.tables.cells import word_of
 from reticent.tables.frames import NamedRows, listed
-from reticent.tables.schema import FAULTS_SHOWN, Array, TabularSchema
+from reticent.tables.schema import FAULTS_SHOWN, TabularSchema
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 4096  # lines that are held as text at a time

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import flag, one_of, real, shown
 from reticent.core.coded_rows import Codes
 from reticent.core.errors import InvalidParameter
@@ -26,8 +27,6 @@ from reticent.tables.cells import (
     word_of,
 )
 from reticent.tables.code_attributes import Categorical
-
-Array = npt.NDArray[np.float64]
 
 _MISSING_INDICATOR = math.sqrt(
     0.75

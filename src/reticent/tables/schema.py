@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import as_array, count, is_sparse
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
@@ -35,8 +36,6 @@ from reticent.tables.attributes import (
     Ordered,
 )
 from reticent.tables.frames import check_columns, names_of, ordered_rows, plain_rows
-
-Array = npt.NDArray[np.float64]
 
 FAULTS_SHOWN = 20
 """Faults that one message lists at most."""

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
-
-Array = npt.NDArray[np.float64]
 
 _AT_ONCE = 2**16
 """Rows that are turned into doubles at once."""

@@ -15,13 +15,12 @@ from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
 from reticent.audit import SequentialTest
 from reticent.audit.records import Examination, Reader, Records, examine
 from reticent.audit.sequential import Draw
+from reticent.core.arrays import Array
 from reticent.release.fits import not_counted
 from reticent.systems.votes.query_votes import QueryVotes
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.testing.cases import Case, expect
 from reticent.testing.records import watched_fit
-
-Array = npt.NDArray[np.float64]
 
 ALPHA = 1e-6
 """How often a sound system is refuted."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.stats import binomtest, chi2
 
 from reticent.audit.records import Records
+from reticent.core.arrays import Array
 from reticent.core.guarantees import Replace
 from reticent.mechanisms import SumSession
 from reticent.noise import SecureSampler
@@ -24,7 +25,6 @@ from reticent.systems.votes.query_votes import QueryVotes
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.testing.cases import WITHHELD, Case, expect
 
-Array = npt.NDArray[np.float64]
 Sums = list[list[Array]]
 """For each sum that was released, the exact numbers of each block."""
 

@@ -15,14 +15,13 @@ from torch import nn
 from torch.nn import functional
 
 from reticent.accounting import GaussianCost, PldAccountant, PoissonSampled, PrivacyEvent
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import require
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.training.networks import labelled, relu_network
 from reticent.training.progress import Report, silent
-
-Array = npt.NDArray[np.float64]
 
 _STRIDE = 1.3
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}

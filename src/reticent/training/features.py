@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import is_torch_module, require
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from reticent.training.students import Student
 
-Array = npt.NDArray[np.float64]
 
 _PLANES_AT_ONCE = 8
 """Rows whose planes are worked on together: a public number, whatever is asked."""

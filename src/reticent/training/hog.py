@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput
-
-Array = npt.NDArray[np.float64]
 
 _SMALL = 1e-5
 """What is added to a block's length before it is divided by it."""

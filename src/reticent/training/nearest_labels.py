@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _BLOCK = 1024
 

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
@@ -29,8 +30,6 @@ from reticent.training.lipschitz_objective import (
 from reticent.training.networks import labelled, minimise, relu_network, rescale
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
-
-Array = npt.NDArray[np.float64]
 
 _HEAD_FIRST = 0.25
 """Share of training that a start is kept for, while the head learns."""

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, flag, positive, real
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.rows import each_row, finite_or_zero, in_blocks
 from reticent.core.settings import learned, with_settings
 from reticent.training.public_space import UNIT, PublicSpace, RowMap
 
-Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 
 _BLOCK = 2048

@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.whole_numbers import clipped, exact_product, of_length
-
-Array = npt.NDArray[np.float64]
 
 UNIT = 2.0**16
 """Grid steps in the root mean square length of public rows."""

@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import MiniBatchKMeans
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidParameter
-
-Integers = npt.NDArray[np.int64]
 
 
 def representatives(

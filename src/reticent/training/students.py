@@ -12,13 +12,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.training.networks import minimise
 from reticent.training.progress import Report, silent
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ROWS = 1000
 

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.workers import results_of
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 _FOLDS = 5
 _PENALTIES = (0.003, 0.03, 0.3)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.utils import Tags
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_of
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.core.settings import learned, with_settings
@@ -25,8 +26,6 @@ from reticent.systems.certified.system import CertifiedSystem
 if TYPE_CHECKING:
     pass
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _FIELDS = ("regularization", "norm_bound", "counting")
 

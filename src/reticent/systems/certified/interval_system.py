@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, counts, one_of, positive, real
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.seeds import training_generator
@@ -25,9 +26,6 @@ from reticent.retraining.training import ParameterIntervals, parameter_intervals
 from reticent.retraining.training_settings import PROTECTING, Counting, TrainingSettings
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _TRAINING = ("hidden", "epochs", "learning_rate", "rate_decay", "clip")
 

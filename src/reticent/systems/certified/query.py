@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_of, words
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Adjacency
@@ -30,8 +31,6 @@ from reticent.systems.embedding import Arrays, Embedding, restore
 if TYPE_CHECKING:
     from torch import nn
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Certificate = ParameterIntervals | ConvexModel
 Response = (
     StabilityResponse

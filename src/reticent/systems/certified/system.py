@@ -17,6 +17,7 @@ from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
 from reticent.accounting.composition import Composition, smallest_epsilon
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, one_of, positive, probability
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.extras import is_torch_module
@@ -53,9 +54,6 @@ from reticent.tables.frames import kept_names, named_rows, rows_named_alike, sto
 
 if TYPE_CHECKING:
     from torch import nn
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @with_settings

@@ -6,12 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reticent.systems.embedding.embedding import (
-    Arrays,
-    Embedding,
-    IdentityEmbedding,
-    check_pictures,
-)
+from reticent.core.arrays import Arrays
+from reticent.systems.embedding.embedding import Embedding, IdentityEmbedding, check_pictures
 from reticent.systems.embedding.restoring import check_sizes, restore
 
 if TYPE_CHECKING:

@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import finite_array, is_sparse
 from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.rows import each_row, finite_or_zero
 from reticent.systems.space_identity import space_identity
 from reticent.training.features import LARGEST_INPUT
-
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 BETA_VAE, MODULE = "beta-VAE", "module"
 """Kinds of embeddings that are networks."""

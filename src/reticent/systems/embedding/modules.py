@@ -13,16 +13,11 @@ import torch
 from torch import nn
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, real, words
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.release.bundle import rebuilding
-from reticent.systems.embedding.embedding import (
-    BETA_VAE,
-    MODULE,
-    Array,
-    Arrays,
-    Embedding,
-)
+from reticent.systems.embedding.embedding import BETA_VAE, MODULE, Embedding
 from reticent.systems.module_structure import module_structure
 from reticent.training.embedder import Embedder, EmbedderConfig
 from reticent.training.features import LARGEST_INPUT

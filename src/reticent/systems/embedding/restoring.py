@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.core.arrays import Arrays
 from reticent.core.checks import count, words
 from reticent.core.errors import CorruptBundle
 from reticent.core.extras import require
 from reticent.release.bundle import rebuilding
-from reticent.systems.embedding.embedding import (
-    BETA_VAE,
-    MODULE,
-    Arrays,
-    Embedding,
-    IdentityEmbedding,
-)
+from reticent.systems.embedding.embedding import BETA_VAE, MODULE, Embedding, IdentityEmbedding
 
 if TYPE_CHECKING:
     from torch import nn

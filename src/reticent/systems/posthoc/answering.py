@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import GuaranteeCard
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from reticent.lipschitz import LipschitzBound
 
-Array = npt.NDArray[np.float64]
 
 ESTIMATORS = ("PosthocEncoder", "PosthocClassifier")
 """Names of the estimators whose bundles hold a posthoc release."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CalibrationFailed, InvalidInput
 from reticent.lipschitz import LipschitzBound
 from reticent.mechanisms import AdditiveMechanism, optimal_test
@@ -37,7 +38,6 @@ from reticent.training.heads import Head, HeadConfig, train_head
 from reticent.training.noise import training_noise
 from reticent.training.progress import Report, silent
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 TEST_SHARES = (0.15, 0.3, 0.45, 0.6)

@@ -14,12 +14,13 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.settings import learned, with_settings
 from reticent.release.system import PredictsByRelease
 from reticent.systems.posthoc.label_lattice import worth_trying
 from reticent.systems.posthoc.plans import LABEL_MECHANISMS, LABEL_RULES
 from reticent.systems.posthoc.settings import PosthocSettings
-from reticent.systems.posthoc.system import Array, PosthocSystem
+from reticent.systems.posthoc.system import PosthocSystem
 from reticent.training.parts.label_classifiers import CLASSIFIERS
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.core.settings import with_settings
 from reticent.systems.posthoc.plans import VECTOR_MECHANISMS
@@ -18,8 +19,6 @@ from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import PosthocSystem
 from reticent.training.parts.contract import needs_labels, trains_for_release
 from reticent.training.parts.ladder import OBFUSCATORS
-
-Array = npt.NDArray[np.float64]
 
 _LARGE_DELTA = 1e-3
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 
+from reticent.core.arrays import Array
 from reticent.core.checks import flag
 from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
@@ -54,7 +55,6 @@ from reticent.training.parts.embedders import Identity
 from reticent.training.parts.linear_maps import PublicDiscriminants
 from reticent.training.progress import Report, progress
 
-Array = npt.NDArray[np.float64]
 Mechanisms = Callable[[BaseEstimator, int], tuple[str, ...]]
 Labels = npt.NDArray[np.int64]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.guarantees import Neighborhood
 from reticent.grids.lattice import Lattice, cells_along
 from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
@@ -22,7 +23,6 @@ from reticent.systems.posthoc.label_rules import LabelRule
 from reticent.training.label_tables import exact_table
 from reticent.training.progress import Report, silent
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 TAIL = 0.003

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Neighborhood
 from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
 from reticent.noise import Sampler
-
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 LabelRule = ArgmaxResponse | HopRelease | LabelTable
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.telling_apart import which_of_two_cap
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import GuaranteeCard
@@ -18,9 +19,6 @@ from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import GraphTable
 from reticent.noise import Sampler
 from reticent.systems.card_words import factor_words, farther_words, share_words
-
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 NEAREST, COUNTERFACTUAL = "nearest", "counterfactual"
 """How public rows are joined: to the nearest, or to the nearest of another value."""

@@ -14,6 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import as_array, count, flag, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import GuaranteeCard
@@ -37,7 +38,6 @@ from reticent.tables.frames import kept_names, named_rows, stored_names
 from reticent.training.label_tables.graph import exact_graph_table
 from reticent.training.progress import progress
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _FOLDS = 3

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -42,8 +43,6 @@ from reticent.systems.posthoc.plans import (
 
 if TYPE_CHECKING:
     from torch import nn
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,6 @@ from reticent.tables.frames import named_rows
 from reticent.training.parts.contract import module_of
 from reticent.training.parts.embedders import Named
 
-Array = npt.NDArray[np.float64]
-
 _EXAMPLES = {
     "embedder": "BetaVAE()",
     "obfuscator": "NoiseAware()",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed, UnsupportedNetwork
 from reticent.core.regions import Box
 from reticent.core.rounding import spectral_norm_bound, sum_error
@@ -23,7 +24,6 @@ from reticent.networks.sorting import is_pair_sort
 if TYPE_CHECKING:
     from reticent.training.power.published import PowerNetwork
 
-Array = npt.NDArray[np.float64]
 
 _ROUNDOFF = 2.0**-53
 _UNDERFLOW = 2.0**-1000

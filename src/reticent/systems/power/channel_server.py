@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _STEPS = 2000

@@ -15,17 +15,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.errors import CalibrationFailed
 from reticent.grids.shares import WHOLE, exponential_below
 from reticent.mechanisms.record_channel import MOST_OUTPUTS, columns_beyond
 from reticent.systems.power.scoring import Scores
 from reticent.systems.power.tasks import Joints
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 RESPONSES = ("randomised response", "subset selection", "staircase")
 """How tables of shares are made."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.extras import require
@@ -59,7 +60,6 @@ from reticent.training.progress import Report, progress
 if TYPE_CHECKING:
     from reticent.training.power.published import PowerTraining
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 

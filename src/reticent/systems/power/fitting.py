@@ -27,7 +27,6 @@ from reticent.training.power.codes import THRESHOLDS, CodeConfig, best_codes, tr
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 from reticent.training.progress import Report
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _DRAWS = 4  # noise draws per calibration row

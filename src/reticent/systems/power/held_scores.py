@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from reticent.core.arrays import Array
 from reticent.systems.power.scoring import Scores, prediction_scores
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Release = TypeVar("Release")
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
+from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.noise import SeededSampler
 from reticent.systems.power.held_scores import answer_scores
@@ -24,7 +25,6 @@ from reticent.systems.power.public_models import BoostedTrees, label_shares
 from reticent.systems.power.query import CHOICES, PowerPlan
 from reticent.training.progress import Report
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _GIVEN: dict[str, Any] = {

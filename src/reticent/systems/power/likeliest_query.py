@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Adjacency
@@ -26,10 +27,6 @@ from reticent.systems.power.public_forest import Forest
 from reticent.systems.power.public_models import BoostedTrees, label_shares, model_from
 from reticent.systems.power.query import PowerPlan, neighbours_within
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 _LEAST = 1e-12
 _SUM = 1e-9

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.errors import CorruptBundle
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.systems.power.protection import UNIT, Protection
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 WEIGHT = 2**14
 """A row of weights of this constant has slope 1."""

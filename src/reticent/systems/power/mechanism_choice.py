@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import NOISY, ProtectedQuery
@@ -25,7 +26,6 @@ from reticent.systems.power.tasks import Tasks
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 PrivateQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidParameter
 from reticent.mechanisms import StabilityResponse
 from reticent.noise import SeededSampler
@@ -36,7 +36,6 @@ from reticent.training.power.partial_lipschitz import (
 )
 from reticent.training.progress import Report
 
-Array = npt.NDArray[np.float64]
 Fitted = ProtectedQuery | FittedLikeliest
 
 SIMPLEST = ("clear-noise", "clear-code", "score-levels", "score-noise")

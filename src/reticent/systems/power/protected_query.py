@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Adjacency
@@ -29,9 +30,6 @@ from reticent.systems.power.lipschitz_scores import LipschitzScores
 from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.query import PowerPlan, neighbours_within
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 NOISY = ("score-noise", "score-levels", "clear-noise")
 """Mechanisms that a ``ProtectedQuery`` answers by."""

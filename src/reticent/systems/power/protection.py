@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Adjacency, Neighborhood
@@ -25,9 +26,6 @@ from reticent.core.norms import Norm
 from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.tables.attributes import Attribute, Instant, Numeric, Ordered
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 UNIT = 2**12
 """Steps in a radius. Neighbours' coordinates are at most one step further apart, because each is

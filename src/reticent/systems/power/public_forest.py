@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.systems.power.public_models import BLOCK, LEAF, is_walkable, leaves_of, tree_depth
 
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 Integers = npt.NDArray[np.int32]
 
 _SUM = 1e-9  # shares of a leaf sum to 1 up to this

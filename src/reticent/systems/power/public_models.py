@@ -11,11 +11,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, UnknownName
 
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 Nodes = npt.NDArray[np.int32]
 
 BLOCK = 2**11

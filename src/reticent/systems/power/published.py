@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import positive, probability
 from reticent.core.guarantees import Guarantee, GuaranteeKind, Replace
 from reticent.mechanisms.mechanism import Mechanism
@@ -19,8 +20,6 @@ from reticent.training.power.density import KernelDensity
 
 if TYPE_CHECKING:
     from reticent.training.power.published import PowerNetwork
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, one_of, positive, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
@@ -37,9 +38,6 @@ from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.public_models import PUBLIC_MODELS
 from reticent.systems.power.scoring import SCORINGS
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 
 PROTECTED = ("score-noise", "score-levels", "clear-noise", "clear-code")
 """Mechanisms that protect within a radius and read everything else as it is: noise on scores that

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.systems.power.channels import MOST_LOST, Channel
 from reticent.systems.power.public_models import PublicModel
 from reticent.systems.power.query import TIE
@@ -16,7 +17,6 @@ from reticent.systems.power.score_query import ScoreBins
 from reticent.systems.power.scoring import Scores
 from reticent.systems.power.tasks import Joints
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _EXCUSED = 0.5

@@ -19,6 +19,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.grids.shares import WHOLE
 from reticent.systems.power.channels import ALL_SUBSETS, KEPT, Channel, channels
@@ -43,7 +44,6 @@ from reticent.systems.power.tasks import Tasks, mean_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 FOLDS = 4

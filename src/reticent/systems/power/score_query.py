@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Adjacency
@@ -21,10 +22,6 @@ from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.public_models import PublicModel, model_from
 from reticent.systems.power.query import PowerPlan, neighbours_within
 from reticent.tables.schema import TabularSchema
-
-Array = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import one_of
 from reticent.core.errors import InvalidInput
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 SCORINGS = ("information", "accuracy", "balanced_accuracy", "auc")

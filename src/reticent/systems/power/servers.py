@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
+from reticent.core.arrays import Array
 from reticent.core.checks import as_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import require
@@ -20,7 +21,6 @@ from reticent.systems.power.channel_server import ChannelServer
 if TYPE_CHECKING:
     from reticent.training.heads import Head
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 _LEAVES = (10, 100, 1000)  # least rows in a forest's leaf

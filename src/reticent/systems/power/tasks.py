@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.systems.power.scoring import Scores, channel_scores, joint_of
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 

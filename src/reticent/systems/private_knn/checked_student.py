@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput
 from reticent.systems.private_knn.inputs import input_rows
 from reticent.systems.record_labels import record_labels
@@ -19,8 +20,6 @@ from reticent.training.nearest_labels import NearestLabels
 from reticent.training.students import Student
 from reticent.training.surest_student import SurestStudent
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 AnyStudent = Student | SurestStudent | NearestLabels
 
 

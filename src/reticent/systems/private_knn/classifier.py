@@ -46,8 +46,6 @@ from reticent.training.features import FeatureMap
 if TYPE_CHECKING:
     from torch import nn
 
-Integers = npt.NDArray[np.int64]
-
 
 @with_settings
 class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):

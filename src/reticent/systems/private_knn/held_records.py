@@ -11,15 +11,13 @@ from secrets import token_bytes
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting import IndividualFilter
+from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.records import key_bytes
-
-Integers = npt.NDArray[np.int64]
 
 
 class HeldRecords:

@@ -52,8 +52,6 @@ from reticent.training.features import FeatureMap
 if TYPE_CHECKING:
     from torch import nn
 
-Integers = npt.NDArray[np.int64]
-
 
 @with_settings
 class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):

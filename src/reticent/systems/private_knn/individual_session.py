@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting import (
     IndividualFilter,
@@ -18,6 +17,7 @@ from reticent.accounting import (
     ZeroConcentratedCost,
     calibrate_individual_gaussian,
 )
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, probability, real
 from reticent.core.errors import BudgetExceeded, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
@@ -26,9 +26,6 @@ from reticent.neighbours import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler
 from reticent.systems.private_knn.held_records import HeldRecords
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ROWS = 256
 _MOST_PRECISION = 1024

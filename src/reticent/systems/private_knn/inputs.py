@@ -30,7 +30,6 @@ from reticent.training.features import (
 if TYPE_CHECKING:
     from torch import nn
 
-Array = npt.NDArray[np.float64]
 
 FEATURE_MAPS = ("identity", "hog", "upright hog")
 """Feature maps that go by a name."""

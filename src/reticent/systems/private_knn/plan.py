@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting import (
     PrivacyEvent,
@@ -15,15 +14,13 @@ from reticent.accounting import (
     calibrate_private_knn,
     private_knn_total,
 )
+from reticent.core.arrays import Booleans, Integers
 from reticent.core.checks import count, positive, real
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import SampledNeighbours, label_votes
 from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler, SeededSampler
-
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 UNANSWERED = -1
 """Label of a query that was withheld."""

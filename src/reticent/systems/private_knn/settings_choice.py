@@ -14,9 +14,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting import calibrate_private_knn
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove
@@ -28,9 +28,6 @@ from reticent.noise import SeededSampler
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
 from reticent.systems.private_knn.radii import kernels_by_share
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _FEWEST = 20
 """Public rows, at least."""

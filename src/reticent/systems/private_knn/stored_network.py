@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from reticent.core.arrays import Arrays
 from reticent.core.checks import count
 from reticent.core.errors import CorruptBundle
 from reticent.training.students import Student
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 def network_parts(student: Student) -> tuple[dict[str, Any], Arrays]:

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
 from reticent.accounting import PrivateKnnSteps
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, flag, probability, words
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
@@ -62,9 +63,6 @@ from reticent.training.progress import Report, progress
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 from reticent.training.surest_student import SurestStudent, surest_student
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @with_settings

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Arrays
 from reticent.core.checks import count, flag, words
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Receipt
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from reticent.systems.votes.released_model import ReleasedModel
 
 Model = TypeVar("Model", bound="ReleasedModel")
-Arrays = dict[str, npt.NDArray[Any]]
 
 _APART = ("classes", "target_range", "features", "epsilon", "delta", "data_set")
 _SHAPING = ("components", "whitening", "reach")

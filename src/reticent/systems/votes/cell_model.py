@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.cluster import KMeans
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import learned, with_settings
@@ -22,9 +22,6 @@ from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.sums import VOTE, person_blocks
 from reticent.systems.votes.voters import Voters
 from reticent.training.public_space import REACH, UNIT
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _BLOCK = 2048
 _MOST_CELLS = 2**16

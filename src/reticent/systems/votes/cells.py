@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
 from reticent.core.settings import with_settings
@@ -19,8 +19,6 @@ from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.features import Features
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 from reticent.systems.votes.voters import ShardedVoters, Voters
-
-Array = npt.NDArray[np.float64]
 
 
 @with_settings

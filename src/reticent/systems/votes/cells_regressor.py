@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import positive
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
@@ -18,8 +18,6 @@ from reticent.systems.votes.outputs import TARGET_STEPS
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import ShardedVoters, Voters
-
-Array = npt.NDArray[np.float64]
 
 _COUNTS = 0.2
 """Share of the squared precision that goes to the number of records in each cell."""

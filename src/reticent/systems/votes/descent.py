@@ -7,9 +7,9 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, flag
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import with_settings
@@ -22,9 +22,6 @@ from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import LENGTH
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 RESIDUAL = 2.0**13
 """Grid steps in a residual of the length that counts in full."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_each, one_of
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Replace, Unit, data_set_name
@@ -26,9 +27,6 @@ from reticent.tables.frames import keep_names, named_rows, rows_as_fitted, rows_
 from reticent.tables.shards import Shards
 from reticent.training.public_features import features_of
 from reticent.training.public_space import PublicSpace, RowMap, range_of
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 COUNTINGS = ("add-remove", "replace")
 

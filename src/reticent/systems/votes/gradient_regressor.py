@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
@@ -20,9 +20,6 @@ from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.public_labels import public_ridge_regression
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.voters import ShardedVoters, Voters
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _RATE = 0.7  # in the metric of public rows, where 1 is the step to the minimum of squares
 _RIDGE = 0.1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidParameter
 from reticent.systems.votes.released_model import ReleasedModel
@@ -18,8 +18,6 @@ from reticent.training.public_space import (
     cut_directions,
     directions_of,
 )
-
-Array = npt.NDArray[np.float64]
 
 _LENGTH_OF_ROWS = 1.0  # the constant column beside points that keep their length, root mean square
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import positive
 from reticent.core.rows import in_blocks
 from reticent.core.settings import with_settings
@@ -19,8 +19,6 @@ from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
 from reticent.training.public_space import INTERCEPT, LENGTH, directions_of, share_of
-
-Array = npt.NDArray[np.float64]
 
 _QUERY_LENGTH = 2.0**20
 _FINE = 2.0**30

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.checks import positive
@@ -22,8 +21,6 @@ from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import LENGTH
-
-Array = npt.NDArray[np.float64]
 
 
 @with_settings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
@@ -17,9 +17,6 @@ from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.public_labels import public_softmax_regression
 from reticent.systems.votes.released_classifier import ReleasedClassifier
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _LARGEST_RATE = 2.0**60  # a step stays finite, whatever the noise
 

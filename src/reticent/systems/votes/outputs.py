@@ -11,14 +11,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems.record_labels import Classes, record_labels
 from reticent.systems.votes.sums import centred_labels, centred_length
 from reticent.training.public_space import range_of
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 LABEL_STEPS = 2.0**10
 """Grid steps in one K-th of a class label."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import StratifiedKFold
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from reticent.core.arrays import Array, Integers
 
 _STRENGTHS = (1.0, 10.0, 100.0)
 _FOLDS = 3

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
@@ -31,8 +32,6 @@ from reticent.systems.votes.responses import Response, response_of
 from reticent.systems.votes.sums import VOTE, most_records
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.shards import Shards
-
-Array = npt.NDArray[np.float64]
 
 _AT_ONCE = 2**25
 """Weights, one for each record and query, that are held at once."""

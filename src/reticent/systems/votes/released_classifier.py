@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import flag
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import learned, with_settings
@@ -22,9 +23,6 @@ from reticent.systems.votes.outputs import ClassOutput, Columns, class_columns, 
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.surest_labels import SurestLabels, surest_labels
 from reticent.training.public_space import share_of
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @with_settings

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
@@ -30,8 +31,6 @@ from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.sums import most_records
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.shards import Shards
-
-Array = npt.NDArray[np.float64]
 
 
 class ReleasedModel(VoteEstimator):

@@ -9,12 +9,10 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from typing_extensions import override
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.settings import with_settings
 from reticent.systems.votes.outputs import Columns, RangeOutput, range_columns
 from reticent.systems.votes.released_model import ReleasedModel
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @with_settings

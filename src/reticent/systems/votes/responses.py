@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from reticent.accounting.calibration import epsilon_per_answer
 from reticent.accounting.events import PrivacyEvent
+from reticent.core.arrays import Array
 from reticent.core.checks import one_of
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
@@ -19,8 +20,6 @@ from reticent.mechanisms import NoisySums, StabilityResponse, SumBlock
 from reticent.noise import Sampler
 from reticent.systems.votes.sums import VOTE, centred_length, label_sums, person_label_sums
 from reticent.systems.votes.voters import Voters
-
-Array = npt.NDArray[np.float64]
 
 RESPONSES = ("auto", "gaussian", "stability")
 

@@ -11,14 +11,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput
 from reticent.grids.whole_numbers import EXACT, clipped, exact_product
 from reticent.systems.votes.voters import ShardedVoters, Voters
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 VOTE = 2.0**20
 """Grid steps in one vote: weights are at most that."""

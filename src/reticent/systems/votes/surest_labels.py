@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.svm import LinearSVC
 
+from reticent.core.arrays import Array
 from reticent.training.public_space import INTERCEPT, LENGTH, directions_of
-
-Array = npt.NDArray[np.float64]
 
 _FEWEST = 2
 _TEMPERATURES = 2.0 ** np.arange(-3, 7)

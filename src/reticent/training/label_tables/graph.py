@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.grids.public_graph import PublicGraph
@@ -22,8 +23,6 @@ from reticent.grids.shares import WHOLE
 from reticent.training.label_tables.optimal import ExactTable, simplex
 from reticent.training.label_tables.repair import whole_table
 from reticent.training.progress import Report, silent
-
-Array = npt.NDArray[np.float64]
 
 _CHECKED = 50  # iterations between two bounds
 _ROUNDOFF = 2.0**-40  # of a bound, relative to the sums that it is made of

@@ -20,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.grids.lattice import Lattice
@@ -27,7 +28,6 @@ from reticent.grids.shares import WHOLE, Shares
 from reticent.training.label_tables.repair import whole_table
 from reticent.training.progress import Report, silent
 
-Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 _Real = TypeVar("_Real", np.float32, np.float64)
 

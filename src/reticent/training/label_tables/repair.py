@@ -7,11 +7,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
 from reticent.grids.shares import WHOLE, Cells, Shares, excess
-
-Array = npt.NDArray[np.float64]
 
 _ROUNDS = 60
 _TIGHTER = 0.9995  # of epsilon: what envelopes aim at, so that normalising leaves them below it

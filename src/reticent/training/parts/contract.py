@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 from torch import nn
 
+from reticent.core.arrays import Array
 from reticent.core.checks import shown
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.norms import Norm
@@ -23,7 +24,6 @@ from reticent.core.seeds import training_generator, training_seed
 from reticent.networks import Network
 from reticent.training.progress import Report
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 

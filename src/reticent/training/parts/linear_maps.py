@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, counts, finite_array, probability
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.settings import with_settings
 from reticent.networks import Affine, Network
 from reticent.training.parts.contract import Part
-
-Array = npt.NDArray[np.float64]
 
 _SHRINKAGE = 0.05
 

@@ -12,13 +12,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidInput, UnknownName
 from reticent.networks import Network, from_torch
 from reticent.training.networks import labelled, minimise, relu_network
 from reticent.training.progress import Report, silent
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 THRESHOLDS = ("even", "quantiles")

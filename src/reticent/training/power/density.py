@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import InvalidInput, UnknownName
 
-Array = npt.NDArray[np.float64]
 Floating = npt.NDArray[np.floating]
 
 BANDWIDTH_RULES = ("scott", "silverman")

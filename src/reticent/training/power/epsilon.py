@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, probability
 from reticent.core.errors import InvalidInput
 from reticent.training.power.density import KernelDensity
 from reticent.training.power.published import PowerNetwork, log_det_gradients
-
-Array = npt.NDArray[np.float64]
 
 
 def smoothness(

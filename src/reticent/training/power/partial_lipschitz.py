@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, one_of, positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
@@ -23,8 +24,6 @@ from reticent.networks import Affine, Network, from_torch
 from reticent.training.networks import labelled, minimise, relu_network, rescale, sorted_pairs
 from reticent.training.noise import check_first_noise, noise_share, training_noise
 from reticent.training.progress import Report, silent
-
-Integers = npt.NDArray[np.int64]
 
 ANSWERS = ("noise", "levels")
 _SPREAD = 3.0  # radii that one unit of a constant's network moves a score by

@@ -16,13 +16,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.training.networks import labelled, relu_network
 from reticent.training.power.density import KernelDensity
 from reticent.training.progress import Report, silent
-
-Array = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 1024
 
