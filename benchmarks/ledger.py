@@ -210,7 +210,7 @@ def anchors_per_second(folder: Path, count: int) -> str:
     rates = []
     for durable in (False, True):
         file = AnchorFile(folder / f"{durable}.anchor", durable=durable, patience=1.0)
-        file.prepare()
+        file.read(to_write=True)  # makes the folder
         start = time.perf_counter()
         for seq in range(1, count + 1):
             file.raise_to(Anchor("ledger", seq, "ab" * 32, seq, 0))
