@@ -52,6 +52,16 @@ encoder.fit(ages.reshape(-1, 1), (ages > 50).astype(int))
 """
 
 PRELUDES = {
+    # The package of the page's last block is the class of its first.
+    "docs/write-your-own.md": """
+import sys, types
+class Sides(types.ModuleType):
+    def __getattr__(self, name):
+        if name != "SidesClassifier":
+            raise AttributeError(name)
+        return SidesClassifier
+sys.modules["sides"] = Sides("sides")
+""",
     "README.md": DIGITS
     + """
 import csv

@@ -117,7 +117,7 @@ def test_numbers_out_of_range_are_refused() -> None:
         with pytest.raises(InvalidParameter, match="whitening"):
             whitening_of(value)
     for ends in ((1, 0), (0, float("inf")), (0,), "both", ([0, 0], [1, 1, 1])):
-        with pytest.raises((InvalidParameter, InvalidInput), match="feature_range"):
+        with pytest.raises((InvalidParameter, InvalidInput), match="range"):
             range_of(ends, 3)
     with pytest.raises(InvalidParameter, match="share"):
         share_of(0, name="share")

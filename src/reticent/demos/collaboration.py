@@ -91,11 +91,10 @@ def run_demo(folder: Path, settings: Settings) -> dict[str, Any]:
         subprocess.CalledProcessError: the device or the auditor failed, and said why on standard
             error.
     """
-    for module, extra in (
-        *(("fastapi", "service"), ("uvicorn", "service")),
-        *(("httpx", "client"), ("cryptography", "signing")),
-    ):
-        require(module, extra=extra)
+    require("fastapi", extra="service")
+    require("uvicorn", extra="service")
+    require("httpx", extra="client")
+    require("cryptography", extra="signing")
     (folder / "anchors").mkdir()
     rivals = _prepare(folder, settings)
     _python(folder, "reticent", "ledger", "init", "--ledger", _LEDGER)

@@ -55,6 +55,8 @@ from reticent.tables.frames import kept_names, named_rows, rows_named_alike, sto
 if TYPE_CHECKING:
     from torch import nn
 
+_Kept = dict[str, tuple[tuple[Any, ...], CertifiedQuery]]
+
 
 @with_settings
 class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
@@ -244,18 +246,17 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             raise self._not_fitted()
         fitted = self.extractor_, self.members_, self.data_set_
         made_of = (*fitted, self.epsilon, self.delta, self.mechanism)
-        kept: tuple[Any, CertifiedQuery] | None = self.__dict__.get("_kept")
-        if kept is None or any(map(is_not, kept[0], made_of)):
-            kept = self._kept = (
-                made_of,
-                CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_),
-            )
-        return kept[1]
+        kept: _Kept = self.__dict__.get("_kept", {})  # made by fit: predict adds no attribute
+        known = kept.get("query")
+        if known is None or any(map(is_not, known[0], made_of)):
+            query = CertifiedQuery(self.extractor_, self.members_, self._choice(), self.data_set_)
+            known = kept["query"] = made_of, query
+        return known[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the query, which is made of the other parts."""
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_kept"}
+        return {**state, "_kept": {}} if "_kept" in state else state
 
     @property
     @override
@@ -439,6 +440,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         serial: str,
     ) -> None:
         self._identities: dict[MechanismChoice, str] = {}
+        self._kept: _Kept = {}
         self.data_set_ = data_set
         self.serial_ = serial
         self.members_ = members
