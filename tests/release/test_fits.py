@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Replace
 from reticent.core.errors import IncompatibleGuarantees, InvalidInput, PrivacyWarning
+from reticent.noise import SecureSampler, SeededSampler
 from reticent.release.fits import (
     LEAST_ROWS,
     DataUse,
@@ -23,6 +25,7 @@ from reticent.release.fits import (
     not_counted,
     use_of,
 )
+from reticent.release.paying import Price, paid
 from reticent.tables.shards import Shards
 
 COST = Guarantee(1.0, 1e-5, AddRemove(data_set="a"))
@@ -154,6 +157,20 @@ def test_booked_simulated_and_excused_fits_do_not_count() -> None:
     assert use.together() is None
     with pytest.raises(InvalidInput), not_counted(""):
         pass
+
+
+def test_what_leaves_unbooked_is_counted_and_a_simulation_is_not() -> None:
+    use = fitted(rows(10))
+    price = Price(PrivacyEvent("a mechanism", COST), 3, "a mechanism", use=use)
+    with paid(price, sampler=SeededSampler(0), ledger=None, scope=None):
+        pass
+    assert use.together() is None
+    with paid(price, sampler=SecureSampler(), ledger=None, scope=None):
+        pass
+    found = use.together()
+    assert found is not None
+    assert found.releases == 3
+    assert [epsilon for _, epsilon, _ in found.costs] == [3.0 * COST.epsilon]
 
 
 def test_an_excuse_ends_with_its_thread() -> None:
