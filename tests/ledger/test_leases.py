@@ -307,7 +307,8 @@ def test_workers_share_a_budget_and_never_overspend_it(
     for worker in workers:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0] * 4
-    assert sum(answered) == spent(ledger) == 500  # the last blocks hold one answer each
+    # The last blocks hold one answer each. A worker that got all of its 400 may leave part of one.
+    assert 450 < sum(answered) <= spent(ledger) == 500
     assert ledger.verify().problems == ()
 
 

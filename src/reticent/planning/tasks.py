@@ -146,6 +146,7 @@ class StandIns:
         """What ``make`` returns, computed the first time that ``key`` is asked for.
 
         Example:
+            >>> import numpy as np
             >>> rows = np.zeros((2, 1))
             >>> stand_ins = StandIns(rows, None, rows, np.zeros(2, dtype=np.int64))
             >>> stand_ins.once("mean", lambda: 1.0), stand_ins.once("mean", lambda: 2.0)
