@@ -803,4 +803,18 @@ FAULTS: tuple[Fault, ...] = (
         "if values.shape[0] == 0:",
         ("systems/votes", "systems/private_knn"),
     ),
+    Fault(
+        "a lower bound on epsilon leaves delta out",
+        "audit/lower_bounds.py",
+        "        explained = 0.5 * sides * delta / float(share)",
+        "        explained = 0.0 * sides * delta / float(share)",
+        ("audit",),
+    ),
+    Fault(
+        "a certified answer is drawn at an epsilon that was set before",
+        "systems/certified/system.py",
+        "        if known is None or any(map(is_not, known[0], made_of)):",
+        "        if known is None:",
+        ("systems/certified",),
+    ),
 )

@@ -83,7 +83,9 @@ class FitConfig(_Table):
         where = f"config={str(path)!r}"
         try:
             content = tomllib.loads(read_regular(path, most=_MOST_BYTES).decode("utf-8"))
-        except (InvalidInput, ValueError) as error:
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}: {error}") from error
+        except ValueError as error:
             raise InvalidInput(f"{where}: cannot be read as TOML ({error})") from error
         if "folder" in content:
             raise InvalidInput(f"{where}: folder: unknown key; expected {_keys(cls)}")
