@@ -131,7 +131,7 @@ def test_guesses_of_randomised_response_never_exceed_it_beyond_the_confidence(
 
 @pytest.mark.parametrize("delta", [1e-3, 0.05])
 def test_guesses_between_gaussians_stay_below_their_epsilon(delta: float) -> None:
-    """Each bound is wrong at most once in ten. Of 100, more than 18 are less than once in 200 seeds."""
+    """Each bound is wrong once in ten at most; more than 18 of 100, less than once in 200 seeds."""
     rng = np.random.default_rng(4)
     exact = next(
         epsilon
