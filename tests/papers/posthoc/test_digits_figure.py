@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -43,37 +42,3 @@ def test_means_and_intervals_are_those_of_the_seeds(
     assert f"| {LABEL} | 50.0 ± 0.0 | 75.0 ± 5.0 |" in text
     assert text.index(LABEL) < text.index("Encoder")  # the best at the second epsilon first
     assert digits_figure.figure(means, errors, configs[0]).startswith(b"\x89PNG")
-
-
-def test_a_run_that_is_there_is_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = suggested("digits", seed=0)
-    (tmp_path / "digits-0.json").write_text(json.dumps(made_up(None, config, report=None)))
-    monkeypatch.delattr(digits_figure, "one_run")
-    means, _ = digits_figure.run(digits_figure.load_digits(), [config], tmp_path, report=silent)
-    assert means["pictures"] == 400
-
-
-def test_one_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        digits_figure.main(["--seeds", "1"])
-    assert "expected at least 2" in capsys.readouterr().err
-
-
-def test_labels_are_released_by_one_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    class Enough(Exception):
-        pass
-
-    def run_demo(data: Any, config: Any, *, report: Any) -> Any:
-        asked.append(config)
-        raise Enough
-
-    monkeypatch.setattr(digits_figure, "run_demo", run_demo)
-    with pytest.raises(Enough):
-        digits_figure.one_run(
-            digits_figure.load_digits(), suggested("digits", seed=5), report=silent
-        )
-    assert [(config.label_mechanism, config.seed) for config in asked] == [("noisy-max", 5)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from papers.posthoc import ladder
 from papers.posthoc.settings import SETTINGS
-from reticent.core.errors import InvalidParameter
 from reticent.datasets import load
 from reticent.demos.baselines import RESPONSE
 from reticent.training.progress import silent
@@ -77,37 +75,3 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"| ahead on the held-out part | {max(both, key=lambda name: both[name])} |" in text
     assert f"| {RESPONSE}: one task, any two pictures | " in text
     assert f"| training that starts at the live coordinates, less these | {gain:+.3f} ±" in text
-
-
-@pytest.mark.parametrize("rows", [0, -1, 100_000])
-def test_rows_that_are_not_there_are_refused_before_anything_is_made(
-    rows: int, tmp_path: Path
-) -> None:
-    with pytest.raises(InvalidParameter, match=f"rows={rows}: expected"):
-        small(tmp_path / "new", rows=rows)
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_page_names_the_command_that_prints_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def measured(chosen: Namespace, _: object) -> list[ladder.Results]:
-        radii = {f"{radius:g}": {} for radius in chosen.radius}
-        return [radii for _ in chosen.seeds]
-
-    monkeypatch.setattr(ladder, "every_seed", measured)
-    monkeypatch.setattr(ladder, "markdown", lambda title, runs, notes: "\n".join([title, *notes]))
-    monkeypatch.setattr(ladder, "load", lambda name: None)
-    out = ["--out", str(tmp_path)]
-    ladder.main(["--data", "fashion", *out])
-    page = (tmp_path / "ladder.md").read_text(encoding="utf-8")
-    assert "Printed by `python -m papers.posthoc.ladder --data fashion`." in page
-    ladder.main(["--rows", "50", "--radius", "0.5", "--epsilon", "1", "2.5", *out])
-    page = (tmp_path / "ladder.md").read_text(encoding="utf-8")
-    assert "ladder --data mnist --radius 0.5 --epsilon 1 2.5 --rows 50`." in page
-
-
-def test_unknown_data_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        ladder.main(["--data", "nothing"])
-    assert "invalid choice" in capsys.readouterr().err

@@ -7,7 +7,6 @@ import pytest
 
 from papers.power import code_splits
 from papers.power.code_splits import split
-from reticent.core.errors import UnknownName
 from reticent.datasets import Dataset
 from reticent.tables import Numeric
 
@@ -62,8 +61,3 @@ def test_pullovers_are_a_ninth_and_their_official_part_is_held_out(
     np.testing.assert_array_equal(held.public[1], part.public[1])
     drawn = split("pullovers", seed=1, tuning=False)
     assert not np.array_equal(drawn.public[0], part.public[0])
-
-
-def test_an_unknown_table_is_refused() -> None:
-    with pytest.raises(UnknownName, match="breast-cancer"):
-        split("oats", seed=0, tuning=False)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import pytest
-
 from papers.power.code_methods import AUTO, RUNG
-from papers.power.codes import cut_results, main, table, verdicts
+from papers.power.codes import table, verdicts
 
 NAMES = (
     AUTO,
@@ -43,19 +38,3 @@ def test_differences_are_paired_by_cut() -> None:
     lost["2"][RUNG].update(balanced_accuracy=0.64, seconds=8.0)
     [line] = verdicts("toy", [cut(0.0, 4.0), lost])
     assert line.endswith("| -0.0200 ± 0.0200 | +0.0000 ± 0.0000 | 0.8 |")
-
-
-def test_cuts_that_stand_in_the_folder_are_not_computed_again(tmp_path: Path) -> None:
-    (tmp_path / "wine-0.json").write_text(json.dumps(cut(0.05, 1.0)))
-    found = cut_results("wine", seed=0, tuning=False, folder=tmp_path)
-    assert found == cut(0.05, 1.0)
-
-
-def test_the_command_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for seed in range(2):
-        (tmp_path / f"wine-{seed}.json").write_text(json.dumps(cut(0.05, 1.0)))
-    main(["--data", "wine", "--seeds", "2", "--folder", str(tmp_path)])
-    assert "+0.0500 ± 0.0000" in capsys.readouterr().out
-    assert (tmp_path / "table.md").read_text().count("| wine |") == len(NAMES) + 1
-    with pytest.raises(SystemExit):
-        main(["--data", "wine", "--seeds", "0", "--folder", str(tmp_path)])

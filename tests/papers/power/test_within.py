@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from papers.power import within
 from papers.power.code_splits import Split
 from papers.power.within import (
     RUNGS,
@@ -20,7 +17,6 @@ from papers.power.within import (
     compared,
     free_columns,
     learnt,
-    main,
     ours,
     rung,
     sided,
@@ -114,22 +110,6 @@ def test_auto_is_compared_with_each_rung_cut_by_cut() -> None:
     [line] = compared("toy", 2.0, {"auto": auto, "clear alone": other, "score-noise": other})
     assert line.startswith("| toy | 2 | clear alone | +0.0000 ± 0.0200 | +0.0000 ± 0.0000 |")
     assert compared("toy", 2.0, {"clear alone": other}) == []
-
-
-def test_cells_that_stand_in_the_folder_are_not_computed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    calls = []
-    monkeypatch.setattr(within, "split", lambda *_, **__: calls.append(1) or mixed())
-    arguments = ["--data", "adult", "--epsilons", "1", "--seeds", "2", "--methods", "clear alone"]
-    for _ in range(2):
-        main([*arguments, "--folder", str(tmp_path)])
-    assert len(calls) == 2
-    assert "| adult | 1 | clear alone | 0." in capsys.readouterr().out
-    kept = json.loads((tmp_path / "adult-1-clear-alone-0.json").read_text())
-    assert kept["accuracy"] > 0.8
-    with pytest.raises(SystemExit):
-        main([*arguments, "--folder", str(tmp_path), "--seeds", "0"])
 
 
 def test_the_rung_draws_the_noise_that_ours_draws() -> None:

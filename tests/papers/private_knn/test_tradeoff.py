@@ -31,14 +31,3 @@ def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert results["true_labels"]["60"] > 0.5
     assert "## 60 queries" in (tmp_path / "tradeoff-digits.md").read_text(encoding="utf-8")
     assert (tmp_path / "tradeoff-digits.png").stat().st_size > 5000
-
-
-def test_a_release_without_answers_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = replace(SETTINGS["digits"], epsilons=(5.0,), queries=(20,), teachers=(25,))
-    monkeypatch.setattr(knn_tradeoff, "SCREENED_SHARE", 40.0)
-    results = knn_tradeoff.run(knn_tradeoff.load("digits"), small, seed=0)
-    screened = [row for row in results["rows"] if row["screened"]]
-    assert all(
-        (row["answered"], row["labels_right"], row["student"]) == (0.0, 0.0, 0.0)
-        for row in screened
-    )
