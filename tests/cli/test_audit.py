@@ -61,19 +61,6 @@ def test_what_cannot_be_audited_says_why(command, student_bundle, inputs):
     assert "cannot be audited by itself" in answer.err
 
 
-def test_bad_numbers_and_damaged_bundles_are_refused(command, encoder_bundle, inputs, tmp_path):
-    for words, said in (
-        (("--runs", "10"), "expected at least 2000"),
-        (("--confidence", "2"), "confidence"),
-        (("--seed", "-1"), "seed"),
-    ):
-        answer = command("audit", "bundle", encoder_bundle, "--input", inputs, *words)
-        assert answer.status in (2, 3)
-        assert said in answer.err
-    (tmp_path / "bundle").mkdir()
-    assert command("audit", "bundle", tmp_path / "bundle", "--input", inputs).status == 11
-
-
 @pytest.fixture
 def cancer(tmp_path):
     """The breast cancer table of scikit-learn as a CSV file, and a configuration of a fit."""

@@ -138,25 +138,6 @@ def test_parts_go_on_where_they_were(wine: pd.DataFrame, tmp_path: Path, command
     assert "another bundle, input or size of parts" in other.err
 
 
-def test_what_does_not_fit_together_is_refused(wine: pd.DataFrame, tmp_path: Path, command) -> None:
-    wine.to_csv(tmp_path / "public.csv", index=False)
-    (tmp_path / "fit.toml").write_text(FIT_CERTIFIED)
-    assert command("fit", tmp_path / "fit.toml").status == 0
-    call = ["release", tmp_path / "certified", "--output", tmp_path / "answers.npz"]
-    missing = command(*call, "--input", tmp_path / "public.csv")
-    assert missing.status == 2
-    assert "does not name 'kind'" in missing.err
-    np.save(tmp_path / "rows.npy", wine.to_numpy())
-    array = command(*call, "--input", tmp_path / "rows.npy", "--ignore-column", "kind")
-    assert array.status == 2
-    assert "an array has no column names" in array.err
-    np.save(tmp_path / "rows.npy", wine.to_numpy()[:, :-1])
-    positional = command(*call, "--input", tmp_path / "rows.npy")
-    assert positional.status == 2
-    assert "X: has no column names" in positional.err
-    assert not (tmp_path / "answers.npz").exists()
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -193,11 +174,6 @@ def test_a_file_that_cannot_be_written_is_known_before_the_charge(
     refused = command(*call)
     assert 'pip install "reticent[arrow]"' in refused.err
     assert refused.status not in (0, 70)
-
-
-def test_a_device_without_end_is_no_array() -> None:
-    with pytest.raises(InvalidInput, match=r"not an \.npy file"):
-        read_array(Path("/dev/zero"), name="input")
 
 
 @pytest.mark.parametrize("shape", [(10**15,), (10**9, 10**9), (-1, 3)])
@@ -241,25 +217,3 @@ def test_rows_of_every_kind_of_file_are_the_same(tmp_path: Path, ending: str) ->
     else:
         np.savez(path, X=frame.to_numpy())
     assert read_rows(path).numbers().tolist() == frame.to_numpy().tolist()
-
-
-def test_a_workbook_is_refused_and_never_written(
-    wine: pd.DataFrame, tmp_path: Path, command
-) -> None:
-    book = tmp_path / "rows.xlsx"
-    book.write_bytes(b"PK\x03\x04 a workbook")
-    for words in (
-        ("radius", book, "--epsilon", "1"),
-        ("plan", book, "--private", "9", "--epsilon", "1", "--delta", "0"),
-        ("schema", book, "--output", tmp_path / "schema.json"),
-    ):
-        answer = command(*words)
-        assert answer.status == InvalidInput.code
-        assert ".parquet" in answer.err
-    wine.to_csv(tmp_path / "rows.csv", index=False)
-    for words in (
-        ("radius", tmp_path / "rows.csv", "--epsilon", "1", "--page", tmp_path / "page.xlsx"),
-        ("schema", tmp_path / "rows.csv", "--output", tmp_path / "schema.xlsx"),
-    ):
-        assert command(*words).status == InvalidInput.code
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.xlsx"]

@@ -15,7 +15,6 @@ from reticent.core.errors import (
     CorruptLedger,
     IncompatibleGuarantees,
     InvalidInput,
-    LedgerUnavailable,
     ReticentError,
 )
 from reticent.ledger import Ledger, check_export
@@ -68,16 +67,6 @@ def test_report_answers_how_much_by_whom_and_what_is_left(run: Run, path: str) -
     assert found["budgets"][0]["left_epsilon"] == 500_000
     assert [account["scope"]["principal"] for account in found["accounts"]] == ["acme", "bolt"]
     assert "1 of 2" in run("report", "--ledger", path, "--limit", "1")
-
-
-def test_report_draws_a_figure(run: Run, path: str, tmp_path: Path) -> None:
-    figure = tmp_path / "spending.png"
-    assert "figure written" in run("report", "--ledger", path, "--output", str(figure))
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(InvalidInput, match="exists already"):
-        run("report", "--ledger", path, "--output", str(figure))
-    Ledger.create(tmp_path / "empty.db").close()
-    run("report", "--ledger", str(tmp_path / "empty.db"), "--output", str(figure), "--overwrite")
 
 
 def test_preview_says_what_would_fit(run: Run, path: str) -> None:
@@ -202,10 +191,3 @@ def test_wrong_arguments_spend_nothing(
     with pytest.raises(error, match=message):
         run(arguments[0], "--ledger", path, *arguments[1:])
     assert run("verify", "--ledger", path) == before
-
-
-def test_a_missing_ledger_is_not_made(run: Run, tmp_path: Path) -> None:
-    for command in (("report",), ("verify",), ("grant", "--subject", "s", *GRANT, "replace")):
-        with pytest.raises(LedgerUnavailable, match="ledger init"):
-            run(command[0], "--ledger", str(tmp_path / "missing.db"), *command[1:])
-    assert list(tmp_path.iterdir()) == []

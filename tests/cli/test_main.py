@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from reticent.cli import bundles, main
@@ -48,21 +45,3 @@ def test_an_interrupt_ends_quietly(command, monkeypatch, tmp_path):
     monkeypatch.setattr(bundles, "open_bundle", interrupt)
     answer = command("card", tmp_path)
     assert (answer.status, answer.err) == (130, "")
-
-
-def test_typer_before_it_had_exceptions_of_its_own():
-    """Below 0.28 typer raises click's; a usage error is then still one line and status 2."""
-    code = (
-        "import sys, click.exceptions, typer\n"
-        "sys.modules['typer.exceptions'] = None\n"
-        "from reticent.cli import main\n"
-        "assert (main.Abort, main.Exit) == (click.exceptions.Abort, click.exceptions.Exit)\n"
-        "assert main.TyperException is click.exceptions.ClickException\n"
-        "def usage_error(*_, **__):\n    raise click.exceptions.NoSuchOption('--radius')\n"
-        "main.app = usage_error\n"
-        "sys.exit(main.run(['certify', '--radius']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: No such option")
-    assert done.stderr.count("\n") == 1

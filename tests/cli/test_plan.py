@@ -9,7 +9,6 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from reticent.planning import candidates as registry
-from reticent.planning.candidates import Requirements
 from reticent.planning.constant import Constant
 from reticent.planning.public_rows import PublicRows
 from reticent.planning.released_models import released_models
@@ -106,13 +105,3 @@ def test_privacy_has_no_default(table, command):
         answer = command("plan", table, *words[:at], *words[at + 2 :])
         assert answer.status == 2
         assert missing in answer.err
-
-
-def test_requirements_are_named(monkeypatch, table, command):
-    class Missing(Constant):
-        name = "missing"
-        requirements = Requirements(module="no_such_module", extra="baselines")
-
-    monkeypatch.setattr(registry, "_own", lambda: [Constant(), Missing()])
-    answer = command("plan", table, *WANTED, "--label-column", "kind", "--ignore-column", "note")
-    assert 'missing: needs an extra: pip install "reticent[baselines]"' in answer.out

@@ -189,36 +189,6 @@ def test_a_spoiled_file_costs_nobody_anything(
     assert clinic.spent() == {}
 
 
-def test_people_need_a_table_and_a_ledger(
-    power_bundle, encoder_bundle, clinic, inputs, tmp_path, command: Command
-) -> None:
-    line = ["--output", clinic.output, "--subject-column", "person"]
-    booked = ["--ledger", clinic.book]
-    np.save(tmp_path / "rows.npy", np.array([["1", "1", "1", "1", "north"]]))
-    cases = (
-        (
-            ["release", power_bundle, "--input", clinic.rows, *line],
-            "subject_column: expected together with --ledger",
-        ),
-        (
-            ["release", power_bundle, "--input", tmp_path / "rows.npy", *line, *booked],
-            "an array has no column names",
-        ),
-        (
-            ["release", encoder_bundle, "--input", inputs, *line, *booked],
-            "an array has no column names",
-        ),
-        (
-            ["release", power_bundle, "--input", tmp_path / "none.csv", *line, *booked],
-            "cannot be read (No such file",
-        ),
-    )
-    for words, message in cases:
-        refused = command(*words)
-        assert (refused.status, message in refused.err) == (2, True), refused.err
-    assert clinic.spent() == {}
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [

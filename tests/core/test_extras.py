@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reticent.core.errors import MissingExtra
-from reticent.core.extras import WHOLE_MODULES, is_torch_module, missing_extra, require
+from reticent.core.extras import WHOLE_MODULES, missing_extra, require
 from reticent.core.lazy import lazy_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,14 +89,6 @@ def test_optional_packages_are_imported_through_require_alone() -> None:
     assert {name: packages for name, packages in direct.items() if packages} == {}
 
 
-def test_the_scan_sees_an_import_wherever_it_stands() -> None:
-    code = (
-        "if TYPE_CHECKING:\n    import faiss\nelse:\n    import highspy\ndef f():\n"
-        "    from opacus.optimizers import DPOptimizer"
-    )
-    assert imports_when_loaded_or_called(ast.parse(code)) == {"highspy", "opacus"}
-
-
 def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_require() -> None:
     inside = {
         name: sorted(
@@ -132,17 +124,6 @@ def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
     assert "reticent[all,docs,test]" in extras["dev"]
 
 
-@pytest.mark.parametrize("extra", PACKAGES)
-def test_a_missing_package_is_one_line_that_names_the_extra(
-    extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in PACKAGES[extra]:
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(MissingExtra) as caught:
-            require(f"{package}.anything", extra=extra)
-        assert str(caught.value) == f'{package} is not installed: pip install "reticent[{extra}]"'
-
-
 def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,21 +147,6 @@ def test_a_missing_package_of_no_extra_is_not_called_an_extra(
         find("value")
     assert not isinstance(caught.value, MissingExtra)
     assert missing_extra(caught.value) is None
-
-
-def test_a_torch_module_is_told_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch import nn
-
-    assert is_torch_module(nn.ReLU())
-    assert [is_torch_module(value) for value in (None, "relu", nn.ReLU, nn)] == [False] * 4
-    monkeypatch.delitem(sys.modules, "torch")
-    assert not is_torch_module("relu")
-
-
-def test_what_could_be_done_instead_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtra, match=r'pip install "reticent\[faiss\]", or stay$'):
-        require("faiss", extra="faiss", instead="stay")
 
 
 def test_a_package_that_is_there_and_broken_is_not_called_missing(
