@@ -74,23 +74,6 @@ def figures(scripts: None) -> ModuleType:
     return importlib.import_module("figures")
 
 
-def test_figures_are_medians_with_their_spread_and_ratios_above_one_are_ours(
-    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(figures.FILE, str(tmp_path / "kept"))
-    assert figures.read(tmp_path / "kept") == []
-    time = figures.Figure.of("a", [0.004, 0.002, 0.003], peer="b", theirs=[0.006, 0.001, 0.009])
-    rate = figures.Figure.of("c", [1000.0], unit="a second", peer="d", theirs=[4000.0])
-    alone = figures.Figure.of("e", [2e-7], unit="s by the clock")
-    for one in (time, rate, alone):
-        one.keep()
-    assert figures.read(tmp_path / "kept") == [time, rate, alone]
-    assert time.cells() == ("a", "3 (2 to 4) ms", "b", "6 (1 to 9) ms", "2")
-    assert rate.cells()[1] == "1,000 (1,000 to 1,000) a second"
-    assert rate.ratio == 0.25
-    assert alone.cells() == ("e", "200 (200 to 200) ns by the clock", "", "", "")
-
-
 def test_every_script_that_prints_figures_is_in_the_table() -> None:
     names = {one.name for one in MAIN["ALL"]}
     scripts = {

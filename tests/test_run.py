@@ -90,36 +90,6 @@ def test_light_and_lowest_have_environments_of_their_own(run_script, commands, t
     assert not any(line.startswith("pytest") for line in floors)
 
 
-def test_a_setup_that_broke_off_is_repeated(run_script, commands, tmp_path, monkeypatch):
-    def stop(environment, arguments):
-        raise SystemExit("pip could not install")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(run_script, "pip_install", stop)
-        with pytest.raises(SystemExit):
-            run_script.main(["test"])
-    assert not (tmp_path / "venv" / "reticent-setup.sha256").exists()
-
-
-def test_a_resolution_is_split_into_its_packages(run_script, tmp_path):
-    text = (
-        "numpy==1 ; python_full_version < '3.12' \\\n    --hash=sha256:00\n"
-        "numpy==2 ; python_full_version >= '3.12' \\\n    --hash=sha256:11\n"
-        "nvidia-cublas==3 \\\n    --hash=sha256:22 \\\n    --hash=sha256:33\n"
-    )
-    made = run_script.Environment(str(tmp_path), "", None)
-
-    def resolve(command):
-        Path(command[-1]).write_text(text)
-        return 0
-
-    made.run = resolve
-    found = run_script.resolved(made, ["uv"])
-    assert list(found) == ["numpy", "nvidia-cublas"]
-    assert "".join(found.values()) == text
-    assert [name for name in found if run_script.CUDA_LIBRARIES.match(name)] == ["nvidia-cublas"]
-
-
 def test_words_become_commands(run_script, commands, tmp_path):
     run_script.main(["setup"])
     commands.clear()

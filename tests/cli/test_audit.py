@@ -123,11 +123,3 @@ def test_an_answerer_that_leaves_no_bundle_is_audited_too(command, cancer):
     cancer.write_text(text.replace("classes =", "answers = 3\nclasses ="))
     answer = command("audit", "records", cancer, "--runs", "300", "--alpha", "1e-6")
     assert answer.status == 0
-
-
-def test_records_without_labels_or_of_other_places_are_refused(command, cancer):
-    assert command("audit", "records", cancer, "--record", "200", "--runs", "300").status == 2
-    cancer.write_text(cancer.read_text().replace('label_column = "target"', ""))
-    answer = command("audit", "records", cancer, "--runs", "300")
-    assert answer.status == 2
-    assert "label" in answer.err

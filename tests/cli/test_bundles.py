@@ -93,19 +93,6 @@ def test_a_ledger_of_the_environment_books_a_release(
     assert "booked as" in answer.out
 
 
-def test_arrays_by_name_and_bounds_as_a_table(command, encoder_bundle, inputs, tmp_path):
-    np.savez(tmp_path / "rows.npz", X=np.load(inputs), y=np.arange(20))
-    rows = ("--input", tmp_path / "rows.npz", "--array", "X")
-    assert command("release", encoder_bundle, *rows, "--output", tmp_path / "out.csv").status == 0
-    for ending in ("npy", "csv"):
-        words = ("certify", encoder_bundle, *rows, "--radius", "0.1", "--output")
-        assert command(*words, tmp_path / f"bounds.{ending}").status == 0
-    bounds = (tmp_path / "bounds.csv").read_text().splitlines()
-    assert bounds[0] == "bound"
-    assert [float(cell) for cell in bounds[1:]] == np.load(tmp_path / "bounds.npy").tolist()
-    assert command("release", encoder_bundle, *rows[:2], "--output", tmp_path / "n.npz").status == 2
-
-
 def test_certify_prints_bounds_and_says_that_they_are_private(
     command, encoder_bundle, inputs, tmp_path
 ):

@@ -4,7 +4,6 @@ refused; `reticent methods`.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from pathlib import Path
@@ -182,36 +181,6 @@ def test_parts_within_parts_and_names_of_an_npz_file(fit: Any, place: Path) -> N
         embedder=reticent.Named(BetaVAE(latent_dimension=2, epochs=1, width=8), "clinic encoder 3"),
     ).fit(pictures, labels)
     assert Bundle.read(place / "bundle").identity == classifier.bundle_identity_
-
-
-def test_regularisers_are_a_list(fit: Any) -> None:
-    content = POSTHOC.replace(
-        'part = "NoiseAware"', 'part = "Published"\nregularisers = ["arl", "noise"]'
-    )
-    assert fit(content).status == 0
-    answer = fit(content.replace('["arl", "noise"]', '"arl"'), "--overwrite")
-    assert answer.status == 3
-    assert "parameters.obfuscator.regularisers: expected a list" in answer.err
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_columns_of_numbers_need_no_schema(fit: Any, place: Path, packed: bool) -> None:
-    content = "".join(
-        f"{','.join(f'{value:g}' for value in row)},{kind}\n"
-        for row, kind in zip(IRIS.data, IRIS.target, strict=True)
-    )
-    text = f"\ufeffa, b,c,d,kind\n{content}".encode()
-    (place / "flowers.csv").write_bytes(gzip.compress(text) if packed else text)
-    table = POSTHOC.replace('"x.npy"\nlabels = "y.npy"', '"flowers.csv"\nlabel_column = "kind"')
-    assert fit(table).status == 0
-    named = Bundle.read(place / "out" / "bundle")
-    assert named.settings["feature_names"] == ["a", "b", "c", "d"]
-    assert fit(POSTHOC, "--overwrite").status == 0
-    bundle = Bundle.read(place / "out" / "bundle")
-    assert bundle.arrays.keys() == named.arrays.keys()
-    for name, array in bundle.arrays.items():
-        np.testing.assert_array_equal(array, named.arrays[name])
-    assert bundle.settings["labels"] == [0, 1, 2]
 
 
 def test_a_radius_for_every_attribute_is_a_table_of_numbers(fit: Any, place: Path) -> None:

@@ -15,14 +15,6 @@ def test_version_and_help(command):
     assert "PUBLIC inputs" in command("certify", "--help").out
 
 
-def test_a_group_without_a_command_shows_its_help(command):
-    for words in ((), ("demo",), ("ledger",)):
-        answer = command(*words)
-        assert answer.status == 2
-        assert answer.out.startswith("Usage: reticent")
-        assert answer.err == ""
-
-
 def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkeypatch, tmp_path):
     def fault(folder, trusted_key):
         raise RuntimeError("row 7 is [0.25, 0.75]")

@@ -70,17 +70,6 @@ def test_arrays_and_json(few, tmp_path, command):
     assert found["rows"][0]["utility"] > -0.3
 
 
-def test_rows_without_labels_are_only_ranked(few, tmp_path, command):
-    np.save(tmp_path / "rows.npy", load_breast_cancer().data)
-    answer = command(
-        *("plan", tmp_path / "rows.npy", *WANTED, "--classes", "ill, well"),
-        *("--prevalence", "0.4,0.6"),
-    )
-    assert answer.status == 0, answer.err
-    assert "only ranked" in answer.out
-    assert "public rows alone: needs labels of public rows" in answer.out
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -34,12 +34,12 @@ def demo() -> Demonstration:
     tiny = replace(
         settings,
         epsilons=(2.0, 8.0),
-        embedder=replace(settings.embedder, epochs=40),
+        embedder=replace(settings.embedder, epochs=25),
         epochs=15,
-        published=("Encoder", "C-N"),
-        published_epochs=20,
+        published=("Encoder",),
+        published_epochs=10,
         head=HeadConfig(epochs=40, batch_size=100, hidden=(32,)),
-        attack=ReconstructionConfig(epochs=60, batch_size=100),
+        attack=ReconstructionConfig(epochs=25, batch_size=100),
         copies=1,
         train_rows=600,
         test_rows=200,
@@ -54,7 +54,7 @@ def shown(demo: Demonstration, kind: type) -> list:
 def test_every_row_carries_the_same_proved_total(demo):
     rows = demo.results["rows"]
     assert {(row["name"], row["epsilon"]) for row in rows} == {
-        (name, epsilon) for name in (OURS, PLAIN, LABEL, "Encoder", "C-N") for epsilon in (2.0, 8.0)
+        (name, epsilon) for name in (OURS, PLAIN, LABEL, "Encoder") for epsilon in (2.0, 8.0)
     }
     for row in rows:
         assert row["guarantee"]["epsilon"] == pytest.approx(row["epsilon"])

@@ -12,7 +12,7 @@ import pytest
 
 from papers.certified import figures as certified_figures
 from papers.certified import table as certified_table
-from reticent.demos.certified import OURS, PUBLISHED, Answers, Problem, problem_of
+from reticent.demos.certified import OURS, PUBLISHED, Problem, problem_of
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -70,20 +70,6 @@ def test_accuracy_rises_with_epsilon_and_ours_leads(tmp_path: Path) -> None:
     assert [y for _, y in chart.series[PUBLISHED]][:5] == sorted(
         y for _, y in chart.series[PUBLISHED][:5]
     )
-
-
-def test_vote_margin_is_what_flipping_members_takes() -> None:
-    random = np.random.default_rng(0)
-    votes = random.integers(0, 2, (7, 50))
-    truth = np.zeros(50, np.int64)
-    margins = certified_figures._vote_margin(Answers(truth, truth, votes, truth, 2))
-    for column, margin in zip(votes.T, margins, strict=True):
-        winner = int(column.sum() * 2 > 7)
-        losers = int((column != winner).sum())
-        flips = next(
-            flips for flips in range(8) if losers + flips > 7 - losers - flips
-        )  # odd: no ties
-        assert margin == flips - 1
 
 
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from papers.certified.measurements import (
     answers_of,
     gaussian_argmax,
     noisy_argmax,
-    queries_until,
     system_of,
 )
 from reticent.demos.certified import Answers, Problem
@@ -51,20 +50,6 @@ def test_gaussian_argmax_against_discrete_draws(sigma: float) -> None:
         noisy.argmax(axis=0) == np.tile(answers.truth, 25)
     ).mean()  # argmax: label 0 where they tie
     assert abs(gaussian_argmax(answers, sigma) - measured) < 4.5 * 0.5 / np.sqrt(25 * 4000)
-
-
-def test_number_of_queries_against_a_plain_search() -> None:
-    def accuracy(epsilon: float) -> float:
-        return 1.0 - 0.5 * np.exp(-20.0 * epsilon)
-
-    budget = {"epsilon": 1.0, "delta": 1e-5}
-    found = queries_until(accuracy, 0.9, **budget, most=1000)
-    spent = [
-        measurements.epsilon_per_answer(**budget, answers=queries) for queries in range(1, 200)
-    ]
-    assert found == sum(accuracy(epsilon) >= 0.9 for epsilon in spent)
-    assert queries_until(accuracy, 1.1, **budget, most=1000) == 0
-    assert queries_until(accuracy, 0.5, **budget, most=1000) == 1000
 
 
 def small_problem(clip: float = 0.06) -> Problem:

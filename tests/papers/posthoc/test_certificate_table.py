@@ -24,6 +24,7 @@ SMALL = replace(
 )
 
 
+@pytest.mark.slow
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate_table, "HIDDEN", (6,))
     monkeypatch.setattr(certificate_table, "OUTPUTS", 2)

@@ -9,7 +9,6 @@ import pytest
 
 from papers.posthoc import label_tables
 from papers.posthoc.settings import SETTINGS
-from papers.seeds import combined
 from reticent.datasets import load
 from reticent.training.progress import silent
 
@@ -57,18 +56,6 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="not callable"):
         run(0, iterations=150)
 
-    means, errors = combined(runs)
-    text = label_tables.markdown("digits", 2, {0.5: (means, errors)}, command="python -m this")
-    table = f"{means['1']['table']['accuracy']:.3f} ± {errors['1']['table']['accuracy']:.3f}"
-    assert f"| optimal table, exact | {table} |  |" in text
-    assert "proved bound, public weights" in text
-    assert "| chosen |" in text
-    assert "Printed by `python -m this`." in text
-
     # no table is solved below the least radius, and a page without one has no row for it
     without = run(0, table_radius=0.6)
     assert set(without["1"]) == {"response", "hop", "slope", "auto"}
-    means, errors = combined([without])
-    text = label_tables.markdown("digits", 1, {0.5: (means, errors)}, command="python -m this")
-    assert "optimal table" not in text
-    assert "certified slope" in text

@@ -43,6 +43,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few")
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["reviews", "cifar10"])
 def test_small_table(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = data == "cifar10"
@@ -76,17 +77,9 @@ def test_small_table(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(linkage, "attack_fitted", None)
     again = linkage.run(inputs, source, tmp_path, epsilons=[8.0], seed=0, report=silent)
     assert again == found
-    text = linkage.markdown([found], source, command="python -m papers.posthoc.linkage --seeds 0")
-    assert "Printed by `python -m papers.posthoc.linkage --seeds 0`." in text
-    assert text.count("\n| epsilon 8 | ") == 2
-    assert text.count("server of private answers") == (2 if pictures else 0)
-    label = near["by epsilon"]["8"]["label"]
-    between = " | " if pictures else ""
-    assert f"| {label['accuracy']:.3f} | {between}{label['named'][0]:.3f} (" in text
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_a_server_learns_private_answers_it_has_labels_of(seed: int) -> None:
+def test_a_server_learns_private_answers_it_has_labels_of() -> None:
     """Answers whose labels are shuffled teach nothing, those with their own nearly all."""
     inputs = small(3, asked=True)
     system = linkage.PosthocEncoder(
@@ -97,8 +90,8 @@ def test_a_server_learns_private_answers_it_has_labels_of(seed: int) -> None:
         embedder="identity",
         obfuscator="discriminants",
         path="global",
-        random_state=seed,
+        random_state=0,
     ).fit(inputs.public, inputs.public_y)
-    assert linkage._read(system, inputs, seed)["taught"] > 0.85
-    shuffled = np.random.default_rng(seed).permutation(inputs.asked_y)
-    assert linkage._read(system, replace(inputs, asked_y=shuffled), seed)["taught"] < 0.7
+    assert linkage._read(system, inputs, 0)["taught"] > 0.85
+    shuffled = np.random.default_rng(0).permutation(inputs.asked_y)
+    assert linkage._read(system, replace(inputs, asked_y=shuffled), 0)["taught"] < 0.7

@@ -6,26 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from papers.posthoc import (
-    constants_figure,
-    label_tables,
-    ladder,
-    linkage,
-    local_privacy_table,
-    reconstruction_table,
-)
-from papers.posthoc.seeded_command import Cells, command_of, seeded_parser
-
-COMMANDS = (
-    constants_figure,
-    label_tables,
-    ladder,
-    linkage,
-    local_privacy_table,
-    reconstruction_table,
-)
+from papers.posthoc.seeded_command import Cells
 
 
 def test_cells_are_computed_once_and_told_about(tmp_path: Path) -> None:
@@ -46,22 +27,3 @@ def test_cells_are_computed_once_and_told_about(tmp_path: Path) -> None:
         assert [cells("one", compute), cells("two", compute)] == [{"a": 0.5}] * 2
     assert len(made) == 2
     assert told == [("cells", 1, 2), ("cells", 2, 2)] * 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        ([], "--data mnist"),
-        (["--seeds", "0", "1", "2", "--rate", "0.5", "--rows", "9"], "--data mnist --rows 9"),
-        (["--data", "fashion", "--seeds", "3"], "--data fashion --seeds 3"),
-        (["--rate", "1", "0.25", "--one-more"], "--data mnist --rate 1 0.25 --one-more"),
-    ],
-)
-def test_the_command_is_named_with_what_is_not_as_usual(arguments: list[str], shown: str) -> None:
-    parser = seeded_parser("papers.some", "Some.", runs="some")
-    parser.add_argument("--rate", type=float, nargs="+", default=[0.5])
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--one-more", action="store_true")
-    chosen = parser.parse_args(arguments)
-    found = command_of(chosen, "papers.some", rate=[0.5], rows=None, one_more=False)
-    assert found == f"python -m papers.some {shown}"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from papers.private_knn import rungs
-from papers.private_knn.pate_rung import pate
 from papers.private_knn.rung_rows import Rows
 from papers.private_knn.rungs import released
 
@@ -51,9 +50,3 @@ def test_settings_come_from_public_rows_alone(name: str, clusters: Rows) -> None
     assert 0.35 < found.right[0] < 0.95  # settings matter
     assert found.settings == other.settings != {}
     assert np.sum([one.right for one in (found, *rest)], axis=0) == pytest.approx(1.0)
-
-
-def test_pate_is_tuned_and_right_where_noise_is_small(clusters: Rows) -> None:
-    found = pate(clusters, 200.0, (0, 1))
-    assert np.mean(found.right) > 0.85
-    assert set(found.settings) == {"records", "ridge", "threshold"}
