@@ -234,7 +234,7 @@ def test_numbers_of_numpy_are_numbers(
 
 @pytest.mark.parametrize(
     "answers",
-    [0, -1, 1.5, True, 2**41, np.bool_(True), np.float64(3.0), "3", np.array([3]), None],
+    [0, -1, 1.5, True, np.bool_(True), np.float64(3.0), "3", np.array([3]), None],
 )
 def test_what_is_no_number_of_answers_is_refused(
     ledger: Ledger, scope: Scope, make_event: EventMaker, answers: Any
