@@ -23,6 +23,7 @@ from reticent.core.errors import (
     InvalidParameter,
     UntrustedSignature,
 )
+from reticent.core.extras import missing_extra
 from reticent.release.bundle import Bundle, sign_bundle
 from reticent.systems import ClippedDescent
 from reticent.systems.loading import load_answering
@@ -256,4 +257,4 @@ except ImportError as error:
     print(error)
 """
     lines = run_without_torch(code, tmp_path, str(folder))
-    assert lines == ['torch is not installed: pip install "reticent[networks]"']
+    assert lines == [str(missing_extra(ModuleNotFoundError(name="torch")))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from reticent.core.errors import MissingExtra
-from reticent.core.extras import WHOLE_MODULES, is_torch_module, missing_extra, require
+from reticent.core.extras import (
+    WHOLE_MODULES,
+    is_torch_module,
+    missing_extra,
+    require,
+    requirements,
+)
 from reticent.core.lazy import lazy_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,7 +147,9 @@ def test_a_missing_package_is_one_line_that_names_the_extra(
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingExtra) as caught:
             require(f"{package}.anything", extra=extra)
-        assert str(caught.value) == f'{package} is not installed: pip install "reticent[{extra}]"'
+        message = str(caught.value)
+        assert all(f'"{each}"' in message for each in requirements(extra)), message
+        assert re.search(rf'"{package}[^"]*>=.*\(extra "{extra}"\)', message.replace("-", "_"))
 
 
 def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
@@ -151,7 +160,7 @@ def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
     find = lazy_names("example", {"reticent_test_built_on_torch": ("value",)})
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "torch", None)
-        with pytest.raises(MissingExtra, match=r'^torch is not .* "reticent\[networks\]"$'):
+        with pytest.raises(MissingExtra, match=r'^torch is not .*"torch>='):
             find("value")
     assert find("value") == 1
 
@@ -280,7 +289,7 @@ def test_a_call_that_needs_an_extra_says_so_in_one_line(
     extra: str, answers_without_extras: dict[str, list[str]]
 ) -> None:
     (line,) = answers_without_extras[extra]
-    assert f'pip install "reticent[{extra}]"' in line
+    assert f'(extra "{extra}")' in line
 
 
 def test_every_extra_has_a_call() -> None:
