@@ -242,19 +242,6 @@ def test_what_needs_torch_says_in_one_line_what_to_install(tmp_path: Path) -> No
     assert run_without_torch(code, tmp_path) == [f"MissingExtra 15 {LINE}"] * len(names)
 
 
-def test_a_convolution_needs_torch_once_it_is_applied(tmp_path: Path) -> None:
-    code = """
-import numpy as np
-from reticent.networks import Convolution
-layer = Convolution(np.ones((1, 1, 2, 2)), np.zeros(1), input_shape=(1, 3, 3))
-try:
-    layer.forward(np.ones((1, 9)))
-except ImportError as error:
-    print(error)
-"""
-    assert run_without_torch(code, tmp_path) == [LINE]
-
-
 COMMANDS = """
 import contextlib, io, json
 from reticent.cli.main import run
