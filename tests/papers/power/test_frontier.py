@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 from papers.power.frontier import AUTO, MARGINS, RESPONSE, both_sides_of, limits, main
 from reticent.core.errors import CalibrationFailed
 from reticent.systems.power.channels import best_staircase
-from reticent.systems.power.scoring import channel_scores
 from reticent.systems.power.tasks import Joints
+from reticent.systems.scores import channel_scores
 
 
 def rising(bins: int, *, share: float = 0.24, seed: int = 0) -> np.ndarray:
