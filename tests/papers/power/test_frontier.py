@@ -46,7 +46,8 @@ def test_what_is_as_balanced_as_can_be_is_one_bit_about_the_side(epsilon: float)
             share * (1 - hits), (1 - share) * (1 - alarms)
         )
         assert found[name].accuracy == pytest.approx(guess, abs=1e-4)
-    assert found["most nats"].information > found["most nats, as balanced"].information
+    # At a small epsilon the two are one table, and differ by rounding.
+    assert found["most nats"].information > found["most nats, as balanced"].information - 1e-12
 
 
 def test_limits_fall_as_balance_is_asked_for() -> None:
