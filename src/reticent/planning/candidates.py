@@ -14,7 +14,8 @@ from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import how_to_install
 from reticent.core.guarantees import AddRemove, Replace
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 GROUP = "reticent.candidates"
 """Entry point group: each entry names a function without arguments that returns a list of
