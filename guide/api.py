@@ -107,7 +107,11 @@ def _package_page(package: Package) -> str:
 
 
 def _index(every: tuple[Package, ...]) -> str:
-    lines = [_head("Classes and functions"), ".. list-table::", "", ""]
+    lines = [_head("Classes and functions"), "What most programs need is in `reticent` itself:", ""]
+    lines += [".. currentmodule:: reticent", "", ".. autosummary::", ""]
+    lines += [f"   {name}" for name in sorted(reticent.__all__) if not name.startswith("_")]
+    lines += ["", "The packages have these, what extensions and studies need, and errors:", ""]
+    lines += [".. list-table::", "", ""]
     for package in every:
         lines += [f"   * - :doc:`{package.name}`", f"     - {package.summary}"]
     lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {each.name}" for each in every)]

@@ -12,10 +12,10 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent import CertifiedClassifier, NoiseAware, PosthocEncoder, PowerEncoder
-from reticent.core.extras import WHOLE_MODULES
+from reticent.core.extras import WHOLE_MODULES, missing_extra
 from reticent.systems import VectorTraining
 
-LINE = 'torch is not installed: pip install "reticent[networks]"'
+LINE = str(missing_extra(ModuleNotFoundError(name="torch")))
 
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "reticent"
 

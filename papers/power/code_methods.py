@@ -27,9 +27,9 @@ from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.query import PowerPlan, rank
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, public_models
-from reticent.systems.power.scoring import prediction_scores
 from reticent.systems.power.servers import train_server
 from reticent.systems.power.tasks import Tasks
+from reticent.systems.scores import prediction_scores
 from reticent.training.progress import silent
 
 Array = npt.NDArray[np.float64]

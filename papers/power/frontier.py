@@ -27,8 +27,8 @@ from reticent.systems.power.channels import best_staircase, randomised_response
 from reticent.systems.power.query import PowerPlan
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, both_sides
-from reticent.systems.power.scoring import Scores, channel_scores, joint_of
 from reticent.systems.power.tasks import Joints, Tasks
+from reticent.systems.scores import Scores, channel_scores, joint_of
 
 EPSILONS = (1.0, 2.0, 5.0)
 MARGINS = (0.0, 0.0025, 0.005, 0.01)

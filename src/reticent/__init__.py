@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 from reticent.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from reticent.audit import audit_fitted, audit_records
+    from reticent.core import Guarantee, Scope
     from reticent.core.errors import PrivacyWarning as PrivacyWarning
+    from reticent.ledger import Ledger
     from reticent.planning import InputPlan, Plan, plan, plan_inputs
     from reticent.systems import (
         BetaVAE,
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
         CellsRegressor,
         CertifiedClassifier,
         CertifiedEnsemble,
+        ClippedDescent,
         ConvexCertifiedClassifier,
+        Features,
         Identity,
         IndividualKNNClassifier,
         LabelAware,
@@ -36,8 +41,12 @@ if TYPE_CHECKING:
         PrivateKNNStudent,
         PublicRanges,
         Published,
+        VectorTraining,
+        train_server,
     )
     from reticent.systems.loading import load
+    from reticent.tables import TabularSchema
+    from reticent.testing import check_system
 
 __all__ = [
     "BetaVAE",
@@ -46,11 +55,15 @@ __all__ = [
     "CellsRegressor",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "ClippedDescent",
     "ConvexCertifiedClassifier",
+    "Features",
+    "Guarantee",
     "Identity",
     "IndividualKNNClassifier",
     "InputPlan",
     "LabelAware",
+    "Ledger",
     "LinearVoteClassifier",
     "MomentClassifier",
     "MomentRegressor",
@@ -68,21 +81,35 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "Published",
+    "Scope",
+    "TabularSchema",
+    "VectorTraining",
     "__version__",
+    "audit_fitted",
+    "audit_records",
+    "check_system",
     "load",
     "plan",
     "plan_inputs",
+    "train_server",
 ]
 
 _ELSEWHERE = {
+    "Guarantee": "reticent.core",
     "InputPlan": "reticent.planning",
+    "Ledger": "reticent.ledger",
     "Plan": "reticent.planning",
     "PrivacyWarning": "reticent.core.errors",
+    "Scope": "reticent.core",
+    "TabularSchema": "reticent.tables",
+    "audit_fitted": "reticent.audit",
+    "audit_records": "reticent.audit",
+    "check_system": "reticent.testing",
     "load": "reticent.systems.loading",
     "plan": "reticent.planning",
     "plan_inputs": "reticent.planning",
 }
-"""What is not an estimator, and the module that has it."""
+"""What is not of `reticent.systems`, and the module that has it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -132,7 +132,7 @@ def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
     find = lazy_names("example", {"reticent_test_built_on_torch": ("value",)})
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "torch", None)
-        with pytest.raises(MissingExtra, match=r'^torch is not .* "reticent\[networks\]"$'):
+        with pytest.raises(MissingExtra, match=r'^torch is not .*"torch>='):
             find("value")
     assert find("value") == 1
 
@@ -234,7 +234,7 @@ def test_a_call_that_needs_an_extra_says_so_in_one_line(
     extra: str, answers_without_extras: dict[str, list[str]]
 ) -> None:
     (line,) = answers_without_extras[extra]
-    assert f'pip install "reticent[{extra}]"' in line
+    assert f'(extra "{extra}")' in line
 
 
 def test_every_extra_has_a_call() -> None:

@@ -20,8 +20,8 @@ from reticent.planning.planner import planned as planned_from
 from reticent.planning.plans import CLOSE
 from reticent.planning.prior import Case, Prior, noise_level
 from reticent.planning.public_rows import PublicRows
-from reticent.planning.scoring import scoring_of
 from reticent.planning.survey import Entry, Survey
+from reticent.systems.scores import criterion_of
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels, task
@@ -173,7 +173,7 @@ def test_what_is_extrapolated_counts_as_unsure(grown_by, first):
         (wanted,), entries, measured, measured - grown_by, np.array([400.0, 400.0]), 1.0, (), 0.0
     )
     elsewhere = Case("other", 0.05, noise_level(wanted), {"accuracy": {"a": 0.0, "b": 0.05}})
-    found = planned_from(survey, scoring_of("accuracy"), labelled=True, prior=Prior((elsewhere,)))
+    found = planned_from(survey, criterion_of("accuracy"), labelled=True, prior=Prior((elsewhere,)))
     assert found.best.method == first
     # Both grow alike, so measurements keep their distance, whatever the prior says.
     assert abs(found.rows[0].utility - found.rows[1].utility) == pytest.approx(0.02)

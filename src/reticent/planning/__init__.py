@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from reticent.planning.inputs import plan_inputs
     from reticent.planning.planner import plan
     from reticent.planning.plans import Plan, PlanRow
-    from reticent.planning.tasks import Predictions, StandIns, Task
+    from reticent.planning.tasks import StandIns, Task
+    from reticent.systems.scores import Predictions
 else:
     from reticent.core.lazy import lazy_names
 
@@ -29,7 +30,8 @@ else:
             "reticent.planning.input_plans": ("InputPlan", "InputRow"),
             "reticent.planning.inputs": ("plan_inputs",),
             "reticent.planning.planner": ("plan",),
-            "reticent.planning.tasks": ("Predictions", "StandIns", "Task"),
+            "reticent.planning.tasks": ("StandIns", "Task"),
+            "reticent.systems.scores": ("Predictions",),
         },
     )
 

@@ -13,10 +13,11 @@ from reticent.neighbours import PointGrid
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.noise import SeededSampler
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
 from reticent.systems.private_knn.radii import kernels_by_share
+from reticent.systems.scores import Predictions
 
 _SHARES = (0.05, 0.2)
 _SPENT = 0.5

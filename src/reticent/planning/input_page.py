@@ -8,8 +8,8 @@ from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.pages.parts import document, figure_table
 from reticent.planning.input_plans import MAJORITY, InputPlan
 from reticent.planning.page import ANSWERED, curve_chart, percent_of, section
-from reticent.planning.scoring import scoring_of
 from reticent.planning.text import interval
+from reticent.systems.scores import criterion_of
 
 
 def input_page_of(plan: InputPlan) -> str:
@@ -69,7 +69,7 @@ def _curve(plan: InputPlan) -> str:
     names = list(dict.fromkeys(row.method for row in plan.rows if row.method != MAJORITY))
     chart = curve_chart(
         plan.curve,
-        scoring_of(plan.scoring),
+        criterion_of(plan.scoring),
         chosen=[plan.winner.method, *(name for name in names if name != plan.winner.method)],
         constant=MAJORITY,
         name="epsilons",

@@ -13,7 +13,7 @@ from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.core.files import output_file
 from reticent.core.guarantees import Guarantee, Replace
 from reticent.planning.plans import SURE, Point
-from reticent.planning.scoring import scoring_of
+from reticent.systems.scores import criterion_of
 
 MAJORITY = "majority"
 """The method that releases nothing."""
@@ -177,7 +177,7 @@ class InputPlan:
         """The plan as text: rows, what was left out, warnings, the winner."""
         from reticent.planning.text import interval
 
-        unit = scoring_of(self.scoring).unit
+        unit = criterion_of(self.scoring).unit
         lines = [
             f"Plan for one private input, {self.n_public} public rows",
             self.promise,

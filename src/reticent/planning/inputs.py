@@ -21,12 +21,11 @@ from reticent.planning.input_methods import METHODS, InputMethod, InputTask, Rad
 from reticent.planning.input_plans import InputPlan, InputRow
 from reticent.planning.planner import SECONDS, standard_errors
 from reticent.planning.plans import Point
-from reticent.planning.scoring import Scoring, scoring_of
 from reticent.planning.survey import Report
-from reticent.planning.tasks import Predictions
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import neighbours_within
 from reticent.systems.record_labels import record_labels
+from reticent.systems.scores import Criterion, Predictions, criterion_of, lifted
 from reticent.tables.schema import TabularSchema
 
 _LEAST_ROWS = 100
@@ -102,7 +101,7 @@ def plan_inputs(
         reticent.plan: where training records are protected, and not inputs.
         reticent.PowerEncoder: the estimator of most winners.
     """
-    criterion = scoring_of(scoring)
+    criterion = criterion_of(scoring)
     if not isinstance(schema, TabularSchema):
         raise InvalidParameter(f"schema: expected a TabularSchema, got {type(schema).__name__}")
     table = schema.rows(X, name="X")
@@ -141,7 +140,7 @@ def plan_inputs(
 class _Trials:
     """Scores of every method that was finished, shape (tasks, splits)."""
 
-    scoring: Scoring
+    scoring: Criterion
     classes: int
     seconds: float
     report: Report | None
@@ -186,10 +185,10 @@ class _Trials:
         return ""
 
     def _score(self, probabilities: Array, parts: Thirds) -> float:
-        weights = np.ones(self.classes)
+        labels = probabilities.argmax(axis=1)
         if self.scoring.name == "balanced_accuracy":
-            weights = 1.0 / np.maximum(np.bincount(parts.learned_y, minlength=self.classes), 1.0)
-        labels = (probabilities * weights).argmax(axis=1)
+            often = np.bincount(parts.learned_y, minlength=self.classes)
+            labels = lifted(probabilities, np.maximum(often, 1.0))
         found = Predictions(labels, probabilities)
         return self.scoring.of(found, parts.scored_y, classes=self.classes)
 
@@ -198,7 +197,7 @@ def _planned(
     tried: _Trials,
     tasks: Sequence[InputTask],
     guarantee: Guarantee,
-    scoring: Scoring,
+    scoring: Criterion,
     rows: int,
     labels: tuple[Any, ...],
 ) -> InputPlan:

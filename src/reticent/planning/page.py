@@ -11,8 +11,8 @@ from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.pages.parts import document, figure_table, percent
 from reticent.planning.candidates import PublicUse
 from reticent.planning.plans import Plan, PlanRow, Point
-from reticent.planning.scoring import Scoring, scoring_of
 from reticent.planning.text import interval, questions, shown_rows
+from reticent.systems.scores import Criterion, criterion_of
 
 _ROWS = 12
 _STYLES = ("ours", "label", "best", "published")
@@ -27,7 +27,7 @@ _SHOWN = 21
 
 def page_of(plan: Plan) -> str:
     """The whole page as HTML; it needs no script and loads nothing."""
-    scoring = scoring_of(plan.scoring)
+    scoring = criterion_of(plan.scoring)
     body = [
         _header(plan),
         "<main>",
@@ -62,7 +62,7 @@ the records; no private record was looked at, and nothing was spent.</p>
 </header>"""
 
 
-def _facts(plan: Plan, scoring: Scoring) -> str:
+def _facts(plan: Plan, scoring: Criterion) -> str:
     facts = []
     if plan.labelled:
         facts.append(
@@ -123,7 +123,7 @@ def _table(plan: Plan) -> str:
 </section>"""
 
 
-def _curve(plan: Plan, scoring: Scoring) -> str:
+def _curve(plan: Plan, scoring: Criterion) -> str:
     text = (
         "Totals that other guarantees would have, everything else as it is. Each line is the best "
         "setting of one method at each total."
@@ -139,7 +139,7 @@ def _curve(plan: Plan, scoring: Scoring) -> str:
     return section("epsilons", "Against epsilon", text, chart)
 
 
-def _answers(plan: Plan, scoring: Scoring) -> str:
+def _answers(plan: Plan, scoring: Criterion) -> str:
     if not plan.by_answers:
         return ""
     text = (
@@ -171,7 +171,7 @@ def section(name: str, head: str, text: str, chart: str) -> str:
 def _chart(
     plan: Plan,
     points: Sequence[Point],
-    scoring: Scoring,
+    scoring: Criterion,
     *,
     name: str,
     title: str,
@@ -185,7 +185,7 @@ def _chart(
 
 def curve_chart(
     points: Sequence[Point],
-    scoring: Scoring,
+    scoring: Criterion,
     *,
     chosen: Sequence[str],
     constant: str | None,
@@ -261,7 +261,7 @@ def percent_of(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-def _half(point: Point, scoring: Scoring) -> float:
+def _half(point: Point, scoring: Criterion) -> float:
     """The standard error on the scale from 0 to 1."""
     low, high = (scoring.share(point.utility + sign * point.error) for sign in (-1.0, 1.0))
     return (high - low) / 2

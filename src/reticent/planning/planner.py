@@ -19,9 +19,9 @@ from reticent.planning.candidates import Candidate, PublicUse, all_candidates
 from reticent.planning.plans import Plan, PlanRow, Point, is_private
 from reticent.planning.prior import Prior, mixed, shipped_prior
 from reticent.planning.pseudo_labels import checked_prevalence, pseudo_labels
-from reticent.planning.scoring import DEFAULT, Scoring, scoring_of
 from reticent.planning.survey import Report, Survey, Trials
 from reticent.planning.tasks import Task
+from reticent.systems.scores import DEFAULT, Criterion, criterion_of
 from reticent.tables.frames import named_rows
 from reticent.tables.schema import TabularSchema
 
@@ -127,7 +127,7 @@ def plan(
     rows = _numbers(X, schema)
     if len(rows) < _LEAST_ROWS:
         raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(rows)}")
-    criterion = scoring_of(scoring)
+    criterion = criterion_of(scoring)
     make = _ADJACENCIES[one_of(adjacency, _ADJACENCIES, name="adjacency")]
     guarantee = Guarantee(
         positive(epsilon, name="epsilon"), probability(delta, name="delta"), make()
@@ -167,7 +167,7 @@ def plan(
 
 def planned(
     survey: Survey,
-    scoring: Scoring,
+    scoring: Criterion,
     *,
     labelled: bool,
     prior: Prior | None,
@@ -235,7 +235,7 @@ class _Ranked:
     mixed: bool
 
 
-def _ranked(survey: Survey, task: int, scoring: Scoring, prior: Prior) -> _Ranked:
+def _ranked(survey: Survey, task: int, scoring: Criterion, prior: Prior) -> _Ranked:
     table = survey.utilities[:, task, :]
     splits = (~np.isnan(table)).sum(axis=1)
     # Settings that were dropped after the screening splits are compared on those alone.
@@ -331,7 +331,7 @@ def _rows(survey: Survey, ranked: _Ranked, task: Task, labelled: bool) -> list[P
     return rows
 
 
-def _points(survey: Survey, task: int, scoring: Scoring, at: float) -> list[Point]:
+def _points(survey: Survey, task: int, scoring: Criterion, at: float) -> list[Point]:
     ranked = _ranked(survey, task, scoring, Prior(()))
     found: dict[str, Point] = {}
     for place in ranked.order:
@@ -343,7 +343,7 @@ def _points(survey: Survey, task: int, scoring: Scoring, at: float) -> list[Poin
     return list(found.values())
 
 
-def most_answers(survey: Survey, task: Task, scoring: Scoring) -> int | None:
+def most_answers(survey: Survey, task: Task, scoring: Criterion) -> int | None:
     """Q*: up to how many answers the best private prediction is worth more than the best private
     training, at ``task``'s total.
 

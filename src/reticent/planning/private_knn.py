@@ -16,7 +16,8 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.errors import CalibrationFailed
 from reticent.core.norms import Norm
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 _SAMPLED = 0.15
 _WORTHLESS = 1e9

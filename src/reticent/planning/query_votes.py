@@ -11,8 +11,9 @@ from reticent.core.arrays import Array
 from reticent.core.settings import plain
 from reticent.planning.candidates import Candidate, Requirements
 from reticent.planning.released_models import with_features
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
 from reticent.release.fits import not_counted
+from reticent.systems.scores import Predictions
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from reticent.core.arrays import Array
 from reticent.core.guarantees import Guarantee
 from reticent.core.settings import plain
 from reticent.planning.candidates import Candidate, PublicUse, Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 _MODULE = "reticent.systems.votes"
 _SIZES = 2

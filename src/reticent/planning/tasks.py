@@ -155,21 +155,3 @@ class StandIns:
         if key not in self.prepared:
             self.prepared[key] = make()
         return self.prepared[key]
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """What a method would answer for some rows.
-
-    Attributes:
-        labels: shape (q,), 0 to classes - 1.
-        probabilities: shape (q, classes), rows that sum to 1; None where only labels are released.
-    """
-
-    labels: Integers
-    probabilities: Array | None = None
-
-    @classmethod
-    def of(cls, probabilities: Array) -> Predictions:
-        """Predictions whose labels are the most probable ones."""
-        return cls(probabilities.argmax(axis=1), probabilities)

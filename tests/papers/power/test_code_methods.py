@@ -10,7 +10,7 @@ from papers.power.code_splits import split
 from reticent.noise import SeededSampler
 from reticent.systems import PowerEncoder, train_server
 from reticent.systems.power.channels import randomised_response
-from reticent.systems.power.scoring import prediction_scores
+from reticent.systems.scores import prediction_scores
 
 
 def test_scores_are_the_mean_over_draws_of_the_noise() -> None:

@@ -10,8 +10,8 @@ from reticent.systems.power.public_models import LinearModel
 from reticent.systems.power.query import PowerPlan
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, both_sides, score_codes
-from reticent.systems.power.scoring import channel_scores, joint_of
 from reticent.systems.power.tasks import Tasks
+from reticent.systems.scores import channel_scores, joint_of
 from reticent.tables import TabularSchema
 
 

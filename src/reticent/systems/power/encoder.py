@@ -40,10 +40,10 @@ from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.published import PublishedPower, PublishedQuery
 from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
-from reticent.systems.power.scoring import SCORINGS
 from reticent.systems.power.settings import PublishedMode, VectorTraining
 from reticent.systems.power.task_labels import task_labels
 from reticent.systems.releasing_system import RowWise
+from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
     Names,
     keep_names,

@@ -19,7 +19,7 @@ from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerPlan, PowerQuery, rank
-from reticent.systems.power.scoring import Scores, channel_scores, joint_of, prediction_scores
+from reticent.systems.scores import Scores, channel_scores, joint_of, prediction_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.noise import training_noise

@@ -26,7 +26,7 @@ from reticent.systems.power.protected_query import ANSWER_UNIT, ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.public_models import label_shares
 from reticent.systems.power.query import PowerPlan, rank
-from reticent.systems.power.scoring import Scores
+from reticent.systems.scores import Scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.noise import training_noise
 from reticent.training.power.partial_lipschitz import (

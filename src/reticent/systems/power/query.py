@@ -36,7 +36,7 @@ from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.power.channels import RESPONSES
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.public_models import PUBLIC_MODELS
-from reticent.systems.power.scoring import SCORINGS
+from reticent.systems.scores import SCORINGS
 from reticent.tables.schema import TabularSchema
 
 PROTECTED = ("score-noise", "score-levels", "clear-noise", "clear-code")

@@ -39,8 +39,8 @@ from reticent.systems.power.score_choice import (
     row_scores,
 )
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
-from reticent.systems.power.scoring import Scores
 from reticent.systems.power.tasks import Tasks, mean_scores
+from reticent.systems.scores import Scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 

@@ -26,7 +26,7 @@ from reticent.release.fits import use_of
 from reticent.release.paying import Drawn, Payment, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease
-from reticent.systems.private_knn.cards import private_knn_card
+from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn.inputs import (
     checked_persons,
     feature_map_of,
@@ -344,9 +344,9 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
         self._fitted()
-        given = not is_observed(self.classes)
-        return private_knn_card(
-            self.plan_, self.feature_map_, by_person=self.by_person_, classes_given=given
+        found, given = self.feature_map_, not is_observed(self.classes)
+        return knn_card(
+            self.plan_, KnnCircumstances(found.name, found.origin, self.by_person_, given)
         )
 
     def _settle(self, classes: int, adjacency: AddRemove) -> None:

@@ -26,7 +26,7 @@ from reticent.release.fits import use_of
 from reticent.release.paying import Drawn, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease, release
-from reticent.systems.private_knn.cards import individual_card
+from reticent.systems.private_knn.cards import KnnCircumstances, individual_card
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
 from reticent.systems.private_knn.inputs import (
@@ -350,11 +350,9 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
         self._fitted()
+        found, given = self.feature_map_, not is_observed(self.classes)
         return individual_card(
-            self.plan_,
-            self.feature_map_,
-            by_person=self.held_.by_person,
-            classes_given=not is_observed(self.classes),
+            self.plan_, KnnCircumstances(found.name, found.origin, self.held_.by_person, given)
         )
 
     def __getstate__(self) -> dict[str, Any]:
