@@ -25,6 +25,7 @@ from reticent.core.errors import (
 from reticent.release.bundle import Bundle, sign_bundle
 from reticent.systems import ClippedDescent
 from reticent.systems.loading import load_answering
+from tests.client.services import key_files
 from tests.test_without_torch import run_without_torch
 
 BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
@@ -33,16 +34,8 @@ BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
 @pytest.fixture
 def keys(tmp_path: Path) -> tuple[Path, Path]:
     """A private and a public key file."""
-    serialization: Any = pytest.importorskip("cryptography.hazmat.primitives.serialization")
-    ed25519: Any = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
-    key = ed25519.Ed25519PrivateKey.generate()
-    pem, raw = serialization.Encoding.PEM, serialization.NoEncryption()
-    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
-    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, raw))
-    public.write_bytes(
-        key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
-    )
-    return private, public
+    pytest.importorskip("cryptography")
+    return key_files(tmp_path, "owner")
 
 
 @pytest.mark.parametrize("name", BUNDLES)
