@@ -84,17 +84,6 @@ def test_the_ledger_of_a_device_outlives_it(rows_bundle: Path, tmp_path: Path) -
         device.release(load_iris().data[:1], subject="me")
 
 
-def test_rows_that_cannot_be_used_are_not_charged(rows_bundle: Path, tmp_path: Path) -> None:
-    with Device(rows_bundle, home=tmp_path) as device:
-        device.grant("me", epsilon=4.0, delta=0.0)
-        for rows in (np.zeros((1, 3)), np.full((1, 4), np.nan), np.zeros((0, 4))):
-            with pytest.raises(InvalidInput):
-                device.release(rows, subject="me")
-        with pytest.raises(InvalidInput):
-            device.release(load_iris().data[:1], subject="")
-        assert device.budget("me")[0].spent_epsilon == 0
-
-
 def changed(folder: Path, target: Path, card: str | None = None, **plan: Any) -> Path:
     """A bundle with other settings, whose manifest fits them: what somebody on the way would do."""
     stored = Bundle.read(folder)
