@@ -12,10 +12,10 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent import CertifiedClassifier, NoiseAware, PosthocEncoder, PowerEncoder
-from reticent.core.extras import WHOLE_MODULES
+from reticent.core.extras import WHOLE_MODULES, missing_extra
 from reticent.systems import VectorTraining
 
-LINE = 'torch is not installed: pip install "reticent[networks]"'
+LINE = str(missing_extra(ModuleNotFoundError(name="torch")))
 
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "reticent"
 
@@ -240,19 +240,6 @@ def test_what_needs_torch_says_in_one_line_what_to_install(tmp_path: Path) -> No
         for package, _, wanted in (name.rpartition(".") for name in names)
     )
     assert run_without_torch(code, tmp_path) == [f"MissingExtra 15 {LINE}"] * len(names)
-
-
-def test_a_convolution_needs_torch_once_it_is_applied(tmp_path: Path) -> None:
-    code = """
-import numpy as np
-from reticent.networks import Convolution
-layer = Convolution(np.ones((1, 1, 2, 2)), np.zeros(1), input_shape=(1, 3, 3))
-try:
-    layer.forward(np.ones((1, 9)))
-except ImportError as error:
-    print(error)
-"""
-    assert run_without_torch(code, tmp_path) == [LINE]
 
 
 COMMANDS = """

@@ -61,29 +61,6 @@ def test_half_of_the_noise_fails(command, encoder_bundle, flowers_file, monkeypa
     assert "refuted: which of two neighbours" in answer.err
 
 
-def test_columns_of_a_table_that_the_bundle_reads_and_others(
-    command, power_bundle, flowers, tmp_path
-) -> None:
-    rows, kinds = flowers
-    path = tmp_path / "flowers.csv"
-    schema = load(power_bundle).query_.schema
-    names = [attribute.name for attribute in schema.attributes]
-    lines = [
-        ",".join([*map(str, row), f"kind{kind}"]) for row, kind in zip(rows, kinds, strict=True)
-    ]
-    path.write_text("\n".join([",".join([*names, "species"]), *lines]))
-    answer = command(
-        "attack", "bundle", power_bundle, "--input", path, "--column", "garden",
-        "--column", "species", "--no-decoder", *QUICK,
-    )  # fmt: skip
-    assert answer.status == 0
-    assert "which garden" in answer.out
-    assert "which species" in answer.out
-    answer = command("attack", "bundle", power_bundle, "--input", path, "--column", "age", *QUICK)
-    assert answer.status == 2
-    assert "has no column 'age'" in answer.err
-
-
 def test_bad_words_say_what_was_expected(
     command, encoder_bundle, student_bundle, flowers_file, inputs, tmp_path
 ) -> None:

@@ -71,20 +71,6 @@ def _code_within(radii) -> PowerPlan:
     return PowerPlan(mechanism="code", codes=(0, 1), **plan)
 
 
-def test_columns_of_a_table(command, tmp_path) -> None:
-    path = tmp_path / "points.csv"
-    lines = [f"{i % 7},{i % 5},{'ab'[i % 2]},{i}" for i in range(40)]
-    path.write_text("\n".join(["u,v,kind,number", *lines]))
-    answer = command(
-        "radius", path, "--column", "kind", "--ignore-column", "number", "--radius", "1",
-        "--epsilon", "0.5", "--json",
-    )  # fmt: skip
-    assert answer.status == 0
-    found = json.loads(answer.out)
-    assert (found["rows"], found["dimension"]) == (40, 2)
-    assert found["at"][0]["counterfactuals"]["kind"] > 0.9
-
-
 def test_bad_words_say_what_was_expected(command, points, student_bundle, tmp_path) -> None:
     for words, said in (
         ((points, "--array", "X"), "expected --epsilon at least once"),

@@ -65,13 +65,6 @@ def test_a_signed_bundle_answers_and_its_receipt_can_be_verified(command, bundle
     assert "changed since it was signed" in answer.err
 
 
-def test_a_receipt_without_a_signature_is_not_trusted(command, bundle, keys, tmp_path):
-    command("release", bundle, "--input", tmp_path / "x.npy", "--output", tmp_path / "a.npz")
-    answer = command("verify", tmp_path / "a.npz", "--trusted-key", keys[1])
-    assert answer.status == 18
-    assert "receipt: not signed" in answer.err
-
-
 def test_a_key_that_cannot_sign_is_found_before_anything_is_answered(
     command, bundle, keys, tmp_path
 ):

@@ -154,15 +154,6 @@ def test_another_bundle_of_the_same_owner_is_not_taken_for_the_one_that_was_offe
     assert not list((tmp_path / "home" / "bundles").glob("*"))
 
 
-def test_a_fingerprint_is_enough_to_trust(service: Running, tmp_path: Path) -> None:
-    with Device(service.folder / "bundles" / "rows", home=tmp_path) as device:
-        pin = Pin(fingerprint=device.fingerprint)
-    with Device(service.url, service.client, bundle="rows", pin=pin, home=tmp_path) as device:
-        assert device.fingerprint == pin.fingerprint
-    with pytest.raises(InvalidInput, match="protects the records"):
-        Device(service.url, service.client, bundle="records", pin=pin, home=tmp_path)
-
-
 def test_a_model_of_another_bundle_is_not_believed(service: Running, tmp_path: Path) -> None:
     def another(path: str, content: bytes) -> bytes:
         if not path.endswith("/predictions"):

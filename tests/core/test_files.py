@@ -53,14 +53,6 @@ def test_replaces_only_on_request(tmp_path):
     assert (tmp_path / "a.bin").read_bytes() == b"new"
 
 
-def test_a_folder_is_no_file(tmp_path):
-    with (
-        pytest.raises(InvalidInput, match="is a folder"),
-        output_file(tmp_path, size=0, overwrite=True),
-    ):
-        pass
-
-
 def test_a_file_in_the_place_of_a_folder_is_reported(tmp_path):
     (tmp_path / "taken").write_text("")
     with (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.datasets import Dataset
 
 
@@ -34,12 +34,6 @@ def test_rows_are_the_pictures_read_line_by_line() -> None:
         float(value) for line in data.train_images[3].tolist() for value in line
     ]
     assert (data.train_rows.shape, data.test_rows.shape) == ((10, 4), (4, 4))
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, 0.001])
-def test_a_split_with_an_empty_side_is_refused(share: float) -> None:
-    with pytest.raises(InvalidParameter, match="held_out"):
-        small().for_tuning(held_out=share, seed=0)
 
 
 @pytest.mark.parametrize(

@@ -138,11 +138,3 @@ def test_what_is_no_backup_of_this_ledger_is_not_put_in_its_place(
         restore(Store(tmp_path / "no" / "ledger.db"), tmp_path / "other.db", charge_lost=None)
     assert left(path) == 1_000_000
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
-
-
-def test_a_server_has_backups_of_its_own(tmp_path: Path) -> None:
-    store = Store("postgresql://host/name")
-    with pytest.raises(InvalidInput, match="pg_dump"):
-        backup(store, tmp_path / "backup.db", overwrite=False)
-    with pytest.raises(InvalidInput, match="pg_restore"):
-        restore(store, tmp_path / "backup.db", charge_lost=None)

@@ -23,7 +23,7 @@ import pytest
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
-from reticent.ledger import Lease, Leases, Ledger
+from reticent.ledger import Leases, Ledger
 from tests.release.asking import asked
 
 EventMaker = Callable[..., PrivacyEvent]
@@ -368,12 +368,3 @@ def test_kills_of_workers_and_driver_waste_answers_and_never_overspend(
     if left:
         ledger.reserve(HERE, event, answers=left).commit("the rest")
     assert spent(ledger) == 400 * kills
-
-
-def test_a_lease_is_made_by_a_ledger_and_says_where_it_was_charged(
-    ledger: Ledger, event: PrivacyEvent
-) -> None:
-    grant(ledger, 1000)
-    lease = ledger.lease(HERE, event, answers=10)
-    assert isinstance(lease, Lease)
-    assert lease.id == f"{ledger.report().ledger[:8]}/2"

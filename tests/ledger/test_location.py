@@ -13,7 +13,7 @@ import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import InvalidInput, InvalidParameter, LedgerUnavailable
+from reticent.core.errors import InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.location import Location, checked_file
 
@@ -227,11 +227,3 @@ def test_a_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
     while error is not None:
         assert "s3cret" not in f"{error} {error!r}"
         error = error.__cause__ or error.__context__
-
-
-def test_the_anchor_may_be_named_in_the_url(tmp_path: Path) -> None:
-    assert Location.of(f"sqlite:///{tmp_path}/a.db?anchor=/safe/place").anchor == "/safe/place"
-    postgres = Location.of("postgresql://me@host/name?anchor=/safe/place&connect_timeout=3")
-    assert (postgres.anchor, dict(postgres.url.query)) == ("/safe/place", {"connect_timeout": "3"})
-    with pytest.raises(InvalidParameter, match="without options other than anchor"):
-        Location.of(f"sqlite:///{tmp_path}/a.db?anchor=/safe/place&mode=ro")

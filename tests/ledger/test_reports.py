@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import csv
 import json
-import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +17,6 @@ from reticent.core.errors import (
     WriteFailed,
 )
 from reticent.ledger import Ledger, check_export
-from reticent.ledger.reports import COLUMNS
 
 EventMaker = Callable[..., PrivacyEvent]
 
@@ -68,12 +64,6 @@ def test_spending_adds_up_over_time(filled: Ledger) -> None:
     assert [item.budget.scope.subject for item in filled.spending(Scope(subject="t"))] == ["t"]
 
 
-def test_an_empty_ledger_reports_nothing(ledger: Ledger) -> None:
-    report = ledger.report()
-    assert (report.entries, report.budgets, report.accounts) == (0, (), ())
-    assert ledger.spending() == []
-
-
 EventMaker = Callable[..., PrivacyEvent]
 
 
@@ -103,16 +93,6 @@ def test_json_lines_hold_every_entry_and_prove_themselves(exported: Ledger, tmp_
         check_export([lines[0], "{}"])
 
 
-def test_csv_says_the_same(exported: Ledger, tmp_path: Path) -> None:
-    exported.export(tmp_path / "entries.csv", format="csv", overwrite=False)
-    exported.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
-    with (tmp_path / "entries.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert tuple(rows[0]) == COLUMNS
-    expected = [json.loads(line) for line in (tmp_path / "entries.jsonl").read_text().splitlines()]
-    assert rows == [{name: str(value) for name, value in row.items()} for row in expected]
-
-
 def test_files_are_whole_or_not_there(exported: Ledger, tmp_path: Path) -> None:
     with pytest.raises(WriteFailed, match="folder"):
         exported.export(tmp_path / "no" / "such.csv", format="csv", overwrite=False)
@@ -128,18 +108,3 @@ def test_files_are_whole_or_not_there(exported: Ledger, tmp_path: Path) -> None:
     } == {"there.csv"}
     exported.export(tmp_path / "there.csv", format="csv", overwrite=True)
     assert "precious" not in (tmp_path / "there.csv").read_text()
-
-
-def test_an_export_follows_the_umask_and_replaces_no_device(
-    exported: Ledger, tmp_path: Path
-) -> None:
-    before = os.umask(0o077)
-    try:
-        exported.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "entries.jsonl").stat().st_mode) == 0o600
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInput, match="is a device, pipe or socket"):
-        exported.export(tmp_path / "pipe", format="jsonl", overwrite=True)
-    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

@@ -507,8 +507,3 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
     write_signing_key(tmp_path / "another.pem")
     other = request_digest(Signer(tmp_path / "another.pem").secret, bundle=identity, body=body)
     assert other != bytes(row.request)
-
-
-def test_a_ledger_that_is_not_there_is_not_served(place: Place, tmp_path: Path) -> None:
-    said = start_is_refused(place.settings(ledger=str(tmp_path / "nothing.db")), tmp_path / "log")
-    assert "LedgerUnavailable" in said

@@ -14,10 +14,9 @@ from papers.power.convergence import steps_to
 from papers.power.figures import default_mode, published_mode
 from papers.power.parts import Parts
 from papers.power.report import markdown
-from papers.power.settings import TABLES, settings_of
+from papers.power.settings import settings_of
 from papers.seeds import combined
 from reticent.audit import epsilon_lower_bound
-from reticent.core.errors import UnknownName
 from reticent.datasets import Table
 from reticent.demos.baselines import raw_columns, raw_vector
 from reticent.tables import Categorical, Numeric, TabularSchema
@@ -119,12 +118,6 @@ def test_tuning_leaves_the_held_out_part_alone() -> None:
             tuple(row) for row in rows if 0 < row[0] < 1
         }  # ends of the range occur on both sides
         assert not held_out & inside
-
-
-def test_settings_by_name() -> None:
-    assert all(settings_of(name).published_epsilons for name in TABLES)
-    with pytest.raises(UnknownName, match="data='mnist': expected one of adult"):
-        settings_of("mnist")
 
 
 def test_raw_columns_cost_their_epsilon_over_all_columns() -> None:
