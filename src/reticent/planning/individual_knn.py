@@ -15,7 +15,7 @@ from reticent.noise import SeededSampler
 from reticent.planning.candidates import Requirements
 from reticent.planning.tasks import Settings, StandIns, Task
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 from reticent.systems.private_knn.radii import kernels_by_share
 from reticent.systems.scores import Predictions
 
@@ -67,7 +67,7 @@ class IndividualKNN:
         found = []
         for task in tasks:
             votes = _votes(settings, task)
-            plan = IndividualPlan.of(
+            plan = IndividualNoise.of(
                 epsilon=task.guarantee.epsilon,
                 delta=task.guarantee.delta,
                 classes=task.classes,

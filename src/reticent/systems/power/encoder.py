@@ -38,7 +38,7 @@ from reticent.systems.power.mechanism_choice import (
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.published import PublishedPower, PublishedQuery
-from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, PowerQuery
+from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerQuery, PowerSetting
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.settings import PublishedMode, VectorTraining
 from reticent.systems.power.task_labels import task_labels
@@ -161,7 +161,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery = (
         learned()
     )
-    considered_: tuple[PowerPlan, ...] = learned()
+    considered_: tuple[PowerSetting, ...] = learned()
     training_: PowerTraining | None = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
@@ -334,7 +334,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_features_in_ = query.schema.columns
         self._identity = "" if isinstance(query, PublishedQuery) else self.bundle().identity
 
-    def _required(self, schema: TabularSchema) -> PowerPlan:
+    def _required(self, schema: TabularSchema) -> PowerSetting:
         """Budget, radius and scoring, checked; its mechanism is the one asked for, or stands for
         any.
         """
@@ -346,7 +346,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         else:
             radius = None if self.radius is None else positive(self.radius, name="radius")
         scoring = one_of(self.scoring, SCORINGS, name="scoring")
-        required = PowerPlan(
+        required = PowerSetting(
             mechanism="code",
             codes=(0, 1),
             epsilon=epsilon,
@@ -365,7 +365,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return required
 
     def _mechanisms(
-        self, plan: PowerPlan, schema: TabularSchema, *, several: bool
+        self, plan: PowerSetting, schema: TabularSchema, *, several: bool
     ) -> tuple[str, ...]:
         """What is compared."""
         if several and (

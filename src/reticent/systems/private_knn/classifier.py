@@ -35,7 +35,7 @@ from reticent.systems.private_knn.inputs import (
     protected,
     sharded_records,
 )
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
@@ -135,7 +135,7 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
 
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
-    plan_: KnnPlan = learned()
+    plan_: KnnNoise = learned()
     _prepaid: Prepaid = learned()
 
     @classmethod
@@ -351,7 +351,7 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
 
     def _settle(self, classes: int, adjacency: AddRemove) -> None:
         probability(self.delta, name="delta", allow_zero=False)
-        self.plan_ = KnnPlan.of(
+        self.plan_ = KnnNoise.of(
             epsilon=self.epsilon,
             delta=self.delta,
             queries=self.queries,

@@ -28,7 +28,7 @@ from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease, release
 from reticent.systems.private_knn.cards import KnnCircumstances, individual_card
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 from reticent.systems.private_knn.inputs import (
     checked_persons,
     feature_map_of,
@@ -140,7 +140,7 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
 
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
-    plan_: IndividualPlan = learned()
+    plan_: IndividualNoise = learned()
     session_: IndividualSession = learned()
     held_: HeldRecords = learned()
     _prepaid: Prepaid = learned()
@@ -372,8 +372,8 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
         rows = inputs_as_fitted(self, inputs, shape)
         return self.grid_.points(self.feature_map_.features(rows))
 
-    def _planned(self, classes: int, by_person: bool) -> IndividualPlan:
-        return IndividualPlan.of(
+    def _planned(self, classes: int, by_person: bool) -> IndividualNoise:
+        return IndividualNoise.of(
             epsilon=self.epsilon,
             delta=self.delta,
             classes=classes,

@@ -33,7 +33,7 @@ ONE_RECORD = AddRemove(1)
 
 
 @dataclass(frozen=True)
-class KnnPlan:
+class KnnNoise:
     """All the queries that will ever be asked, and what they cost together.
 
     **Guarantee.** ``guarantee`` holds for everything that is ever released under this plan: at most
@@ -69,7 +69,7 @@ class KnnPlan:
         threshold: float | None,
         classes: int,
         adjacency: AddRemove = ONE_RECORD,
-    ) -> KnnPlan:
+    ) -> KnnNoise:
         """The plan with the least noise that fits into (epsilon, delta).
 
         Args:

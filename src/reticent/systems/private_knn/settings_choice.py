@@ -26,7 +26,7 @@ from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
 from reticent.noise import SeededSampler
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 from reticent.systems.private_knn.radii import kernels_by_share
 
 _FEWEST = 20
@@ -129,7 +129,7 @@ def _best_of_share(
     best, chosen = -1.0, {}
     for part, looks in product(PARTS, LOOKS):
         votes = min(max(1.0, part * each), _MOST_VOTES)
-        plan = IndividualPlan.of(votes=votes, looks=looks, adjacency=AddRemove(1), **shared)
+        plan = IndividualNoise.of(votes=votes, looks=looks, adjacency=AddRemove(1), **shared)
         # A record gives as large a part of its votes as there are queries, and at least one.
         part_asked = max(size / queries, 1.0 / votes)
         right = float(np.mean([one.right(plan, records, part_asked, seed) for one in rehearsals]))
@@ -169,7 +169,7 @@ class Rehearsal:
         )
         return cls(fold, asked, fold.truth[places], kernels, spending / len(fold.points))
 
-    def right(self, plan: IndividualPlan, records: int, part_asked: float, seed: int) -> float:
+    def right(self, plan: IndividualNoise, records: int, part_asked: float, seed: int) -> float:
         """Share of the queries that ``records`` private records would answer right."""
         session = IndividualSession(
             plan, noise_scale=len(self.fold.points) / records, cap_scale=part_asked

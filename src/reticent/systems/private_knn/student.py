@@ -44,7 +44,7 @@ from reticent.systems.private_knn.inputs import (
     input_rows,
     protected,
 )
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.systems.private_knn.stored_network import network_parts, stored_network
 from reticent.systems.private_knn.student_configs import student_configs
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
@@ -169,7 +169,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
-    plan_: KnnPlan = learned()
+    plan_: KnnNoise = learned()
     student_: AnyStudent = learned()
     check_: StudentCheck | None = learned()
     receipt_: Receipt = learned()
@@ -429,7 +429,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             circumstances = KnnCircumstances.from_dict(settings["card"])
             unit = Unit.PERSON if circumstances.by_person else Unit.RECORD
             adjacency = AddRemove(1, unit, words(settings["data_set"], name="data_set"))
-            plan = KnnPlan(
+            plan = KnnNoise(
                 PrivateKnnSteps(**settings["steps"]),
                 probability(settings["delta"], name="delta", allow_zero=False),
                 len(classes),
@@ -450,9 +450,9 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 
-    def _plan(self, queries: int, classes: int, adjacency: AddRemove) -> KnnPlan:
+    def _plan(self, queries: int, classes: int, adjacency: AddRemove) -> KnnNoise:
         probability(self.delta, name="delta", allow_zero=False)
-        return KnnPlan.of(
+        return KnnNoise.of(
             epsilon=self.epsilon,
             delta=self.delta,
             queries=queries,
@@ -470,7 +470,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         private: Array,
         codes: Integers,
         persons: Sequence[Any] | None,
-        plan: KnnPlan,
+        plan: KnnNoise,
     ) -> tuple[SampledNeighbours, PointGrid]:
         """The private records on a grid around all public pictures."""
         grid = PointGrid.around(public)
@@ -484,7 +484,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
     def _become(
         self,
-        plan: KnnPlan,
+        plan: KnnNoise,
         circumstances: KnnCircumstances,
         student: AnyStudent,
         classes: npt.NDArray[Any],
@@ -510,7 +510,7 @@ class _Finished:
     """What a fit came to, until it is booked."""
 
     payment: Payment
-    plan: KnnPlan
+    plan: KnnNoise
     circumstances: KnnCircumstances
     feature_map: FeatureMap
     features: int
