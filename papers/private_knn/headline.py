@@ -27,7 +27,7 @@ from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, epsilon_
 from reticent.datasets import Dataset, load
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import SecureSampler
-from reticent.systems import PrivateKNNStudent
+from reticent.systems import Neighbours, PrivateKNNStudent
 from reticent.systems.private_knn.inputs import feature_map_of, grid_of
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import FeatureMap, ReducedFeatures, upright
@@ -201,12 +201,12 @@ def calibrated(parts: Parts, settings: HeadlineSettings, seed: int, report: Repo
         epsilon=settings.epsilon,
         delta=DELTA,
         queries=settings.rounds,
-        neighbours=settings.neighbours,
-        sampling_probability=settings.sampling_probability,
+        neighbours=Neighbours(
+            number=settings.neighbours, sampling_probability=settings.sampling_probability
+        ),
         feature_map=settings.features,
         reduce_to=settings.reduce_to,
-        student=settings.student,
-        last_student=replace(settings.student, epochs=settings.last_epochs),
+        student=(settings.student, replace(settings.student, epochs=settings.last_epochs)),
         classes=range(parts.classes),
         random_state=seed,
     ).fit(

@@ -151,7 +151,7 @@ def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Fo
         float((model.simulate(near.scored, seed=seed).values == rows.truth).mean())
         for seed in seeds
     ]
-    chosen = {name: getattr(model, name) for name in ("share", "power", "votes", "looks")}
+    chosen = plain({"ball": model.ball, "votes": model.votes, "looks": model.looks})
     return Found(right, chosen)
 
 
@@ -172,7 +172,11 @@ def private_knn(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
         taught_right(rows, asked, model.simulate(near.public[asked], seed=seed).values, seed)
         for seed in seeds
     ]
-    chosen = {name: getattr(model, name) for name in ("neighbours", "sampling_probability")}
+    voting = plain({"neighbours": model.neighbours})
+    chosen = {
+        "neighbours": voting["number"],
+        "sampling_probability": voting["sampling_probability"],
+    }
     return Found(right, chosen)
 
 

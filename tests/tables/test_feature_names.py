@@ -19,6 +19,7 @@ from reticent.systems import (
     CertifiedClassifier,
     LabelAware,
     NearestRowClassifier,
+    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -74,8 +75,7 @@ POWER: dict[str, Any] = {
 KNN: dict[str, Any] = {
     "epsilon": 9.0,
     "delta": 1e-5,
-    "neighbours": 3,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=3, sampling_probability=0.5),
     "classes": [0, 1],
 }
 SCHEMA = TabularSchema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES))

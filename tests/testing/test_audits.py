@@ -10,8 +10,10 @@ import pytest
 from reticent.mechanisms import SumSession
 from reticent.noise import SecureSampler
 from reticent.systems import (
+    Ball,
     IndividualKNNClassifier,
     LinearVoteClassifier,
+    Neighbours,
     NoisyGradientClassifier,
     PrivateKNNClassifier,
 )
@@ -55,12 +57,13 @@ AUDITED = {
     ),
     "private-kNN": Case(
         estimator=PrivateKNNClassifier(
-            queries=16, neighbours=1, sampling_probability=1.0, feature_range=(-4, 4), **LABELLED
+            queries=16, feature_range=(-4, 4), **LABELLED,
+            neighbours=Neighbours(number=1, sampling_probability=1.0),
         ),
         **TIE,
     ),
     "individual filters": Case(
-        estimator=IndividualKNNClassifier(votes=8.0, share=0.3, **LABELLED), **TIE, **FIT
+        estimator=IndividualKNNClassifier(votes=8.0, ball=Ball(share=0.3), **LABELLED), **TIE, **FIT
     ),
     **{
         name: OTHERS[name]

@@ -16,7 +16,7 @@ from reticent.planning.candidates import Requirements
 from reticent.planning.tasks import Settings, StandIns, Task
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
-from reticent.systems.private_knn.radii import kernels_by_share
+from reticent.systems.private_knn.radii import Ball, kernels_by_share
 from reticent.systems.scores import Predictions
 
 _SHARES = (0.05, 0.2)
@@ -102,8 +102,7 @@ class IndividualKNN:
             delta=task.guarantee.delta,
             classes=task.label_list,
             votes=_votes(settings, task),
-            share=settings["share"],
-            power=settings["power"],
+            ball=Ball(share=settings["share"], power=settings["power"]),
             lead=_LEAD,
         )
 

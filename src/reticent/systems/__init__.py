@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from reticent.systems.power.settings import PublishedMode, VectorTraining
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.individual import IndividualKNNClassifier
+    from reticent.systems.private_knn.plan import Neighbours
+    from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.cells import CellsClassifier
@@ -55,6 +57,8 @@ else:
             ),
             "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
             "reticent.systems.private_knn.individual": ("IndividualKNNClassifier",),
+            "reticent.systems.private_knn.plan": ("Neighbours",),
+            "reticent.systems.private_knn.radii": ("Ball",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
@@ -81,6 +85,7 @@ else:
     )
 
 __all__ = [
+    "Ball",
     "BetaVAE",
     "Calibration",
     "CellsClassifier",
@@ -98,6 +103,7 @@ __all__ = [
     "MomentRegressor",
     "Named",
     "NearestRowClassifier",
+    "Neighbours",
     "NoiseAware",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",

@@ -274,6 +274,8 @@ BUILT_IN = (
         "PublishedMode", "systems.power.settings", "release of table rows as published", role="part"
     ),
     _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
+    _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
+    _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),
     _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""

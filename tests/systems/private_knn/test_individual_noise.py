@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from reticent.neighbours import WEIGHT_STEPS
-from reticent.systems import IndividualKNNClassifier
+from reticent.systems import Ball, IndividualKNNClassifier
 from reticent.systems.private_knn.individual_session import IndividualNoise
 
 ANSWERS = 30_000
@@ -38,8 +38,7 @@ def majority(ahead: int, *, votes: float) -> tuple[IndividualNoise, int]:
         delta=1e-5,
         classes=[0, 1],
         votes=votes,
-        radius=0.5,
-        power=0,
+        ball=Ball(radius=0.5, power=0),
         feature_range=(-1.0, 1.0),
     ).fit(records, labels)
     answers = classifier.release(np.zeros((ANSWERS, 1))).values

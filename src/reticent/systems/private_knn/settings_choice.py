@@ -27,7 +27,8 @@ from reticent.neighbours.integer_points import Points
 from reticent.noise import SeededSampler
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
-from reticent.systems.private_knn.radii import kernels_by_share
+from reticent.systems.private_knn.plan import Neighbours
+from reticent.systems.private_knn.radii import Ball, kernels_by_share
 
 _FEWEST = 20
 """Public rows, at least."""
@@ -88,7 +89,7 @@ def individual_settings(
     lead: float,
     seed: int,
 ) -> dict[str, Any]:
-    """``share``, ``power``, ``votes`` and ``looks`` that answer most public queries right.
+    """``ball``, ``votes`` and ``looks`` that answer most public queries right.
 
     Args:
         folds: from ``public_folds``.
@@ -135,7 +136,7 @@ def _best_of_share(
         right = float(np.mean([one.right(plan, records, part_asked, seed) for one in rehearsals]))
         if right > best:
             best = right
-            chosen = {"share": share, "power": power, "votes": votes, "looks": looks}
+            chosen = {"ball": Ball(share=share, power=power), "votes": votes, "looks": looks}
     return best, chosen
 
 
@@ -190,8 +191,7 @@ def private_knn_settings(
     queries: int,
     seed: int,
 ) -> dict[str, Any]:
-    """``neighbours`` and ``sampling_probability`` that answer most public queries right, all of
-    them answered.
+    """``neighbours`` that answer most public queries right, all of them answered.
 
     Args:
         folds: from ``public_folds``.
@@ -226,7 +226,7 @@ def private_knn_settings(
                 right.append(float((noisy.argmax(axis=1) == fold.truth).mean()))
             if np.mean(right) > best:
                 best = float(np.mean(right))
-                chosen = {"neighbours": neighbours, "sampling_probability": rate}
+                chosen = {"neighbours": Neighbours(number=neighbours, sampling_probability=rate)}
     return chosen
 
 
