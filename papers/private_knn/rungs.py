@@ -40,6 +40,7 @@ from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 
@@ -105,7 +106,8 @@ def _models(
 
     def made(settings: dict[str, Any], records: int) -> ReleasedModel:
         features = replace(settings["features"], map=ScaledAlready())
-        return kind(**{**total, **settings, "features": features, **_counted(kind, records)})
+        given = counted(settings, records) if kind is NoisyGradientClassifier else settings
+        return kind(**{**total, **given, "features": features})
 
     def rehearsed(settings: dict[str, Any]) -> float:
         right = []
@@ -129,10 +131,6 @@ def _models(
         rows.private, rows.codes, public_X=rows.public, totals=[(epsilon, DELTA)], seeds=seeds
     )
     return list(fits), plain(best)
-
-
-def _counted(kind: type[ReleasedModel], records: int) -> dict[str, Any]:
-    return {"records": records} if kind is NoisyGradientClassifier else {}
 
 
 def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:

@@ -22,6 +22,7 @@ from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.training.pate import PateTeachers
 from reticent.training.progress import Report, silent
@@ -164,7 +165,7 @@ def rivals_of(data: Dataset, private: int, total: Guarantee) -> dict[str, float]
     }
     projected = {**settings, "features": Features(components=_COMPONENTS)}
     models: dict[str, Any] = {
-        "noisy gradient descent": NoisyGradientClassifier(**projected, records=private),
+        "noisy gradient descent": NoisyGradientClassifier(**projected, pace=Pace(records=private)),
         "moments": MomentClassifier(**projected),
         "cells": CellsClassifier(**projected, cells=64),
     }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
+    from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
@@ -63,6 +64,7 @@ else:
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
             "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
+            "reticent.systems.votes.noisy_counts": ("Pace",),
             "reticent.systems.votes.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
@@ -107,6 +109,7 @@ __all__ = [
     "NoiseAware",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
+    "Pace",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",

@@ -31,7 +31,9 @@ def test_individual_settings_beat_the_worst_of_the_grid(monkeypatch: pytest.Monk
     for name, kept in (("SHARES", (0.02, 0.9)), ("PARTS", (0.6,)), ("LOOKS", ((1,),))):
         monkeypatch.setattr(settings_choice, name, kept)
     chosen = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
-    assert chosen.share == 0.02  # nine tenths of all digits around a query tell little about it
+    assert (
+        chosen.ball.share == 0.02
+    )  # nine tenths of all digits around a query tell little about it
     assert chosen.get_params()["votes"] >= 1
     with joblib.parallel_config(backend="threading", n_jobs=2):
         again = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
