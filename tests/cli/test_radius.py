@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -37,14 +35,6 @@ def test_points_of_a_file(command, points, tmp_path) -> None:
     assert "<svg" in text
     assert "Rules that choose R" in text
     assert command(*words).status == 2  # the page exists
-
-
-def test_a_bundle_gives_space_radius_and_epsilon(command, encoder_bundle, inputs) -> None:
-    answer = command("radius", inputs, "--bundle", encoder_bundle, "--nearest", "3", "--json")
-    assert answer.status == 0
-    found = json.loads(answer.out)
-    assert [at["radius"] for at in found["at"]] == [0.2]
-    assert (found["norm"], found["caps"][0]["epsilon"]) == ("linf", 4.0)
 
 
 def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeypatch) -> None:

@@ -60,7 +60,7 @@ def plan(
     prevalence: Annotated[
         str, typer.Option(help="Shares of the classes, separated by commas; without labels only.")
     ] = "",
-    scoring: Annotated[Scoring, typer.Option(help="What an answer is worth.")] = Scoring.LOG_LOSS,
+    scoring: Scoring = "log_loss",
     seconds: Seconds = 300.0,
     seed: DrawnSeed = None,
     jobs: Jobs = None,
@@ -101,7 +101,7 @@ def plan(
             answers=answers,
             classes=listed,
             prevalence=shares,
-            scoring=str(scoring),
+            scoring=scoring,
             seconds=seconds,
             random_state=seed,
             report=report,
@@ -130,9 +130,7 @@ def plan_inputs(
         ),
     ] = None,
     ignore_column: IgnoreColumns = None,
-    scoring: Annotated[Scoring, typer.Option(help="What an answer is worth.")] = (
-        Scoring.INFORMATION
-    ),
+    scoring: Scoring = "information",
     seconds: Seconds = 300.0,
     seed: DrawnSeed = None,
     page: Page = None,
@@ -166,7 +164,7 @@ def plan_inputs(
             epsilon=epsilon,
             delta=delta,
             radius=radius if radii is None else radii,
-            scoring=str(scoring),
+            scoring=scoring,
             seconds=seconds,
             random_state=seed,
             report=report,
