@@ -55,7 +55,6 @@ from reticent.mechanisms import (
     ArgmaxResponse,
     DistanceToInstability,
     GaussianMechanism,
-    GlobalSensitivityResponse,
     HopRelease,
     KNormMechanism,
     LabelTable,
@@ -67,10 +66,8 @@ from reticent.mechanisms import (
     NoisyScreening,
     NoisySums,
     ProposeTestRelease,
-    PublishedPosthoc,
     RecordChannel,
     SignedDistanceRelease,
-    SmoothCauchy,
     SoftmaxRelease,
     SparseVectorScreening,
     StabilityRelease,
@@ -89,12 +86,17 @@ from reticent.noise import (
     SeededSampler,
     k_norm,
 )
+from reticent.published.certified import (
+    GlobalSensitivityResponse,
+    SmoothCauchy,
+    published_vote_distances,
+)
+from reticent.published.posthoc import PublishedPosthoc
 from reticent.retraining import (
     ConvexSettings,
     TrainingSettings,
     convex_model,
     parameter_intervals,
-    published_vote_distances,
     record_buckets,
     record_keys,
     stable_distances,

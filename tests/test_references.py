@@ -23,7 +23,16 @@ import pytest
 from guide.bibliography import works
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("mechanisms", "lipschitz", "retraining", "accounting", "noise", "ledger", "systems")
+PACKAGES = (
+    "mechanisms",
+    "lipschitz",
+    "retraining",
+    "accounting",
+    "noise",
+    "ledger",
+    "systems",
+    "published",
+)
 MEASURED = ("mechanisms", "lipschitz", "retraining")
 """Packages whose public names say how good an answer is and how long it takes."""
 

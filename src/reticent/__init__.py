@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         PrivateKNNClassifier,
         PrivateKNNStudent,
         PublicRanges,
-        Published,
         VectorTraining,
         train_server,
     )
@@ -80,7 +79,6 @@ __all__ = [
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
-    "Published",
     "Scope",
     "TabularSchema",
     "VectorTraining",

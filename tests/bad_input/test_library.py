@@ -23,6 +23,7 @@ from reticent.core.errors import (
     UnsupportedNetwork,
 )
 from reticent.networks import from_torch
+from reticent.published import PublishedObfuscator
 from reticent.systems import (
     Calibration,
     CertifiedClassifier,
@@ -32,7 +33,6 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PrivateKNNClassifier,
-    Published,
 )
 from tests.bad_input.conftest import OBFUSCATOR, SETTINGS, Bench, X, Y, spoiled
 
@@ -154,7 +154,12 @@ API: list[tuple[str, Callable[[Bench], object], type[ReticentError], str]] = [
         InvalidParameter,
         "embedder: expected one of dense, convolutional, identity, a torch module, or an est",
     ),
-    ("unknown regulariser", _with(obfuscator=Published("arl", "magic")), UnknownName, "'magic'"),
+    (
+        "unknown regulariser",
+        _with(obfuscator=PublishedObfuscator("arl", "magic")),
+        UnknownName,
+        "'magic'",
+    ),
     (
         "obfuscator of another kind",
         _with(obfuscator=7),

@@ -186,7 +186,7 @@ def test_parts_within_parts_and_names_of_an_npz_file(fit: Any, place: Path) -> N
 
 def test_regularisers_are_a_list(fit: Any) -> None:
     content = POSTHOC.replace(
-        'part = "NoiseAware"', 'part = "Published"\nregularisers = ["arl", "noise"]'
+        'part = "NoiseAware"', 'part = "PublishedObfuscator"\nregularisers = ["arl", "noise"]'
     )
     assert fit(content).status == 0
     answer = fit(content.replace('["arl", "noise"]', '"arl"'), "--overwrite")

@@ -14,7 +14,7 @@ from papers.posthoc import table as posthoc_table
 from papers.posthoc.settings import DELTAS, EPSILONS, SETTINGS, settings_of
 from reticent.core.errors import UnknownName
 from reticent.datasets import load
-from reticent.training.obfuscators import PUBLISHED_ROWS
+from reticent.published.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import silent
 
 SMALL = replace(
