@@ -40,6 +40,9 @@ NEED_TORCH = (
     "reticent.demos.power",
     "reticent.demos.private_knn",
     "reticent.networks.torch_modules",
+    "reticent.published.obfuscators",
+    "reticent.published.power",
+    "reticent.published.power_network",
     "reticent.systems.embedding.modules",
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
@@ -59,7 +62,7 @@ TORCH_FREE_TRAINING = (
     "reticent.training.features",
     "reticent.training.hog",
     "reticent.training.pate",
-    "reticent.training.power.density",
+    "reticent.published.density",
     "reticent.training.progress",
     "reticent.training.query_choice",
 )
