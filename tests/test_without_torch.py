@@ -40,6 +40,9 @@ NEED_TORCH = (
     "reticent.demos.power",
     "reticent.demos.private_knn",
     "reticent.networks.torch_modules",
+    "reticent.published.obfuscators",
+    "reticent.published.power",
+    "reticent.published.power_network",
     "reticent.systems.embedding.modules",
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
@@ -59,7 +62,7 @@ TORCH_FREE_TRAINING = (
     "reticent.training.features",
     "reticent.training.hog",
     "reticent.training.pate",
-    "reticent.training.power.density",
+    "reticent.published.density",
     "reticent.training.progress",
     "reticent.training.query_choice",
 )
@@ -85,12 +88,14 @@ book.close()
 NEIGHBOURS = """
 from sklearn.datasets import load_digits
 from reticent import PrivateKNNClassifier
+from reticent.systems import Neighbours
 
 X, y = load_digits(return_X_y=True)
 X = X.reshape(-1, 8, 8)
 for feature_map in ("identity", "hog", "upright hog"):
     classifier = PrivateKNNClassifier(
-        epsilon=4.0, delta=1e-5, queries=40, neighbours=60, sampling_probability=0.5,
+        epsilon=4.0, delta=1e-5, queries=40,
+        neighbours=Neighbours(number=60, sampling_probability=0.5),
         classes=range(10), feature_map=feature_map,
         feature_range=(0, 16) if feature_map == "identity" else None,
     ).fit(X[:1700], y[:1700])

@@ -7,7 +7,7 @@ import pytest
 
 from reticent.systems import PowerEncoder
 from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.power.query import PowerQuery, PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_query
 
 
@@ -56,9 +56,9 @@ def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeyp
         assert "nothing is promised about other rows" in answer.err
 
 
-def _code_within(radii) -> PowerPlan:
+def _code_within(radii) -> PowerSetting:
     plan = {"epsilon": 1.0, "delta": 0.0, "radius": AttributeRadii.of(radii, SCHEMA)}
-    return PowerPlan(mechanism="code", codes=(0, 1), **plan)
+    return PowerSetting(mechanism="code", codes=(0, 1), **plan)
 
 
 def test_bad_words_say_what_was_expected(command, points, student_bundle, tmp_path) -> None:

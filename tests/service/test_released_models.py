@@ -139,6 +139,7 @@ def test_saved_loaded_shown_and_served_at_no_cost(
 def student(X: Any, y: Any) -> Any:
     """A small published student of noisy labels, whose public pictures and seeds are fixed."""
     pytest.importorskip("torch")
+    from reticent.systems import Neighbours
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.training.students import StudentConfig
 
@@ -147,8 +148,7 @@ def student(X: Any, y: Any) -> Any:
         epsilon=0.5,
         delta=1e-5,
         queries=(20,),
-        neighbours=20,
-        sampling_probability=0.3,
+        neighbours=Neighbours(number=20, sampling_probability=0.3),
         feature_map="identity",
         reduce_to=None,
         classes=range(10),

@@ -19,6 +19,7 @@ from reticent.core.errors import InvalidInput
 from reticent.systems import (
     Calibration,
     CertifiedClassifier,
+    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -55,8 +56,7 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
         PrivateKNNClassifier(
             epsilon=9.0,
             delta=1e-5,
-            neighbours=3,
-            sampling_probability=0.5,
+            neighbours=Neighbours(number=3, sampling_probability=0.5),
             classes=["ill", "well"],
             queries=60,
             feature_range=(0.0, 1.0),

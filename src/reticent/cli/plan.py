@@ -29,7 +29,6 @@ from reticent.cli.options import (
 from reticent.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from reticent.planning.input_plans import InputPlan
     from reticent.planning.plans import Plan
     from reticent.tables.schema import TabularSchema
 
@@ -173,7 +172,7 @@ def plan_inputs(
     _show(outcome, page, overwrite=overwrite, as_json=as_json)
 
 
-def _show(found: Plan | InputPlan, page: Path | None, *, overwrite: bool, as_json: bool) -> None:
+def _show(found: Plan, page: Path | None, *, overwrite: bool, as_json: bool) -> None:
     typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else found.table())
     if page is not None:
         found.page(page, overwrite=overwrite)
