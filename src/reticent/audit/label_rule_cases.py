@@ -7,17 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase, Scores
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import ArgmaxResponse, GraphTable, HopRelease, LabelTable
 from reticent.noise import Sampler
 
-Labels = npt.NDArray[np.int64]
-Draw = Callable[[int, Sampler], Labels]
+Draw = Callable[[int, Sampler], Integers]
 
 
 def label_table_case(table: LabelTable | GraphTable, *, epsilon: float) -> AuditCase:
