@@ -194,13 +194,18 @@ def install_everything(environment):
     ``--no-deps`` throughout: the locks are whole. A CPU build of torch is taken where there is one,
     and otherwise the index's build, with its libraries where it is one for CUDA.
     """
-    cpu = [environment.python, "-m", "pip", "install", "--quiet", "--no-compile"]
-    if subprocess.call([*cpu, *locked(TORCH_CPU)], stderr=subprocess.DEVNULL) != 0:
+    if not has_cpu_torch(environment):
         print("  pip offers no CPU build of torch here: taking the build of the index", flush=True)
         pip_install(environment, locked(TORCH))
         pip_install(environment, locked(CUDA))
     pip_install(environment, locked(EVERYTHING))
     install_this(environment)
+
+
+def has_cpu_torch(environment):
+    """Whether pip could install the locked CPU build of torch."""
+    pip = [environment.python, "-m", "pip", "install", "--quiet", "--no-compile"]
+    return subprocess.call([*pip, *locked(TORCH_CPU)], stderr=subprocess.DEVNULL) == 0
 
 
 def install_light(environment):
@@ -210,10 +215,16 @@ def install_light(environment):
 
 
 def install_lowest(environment):
-    """The lowest versions that pyproject.toml declares; what these need in turn is the newest."""
+    """The lowest versions that pyproject.toml declares; what these need in turn is the newest.
+
+    torch is the locked CPU build where pip offers it: an older one brings gigabytes of CUDA.
+    """
+    lowest = lowest_versions()
+    if has_cpu_torch(environment):
+        del lowest["torch"]
     floors = os.path.join(environment.folder, "reticent-lowest.txt")
     with open(floors, "w") as file:
-        file.write("".join(f"{name}=={version}\n" for name, version in lowest_versions().items()))
+        file.write("".join(f"{name}=={version}\n" for name, version in lowest.items()))
     pip_install(environment, ["-c", floors, "hatchling", "editables"])
     package = "{}[{}]".format(ROOT, ",".join(LOWEST_EXTRAS))
     pip_install(environment, ["-c", floors, "--no-build-isolation", "--editable", package])

@@ -6,7 +6,6 @@ import importlib
 import os
 import re
 import runpy
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,53 +74,6 @@ def figures(scripts: None) -> ModuleType:
     return importlib.import_module("figures")
 
 
-def test_figures_are_medians_with_their_spread_and_ratios_above_one_are_ours(
-    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(figures.FILE, str(tmp_path / "kept"))
-    assert figures.read(tmp_path / "kept") == []
-    time = figures.Figure.of("a", [0.004, 0.002, 0.003], peer="b", theirs=[0.006, 0.001, 0.009])
-    rate = figures.Figure.of("c", [1000.0], unit="a second", peer="d", theirs=[4000.0])
-    alone = figures.Figure.of("e", [2e-7], unit="s by the clock")
-    for one in (time, rate, alone):
-        one.keep()
-    assert figures.read(tmp_path / "kept") == [time, rate, alone]
-    assert time.cells() == ("a", "3 (2 to 4) ms", "b", "6 (1 to 9) ms", "2")
-    assert rate.cells()[1] == "1,000 (1,000 to 1,000) a second"
-    assert rate.ratio == 0.25
-    assert alone.cells() == ("e", "200 (200 to 200) ns by the clock", "", "", "")
-
-
-def test_processor_seconds_are_of_every_call_and_answer(figures: ModuleType) -> None:
-    calls: list[int] = []
-    found = figures.processor_seconds(lambda: calls.append(sum(range(10**5))), runs=3, each=10)
-    assert len(calls) == len(found) == 3
-    assert 0 <= min(found) < 0.1
-
-
-def test_the_page_has_every_figure_and_what_each_benchmark_took() -> None:
-    figure = MAIN["Figure"].of("draws", [1.0, 2.0, 4.0], peer="OpenDP", theirs=[6.0])
-    first, second = MAIN["ALL"][:2]
-    outcome = MAIN["Outcome"]
-    page = MAIN["page"](
-        {
-            first: outcome(0, 60.0, 30.0, "", (figure,)),
-            second: outcome(1, 30.0, 15.0, "no peer", ()),
-        }
-    )
-    assert f"| `{first.name}` | draws | 2 (1 to 4) s | OpenDP | 6 (6 to 6) s | 3 |" in page
-    assert "1.5 minutes, 0.8 of processor time" in page
-    assert "failed: no peer" in page
-    assert "{" not in page
-
-
-def test_a_page_has_all_of_them() -> None:
-    command = [sys.executable, "-m", "benchmarks", "start", "--page", "page.md"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    assert done.returncode == 2
-    assert b"--page: expected neither names nor --smallest" in done.stderr
-
-
 def test_every_script_that_prints_figures_is_in_the_table() -> None:
     names = {one.name for one in MAIN["ALL"]}
     scripts = {
@@ -130,44 +82,3 @@ def test_every_script_that_prints_figures_is_in_the_table() -> None:
         if "__main__" in path.read_text(encoding="utf-8")
     }
     assert names == scripts
-
-
-@pytest.mark.parametrize(
-    ("script", "result", "status"),
-    [
-        ("print('first'); print('42 per second')", "finished", 0),
-        ("raise SystemExit('faiss is not installed')", "failed: faiss is not installed", 1),
-        ("import time; time.sleep(60)", "stopped after 2 s", 1),
-    ],
-)
-def test_the_table_says_what_became_of_a_benchmark(
-    tmp_path: Path, script: str, result: str, status: int
-) -> None:
-    limit = "2" if "stopped" in result else "60"
-    package = tmp_path / "benchmarks"
-    package.mkdir()
-    (package / "__main__.py").write_text((FOLDER / "__main__.py").read_text())
-    for name in ("figures.py", "page.md"):
-        (package / name).write_text((FOLDER / name).read_text())
-    (package / "__init__.py").touch()
-    (package / "start.py").write_text(script)
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "start", "--limit", limit],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == status, done.stderr
-    assert result in done.stdout
-    if status == 0:
-        assert "42 per second" in (tmp_path / "runs/benchmarks/start.txt").read_text()
-    assert "==" in (tmp_path / "runs/benchmarks/versions.txt").read_text()
-
-
-def test_a_name_of_no_benchmark_is_refused() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "speed"], cwd=ROOT, capture_output=True, check=False
-    )
-    assert done.returncode == 2
-    assert b"'speed' is no benchmark" in done.stderr

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -76,20 +75,6 @@ def test_sets_up_once_and_again_only_when_the_locks_change(
     assert len(installed(commands)) == 3
 
 
-def test_without_a_cpu_build_of_torch_the_libraries_of_another_come_with_it(
-    run_script, commands, monkeypatch, capsys
-):
-    call = run_script.subprocess.call
-    monkeypatch.setattr(
-        run_script.subprocess,
-        "call",
-        lambda command, **other: 1 if "install" in command else call(command, **other),
-    )
-    assert run_script.main(["setup"]) == 0
-    assert installed(commands) == ["torch.txt", "cuda.txt", "everything.txt", ROOT.name]
-    assert "pip offers no CPU build of torch here" in capsys.readouterr().out
-
-
 def test_light_and_lowest_have_environments_of_their_own(run_script, commands, tmp_path):
     assert run_script.main(["test-light", "tests/core"]) == 0
     assert installed(commands) == ["light.txt", ROOT.name]
@@ -103,36 +88,6 @@ def test_light_and_lowest_have_environments_of_their_own(run_script, commands, t
     assert "numpy==2.0" in floors
     assert "typer==0.19.2" in floors
     assert not any(line.startswith("pytest") for line in floors)
-
-
-def test_a_setup_that_broke_off_is_repeated(run_script, commands, tmp_path, monkeypatch):
-    def stop(environment, arguments):
-        raise SystemExit("pip could not install")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(run_script, "pip_install", stop)
-        with pytest.raises(SystemExit):
-            run_script.main(["test"])
-    assert not (tmp_path / "venv" / "reticent-setup.sha256").exists()
-
-
-def test_a_resolution_is_split_into_its_packages(run_script, tmp_path):
-    text = (
-        "numpy==1 ; python_full_version < '3.12' \\\n    --hash=sha256:00\n"
-        "numpy==2 ; python_full_version >= '3.12' \\\n    --hash=sha256:11\n"
-        "nvidia-cublas==3 \\\n    --hash=sha256:22 \\\n    --hash=sha256:33\n"
-    )
-    made = run_script.Environment(str(tmp_path), "", None)
-
-    def resolve(command):
-        Path(command[-1]).write_text(text)
-        return 0
-
-    made.run = resolve
-    found = run_script.resolved(made, ["uv"])
-    assert list(found) == ["numpy", "nvidia-cublas"]
-    assert "".join(found.values()) == text
-    assert [name for name in found if run_script.CUDA_LIBRARIES.match(name)] == ["nvidia-cublas"]
 
 
 def test_words_become_commands(run_script, commands, tmp_path):
@@ -205,41 +160,12 @@ def test_a_few_failures_run_once_more_and_only_they(
         assert seen[1][-1] == "tests/core"
 
 
-def test_an_old_python_is_told_what_is_needed(run_script, monkeypatch):
-    monkeypatch.setattr(run_script.sys, "version_info", (3, 9, 2))
-    with pytest.raises(SystemExit, match=r"needs Python 3\.11 or newer; this is 3\.9\.2"):
-        run_script.main(["test"])
-
-
-def test_a_python_without_venv_is_told_what_to_install(run_script, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ensurepip", None)
-    with pytest.raises(SystemExit, match=r"apt install python3\.\d+-venv"):
-        run_script.main(["test"])
-
-
 def test_a_folder_that_is_no_environment_is_left_alone(run_script, tmp_path):
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / "thesis.txt").write_text("mine")
     with pytest.raises(SystemExit, match="is no virtual environment"):
         run_script.main(["setup"])
     assert (tmp_path / "venv" / "thesis.txt").read_text() == "mine"
-
-
-def test_a_failing_pip_leaves_its_last_words_and_a_hint(run_script, tmp_path, capsys):
-    made = run_script.Environment(str(tmp_path), "", None)
-    made.python = sys.executable
-    with pytest.raises(SystemExit, match="pip could not install"):
-        run_script.pip_install(made, ["--no-index", "no-such-package-for-reticent"])
-    assert "no-such-package-for-reticent" in capsys.readouterr().err
-    assert "no-such-package-for-reticent" in Path(made.log).read_text()
-
-
-def test_without_arguments_it_explains_itself():
-    answer = subprocess.run(
-        [sys.executable, str(ROOT / "run.py")], capture_output=True, text=True, check=True
-    )
-    assert "run.py demo posthoc" in answer.stdout
-    assert "run.py test" in answer.stdout
 
 
 def test_imports_the_standard_library_alone():

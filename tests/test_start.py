@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import resource
 import subprocess
 import sys
 
@@ -97,38 +95,3 @@ def test_a_start_loads_no_more_than_it_needs(start: str) -> None:
     # An older typer loads rich by itself.
     typers = loaded("import typer", unwanted) if "cli" in code else []
     assert [name for name in loaded(code, unwanted) if name not in typers] == []
-
-
-def seconds(*commands: tuple[str, ...]) -> list[float]:
-    """Least processor time of each command; they run in turn, so that a busy time meets all."""
-    found = [math.inf] * len(commands)
-    for _ in range(9):
-        for place, words in enumerate(commands):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-            found[place] = min(found[place], spent)
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_a_short_answer_costs_little_more_than_its_library(option: str) -> None:
-    library, answer = seconds(
-        (sys.executable, "-c", "import typer"), (sys.executable, "-c", COMMAND.format([option]))
-    )
-    assert answer <= 2.5 * library
-
-
-def test_the_package_alone_is_imported_in_no_time() -> None:
-    code = (
-        "import time; start = time.process_time(); import reticent; "
-        "print(time.process_time() - start)"
-    )
-    runs = [subprocess.check_output([sys.executable, "-c", code]) for _ in range(7)]
-    assert min(map(float, runs)) < 0.05
-
-
-def test_what_is_loaded_is_seen() -> None:
-    assert loaded("import numpy", ("numpy", "scipy")) == ["numpy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -159,5 +160,6 @@ def test_a_ledger_from_its_making_to_a_refusal(environment: Environment) -> None
 
 def test_what_it_cannot_do_it_says_in_one_line(environment: Environment) -> None:
     demo = environment.run("reticent", "demo", "posthoc", "--output", "pictures")
-    line = 'error: torch is not installed: pip install "reticent[networks]"\n'
-    assert (demo.returncode, demo.stdout, demo.stderr) == (15, "", line)
+    assert (demo.returncode, demo.stdout) == (15, "")
+    # What is named can be installed by somebody who has this wheel alone.
+    assert re.fullmatch(r"error: torch [^\n]*pip install \"torch>=[0-9.]+\"[^\n]*\n", demo.stderr)

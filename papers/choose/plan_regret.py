@@ -41,9 +41,9 @@ from reticent.planning.planner import planned
 from reticent.planning.prior import Case, Prior, noise_level, prior_content
 from reticent.planning.public_rows import PublicRows
 from reticent.planning.released_models import released_models
-from reticent.planning.scoring import scoring_of
 from reticent.planning.survey import Entry, Survey, Trials
 from reticent.planning.tasks import StandIns, Task
+from reticent.systems.scores import criterion_of
 from reticent.tables import (
     TabularSchema,
     adult_schema,
@@ -177,7 +177,7 @@ def surveyed(rows: Rows, *, seed: int) -> Survey:
         labels=rows.public_labels,
         labelled=True,
         tasks=tasks_of(rows),
-        scoring=scoring_of("accuracy"),
+        scoring=criterion_of("accuracy"),
         seed=seed,
         seconds=math.inf,
         report=lambda stage, done, total, loss: None,
@@ -209,7 +209,7 @@ def truth_of(rows: Rows, *, seed: int) -> dict[str, dict[str, list[list[float]]]
                 seeds=seeds,
             )
             for name in SCORINGS:
-                scoring = scoring_of(name)
+                scoring = criterion_of(name)
                 found[name][Entry(candidate, settings).name] = [
                     [
                         scoring.of(draw, rows.scored_labels, classes=tasks[0].classes)
@@ -322,7 +322,7 @@ def regrets_of(case: Results, prior: Prior) -> list[Results]:
     for place, epsilon in enumerate(EPSILONS):
         chosen = planned(
             survey,
-            scoring_of("accuracy"),
+            criterion_of("accuracy"),
             labelled=True,
             prior=prior.without(case["data"]),
             task=place,

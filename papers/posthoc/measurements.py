@@ -28,7 +28,7 @@ from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
     VECTOR_MECHANISMS,
     Path,
-    Plan,
+    PosthocSetting,
     Requirement,
     output_of,
 )
@@ -322,7 +322,7 @@ def published_accounting(
 
 
 def _query(
-    points: Embedded, candidate: Candidate, requirement: Requirement, plan: Plan
+    points: Embedded, candidate: Candidate, requirement: Requirement, plan: PosthocSetting
 ) -> PrivateQuery:
     assert output_of(plan.mechanism) == output_of(candidate.mechanism)
     return PrivateQuery(

@@ -36,7 +36,7 @@ from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.query import PROTECTED, neighbours_within
-from reticent.systems.power.scoring import prediction_scores
+from reticent.systems.scores import prediction_scores
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

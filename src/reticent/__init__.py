@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reticent.core import Guarantee, Scope
     from reticent.core.errors import PrivacyWarning as PrivacyWarning
     from reticent.ledger import Ledger
-    from reticent.planning import InputPlan, Plan, plan, plan_inputs
+    from reticent.planning import Plan, plan, plan_inputs
     from reticent.systems import (
         BetaVAE,
         Calibration,
@@ -60,7 +60,6 @@ __all__ = [
     "Guarantee",
     "Identity",
     "IndividualKNNClassifier",
-    "InputPlan",
     "LabelAware",
     "Ledger",
     "LinearVoteClassifier",
@@ -94,7 +93,6 @@ __all__ = [
 
 _ELSEWHERE = {
     "Guarantee": "reticent.core",
-    "InputPlan": "reticent.planning",
     "Ledger": "reticent.ledger",
     "Plan": "reticent.planning",
     "PrivacyWarning": "reticent.core.errors",

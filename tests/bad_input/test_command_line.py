@@ -65,33 +65,37 @@ def _flip(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-def _releasing(
-    bundle: Callable[[Bench], Path], inputs: Callable[[Bench], Path]
-) -> Callable[[Bench], list[object]]:
-    return lambda bench: [
-        "release",
-        bundle(bench),
-        "--input",
-        inputs(bench),
-        "--output",
-        out(bench),
-    ]
+def _release(bundle: object, inputs: object, output: object, *words: object) -> list[object]:
+    return ["release", bundle, "--input", inputs, "--output", output, *words]
+
+
+def _with_input(inputs: Callable[[Bench], Path]) -> Callable[[Bench], list[object]]:
+    return lambda bench: _release(bench.bundle, inputs(bench), out(bench))
+
+
+def _of_bundle(bundle: Callable[[Bench], Path]) -> Callable[[Bench], list[object]]:
+    return lambda bench: _release(bundle(bench), good(bench), out(bench))
+
+
+def _changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Bench], list[object]]:
+    return _of_bundle(lambda bench: _damaged(bench, name, change))
+
+
+def _settled(change: Callable[[dict[str, Any]], object]) -> Callable[[Bench], list[object]]:
+    return _of_bundle(lambda bench: _resettled(bench, change))
+
+
+def _array(rows: Any) -> Callable[[Bench], list[object]]:
+    return _with_input(lambda bench: saved(bench, "x.npy", rows))
 
 
 def _taken(bench: Bench) -> list[object]:
     (bench.folder / "file").write_text("")
-    return [
-        "release",
-        bench.bundle,
-        "--input",
-        good(bench),
-        "--output",
-        bench.folder / "file" / "out.npz",
-    ]
+    return _release(bench.bundle, good(bench), bench.folder / "file" / "out.npz")
 
 
 def _ledger(bench: Bench, *words: object) -> list[object]:
-    return ["release", bench.bundle, "--input", good(bench), "--output", out(bench), *words]
+    return _release(bench.bundle, good(bench), out(bench), *words)
 
 
 def _poor(bench: Bench) -> list[object]:
@@ -101,189 +105,87 @@ def _poor(bench: Bench) -> list[object]:
     return _ledger(bench, "--ledger", bench.folder / "book.sqlite", "--subject", "anna")
 
 
-def _mine(bench: Bench) -> Path:
-    return bench.bundle
-
-
 def _certifying(*words: object) -> Callable[[Bench], list[object]]:
     return lambda bench: ["certify", bench.bundle, "--input", good(bench), *words]
 
 
+def _demo(*words: object) -> Callable[[Bench], list[object]]:
+    return lambda _: ["demo", "posthoc", *words]
+
+
 USAGE = 2
+OTHER_VERSION = (b'"version": 2', b'"version": 99')
+OBJECTS = np.array([{}, []], dtype=object)
+SHORT = "x.npy"
 
 
 CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int, str]] = [
     ("no such command", lambda _: ["publish"], USAGE, "publish"),
     ("no such option", lambda bench: ["card", bench.bundle, "--yaml"], USAGE, "--yaml"),
-    (
-        "release without input",
-        lambda bench: ["release", bench.bundle],
-        USAGE,
-        "--input",
-    ),
+    ("no input option", lambda bench: ["release", bench.bundle], USAGE, "--input"),
     ("release with a seed", lambda bench: _ledger(bench, "--seed", 1), USAGE, "--seed"),
     ("certify without a radius", _certifying(), USAGE, "--radius"),
-    (
-        "certify with a word",
-        _certifying("--radius", "wide"),
-        USAGE,
-        "--radius",
-    ),
-    (
-        "certify at radius zero",
-        _certifying("--radius", 0),
-        InvalidParameter,
-        "radius=0.0",
-    ),
+    ("certify with a word", _certifying("--radius", "wide"), USAGE, "--radius"),
+    ("certify at radius zero", _certifying("--radius", 0), InvalidParameter, "radius=0.0"),
     ("certify at radius nan", _certifying("--radius", "nan"), InvalidParameter, "radius=nan"),
-    (
-        "demo of an unknown data set",
-        lambda _: ["demo", "posthoc", "--dataset", "cats"],
-        USAGE,
-        "cats",
-    ),
-    (
-        "demo with a negative seed",
-        lambda _: ["demo", "posthoc", "--seed", -1],
-        USAGE,
-        "--seed",
-    ),
-    (
-        "demo without its data",
-        lambda _: ["demo", "posthoc", "--dataset", "utkface"],
-        DataUnavailable,
-        "RETICENT_DATA",
-    ),
+    ("demo of an unknown data set", _demo("--dataset", "cats"), USAGE, "cats"),
+    ("demo with a negative seed", _demo("--seed", -1), USAGE, "--seed"),
+    ("demo without its data", _demo("--dataset", "utkface"), DataUnavailable, "RETICENT_DATA"),
     (
         "demo over a folder of yours",
         lambda bench: ["demo", "posthoc", "--output", _text(bench, "thesis.txt", b"").parent],
         InvalidInput,
         "results.json",
     ),
-    (
-        "no bundle",
-        _releasing(lambda bench: bench.folder / "none", good),
-        InvalidInput,
-        "none",
-    ),
-    (
-        "no input",
-        _releasing(_mine, lambda bench: bench.folder / "none.npy"),
-        InvalidInput,
-        "none.npy",
-    ),
-    (
-        "input that is a folder",
-        _releasing(_mine, lambda bench: bench.folder),
-        InvalidInput,
-        "input=",
-    ),
-    (
-        "input of another format",
-        _releasing(_mine, lambda bench: _text(bench, "x.npy", b"1,2")),
-        InvalidInput,
-        "x.npy",
-    ),
+    ("no bundle", _of_bundle(lambda bench: bench.folder / "none"), InvalidInput, "none"),
+    ("no input", _with_input(lambda bench: bench.folder / "no.npy"), InvalidInput, "no.npy"),
+    ("input that is a folder", _with_input(lambda bench: bench.folder), InvalidInput, "input="),
+    ("other format", _with_input(lambda b: _text(b, SHORT, b"1,2")), InvalidInput, SHORT),
     (
         "input cut short",
-        _releasing(_mine, lambda bench: _text(bench, "x.npy", good(bench).read_bytes()[:-9])),
+        _with_input(lambda bench: _text(bench, SHORT, good(bench).read_bytes()[:-9])),
         InvalidInput,
-        "x.npy",
+        SHORT,
     ),
-    (
-        "input with objects",
-        _releasing(_mine, lambda bench: saved(bench, "x.npy", np.array([{}, []], dtype=object))),
-        InvalidInput,
-        "x.npy",
-    ),
-    (
-        "input with nan",
-        _releasing(_mine, lambda bench: saved(bench, "x.npy", spoiled(np.nan))),
-        InvalidInput,
-        "NaN",
-    ),
-    (
-        "input of another shape",
-        _releasing(_mine, lambda bench: saved(bench, "x.npy", np.ones((2, 9)))),
-        InvalidInput,
-        "9 features",
-    ),
-    (
-        "input of no shape",
-        _releasing(_mine, lambda bench: saved(bench, "x.npy", np.float64(1))),
-        InvalidInput,
-        "shape",
-    ),
-    (
-        "input without rows",
-        _releasing(_mine, lambda bench: saved(bench, "x.npy", X[:0])),
-        InvalidInput,
-        "1",
-    ),
-    (
-        "weights cut short",
-        _releasing(lambda b: _damaged(b, "weights.safetensors", lambda c: c[:-8]), good),
-        CorruptBundle,
-        "checksum",
-    ),
-    (
-        "one bit of the weights",
-        _releasing(lambda b: _damaged(b, "weights.safetensors", _flip), good),
-        CorruptBundle,
-        "checksum",
-    ),
-    (
-        "card changed",
-        _releasing(lambda b: _damaged(b, "card.md", lambda c: c + b"!"), good),
-        CorruptBundle,
-        "card.md",
-    ),
-    (
-        "settings cut short",
-        _releasing(lambda b: _damaged(b, "bundle.json", lambda c: c[:90]), good),
-        CorruptBundle,
-        "bundle.json",
-    ),
-    ("weights missing", _releasing(_incomplete, good), CorruptBundle, "bundle"),
+    ("input with objects", _array(OBJECTS), InvalidInput, SHORT),
+    ("input with nan", _array(spoiled(np.nan)), InvalidInput, "NaN"),
+    ("input of another shape", _array(np.ones((2, 9))), InvalidInput, "9 features"),
+    ("input of no shape", _array(np.float64(1)), InvalidInput, "shape"),
+    ("input without rows", _array(X[:0]), InvalidInput, "1"),
+    ("cut", _changed("weights.safetensors", lambda c: c[:-8]), CorruptBundle, "checksum"),
+    ("one bit", _changed("weights.safetensors", _flip), CorruptBundle, "checksum"),
+    ("card changed", _changed("card.md", lambda c: c + b"!"), CorruptBundle, "card.md"),
+    ("settings cut", _changed("bundle.json", lambda c: c[:90]), CorruptBundle, "bundle.json"),
+    ("weights missing", _of_bundle(_incomplete), CorruptBundle, "bundle"),
     (
         "another version",
-        _releasing(
-            lambda b: _damaged(
-                b, "manifest.json", lambda c: c.replace(b'"version": 2', b'"version": 99')
-            ),
-            good,
-        ),
+        _changed("manifest.json", lambda c: c.replace(*OTHER_VERSION)),
         CorruptBundle,
         "version 2",
     ),
     (
         "another system",
-        _releasing(lambda b: _resettled(b, lambda _: None, system="Oracle"), good),
+        _of_bundle(lambda b: _resettled(b, lambda _: None, system="Oracle")),
         InvalidInput,
         "Oracle",
     ),
-    (
-        "settings without a plan",
-        _releasing(lambda b: _resettled(b, lambda h: h.pop("plan")), good),
-        CorruptBundle,
-        "fit",
-    ),
+    ("settings without a plan", _settled(lambda h: h.pop("plan")), CorruptBundle, "fit"),
     (
         "a cheaper claim than the plan",
-        _releasing(lambda b: _resettled(b, lambda h: h["requirement"].update(epsilon=0.1)), good),
+        _settled(lambda h: h["requirement"].update(epsilon=0.1)),
         CorruptBundle,
         "settings",
     ),
     (
         "a smaller constant than the network has",
-        _releasing(lambda b: _resettled(b, lambda h: h["plan"].update(proposal=1e-6)), good),
+        _settled(lambda h: h["plan"].update(proposal=1e-6)),
         CorruptBundle,
         "settings",
     ),
     ("output in the place of a file", _taken, WriteFailed, "out.npz"),
     (
         "output that is a folder",
-        lambda b: ["release", b.bundle, "--input", good(b), "--output", b.folder],
+        lambda b: _release(b.bundle, good(b), b.folder),
         InvalidInput,
         "output=",
     ),

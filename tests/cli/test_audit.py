@@ -61,19 +61,6 @@ def test_what_cannot_be_audited_says_why(command, student_bundle, inputs):
     assert "cannot be audited by itself" in answer.err
 
 
-def test_bad_numbers_and_damaged_bundles_are_refused(command, encoder_bundle, inputs, tmp_path):
-    for words, said in (
-        (("--runs", "10"), "expected at least 2000"),
-        (("--confidence", "2"), "confidence"),
-        (("--seed", "-1"), "seed"),
-    ):
-        answer = command("audit", "bundle", encoder_bundle, "--input", inputs, *words)
-        assert answer.status in (2, 3)
-        assert said in answer.err
-    (tmp_path / "bundle").mkdir()
-    assert command("audit", "bundle", tmp_path / "bundle", "--input", inputs).status == 11
-
-
 @pytest.fixture
 def cancer(tmp_path):
     """The breast cancer table of scikit-learn as a CSV file, and a configuration of a fit."""
@@ -129,18 +116,3 @@ def test_half_the_noise_on_a_table_fails(command, cancer, monkeypatch):
     answer = command("audit", "records", cancer, "--record", "0", "--runs", "3000")
     assert answer.status == 19
     assert "Refuted" in answer.out
-
-
-def test_an_answerer_that_leaves_no_bundle_is_audited_too(command, cancer):
-    text = cancer.read_text().replace("MomentClassifier", "LinearVoteClassifier")
-    cancer.write_text(text.replace("classes =", "answers = 3\nclasses ="))
-    answer = command("audit", "records", cancer, "--runs", "300", "--alpha", "1e-6")
-    assert answer.status == 0
-
-
-def test_records_without_labels_or_of_other_places_are_refused(command, cancer):
-    assert command("audit", "records", cancer, "--record", "200", "--runs", "300").status == 2
-    cancer.write_text(cancer.read_text().replace('label_column = "target"', ""))
-    answer = command("audit", "records", cancer, "--runs", "300")
-    assert answer.status == 2
-    assert "label" in answer.err

@@ -13,7 +13,6 @@ from reticent.cli import bundles
 from reticent.core import Guarantee, Scope
 from reticent.core.files import output_file
 from reticent.ledger import Ledger
-from reticent.release import Bundle
 from reticent.systems import (
     LabelAware,
     PosthocClassifier,
@@ -53,17 +52,6 @@ def test_two_releases_differ_and_nothing_is_overwritten_unasked(
         assert not np.array_equal(before["values"], second["values"])
 
 
-def test_release_of_labels_keeps_the_users_words(command, classifier_bundle, inputs, tmp_path):
-    assert (
-        command(
-            "release", classifier_bundle, "--input", inputs, "--output", tmp_path / "out.npz"
-        ).status
-        == 0
-    )
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
-        assert set(written["values"]) <= {"setosa", "versicolor", "virginica"}
-
-
 def test_release_books_its_cost_and_stops_when_nothing_is_left(
     command, encoder_bundle, inputs, tmp_path
 ):
@@ -87,35 +75,6 @@ def test_release_books_its_cost_and_stops_when_nothing_is_left(
     second = command(*words, "--output", tmp_path / "two.npz")
     assert second.status == 12
     assert not (tmp_path / "two.npz").exists()
-
-
-def test_a_ledger_of_the_environment_books_a_release(
-    command, encoder_bundle, inputs, tmp_path, monkeypatch
-):
-    cost = PosthocEncoder.load(encoder_bundle).guarantee
-    book = Ledger.create(tmp_path / "book.sqlite")
-    book.grant(Scope(subject="patient-7"), Guarantee(30 * cost.epsilon, 0.0, cost.adjacency))
-    book.close()
-    monkeypatch.setenv("RETICENT_LEDGER", str(tmp_path / "book.sqlite"))
-    words = ("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "one.npz")
-    assert command(*words).status == 2  # whose privacy is spent is not said
-    assert not (tmp_path / "one.npz").exists()
-    answer = command(*words, "--subject", "patient-7")
-    assert answer.status == 0
-    assert "booked as" in answer.out
-
-
-def test_arrays_by_name_and_bounds_as_a_table(command, encoder_bundle, inputs, tmp_path):
-    np.savez(tmp_path / "rows.npz", X=np.load(inputs), y=np.arange(20))
-    rows = ("--input", tmp_path / "rows.npz", "--array", "X")
-    assert command("release", encoder_bundle, *rows, "--output", tmp_path / "out.csv").status == 0
-    for ending in ("npy", "csv"):
-        words = ("certify", encoder_bundle, *rows, "--radius", "0.1", "--output")
-        assert command(*words, tmp_path / f"bounds.{ending}").status == 0
-    bounds = (tmp_path / "bounds.csv").read_text().splitlines()
-    assert bounds[0] == "bound"
-    assert [float(cell) for cell in bounds[1:]] == np.load(tmp_path / "bounds.npy").tolist()
-    assert command("release", encoder_bundle, *rows[:2], "--output", tmp_path / "n.npz").status == 2
 
 
 def test_certify_prints_bounds_and_says_that_they_are_private(
@@ -171,47 +130,6 @@ def test_a_student_has_nothing_left_to_release(command, student_bundle, inputs, 
     assert "post-processing" in answer.err
     assert "PrivateKNNStudent.load(folder).predict(inputs)" in answer.err
     assert not (tmp_path / "out.npz").exists()
-
-
-@pytest.mark.parametrize("bundle", ["power_bundle", "student_bundle"])
-def test_bounds_around_inputs_are_for_posthoc_bundles(command, request, inputs, tmp_path, bundle):
-    words = (
-        "certify",
-        request.getfixturevalue(bundle),
-        "--input",
-        inputs,
-        "--radius",
-        "0.1",
-        "--output",
-        tmp_path / "out.npy",
-    )
-    answer = command(*words)
-    assert answer.status == 2
-    assert "expected one of PosthocEncoder, PosthocClassifier" in answer.err
-    assert not (tmp_path / "out.npy").exists()
-
-
-def test_a_system_that_is_not_known_here(command, tmp_path):
-    folder = Bundle("Oracle", {}, {"w": np.zeros(1)}, "").write(tmp_path / "bundle")
-    answer = command("card", folder)
-    assert answer.status == 2
-    assert "holds a Oracle, which no installed package knows how to load" in answer.err
-
-
-def test_only_tables_have_columns_to_ignore(command, encoder_bundle, inputs, tmp_path):
-    words = (
-        "release",
-        encoder_bundle,
-        "--input",
-        inputs,
-        "--output",
-        tmp_path / "out.npz",
-        "--ignore-column",
-        "kind",
-    )
-    answer = command(*words)
-    assert answer.status == 2
-    assert "an array has no column names" in answer.err
 
 
 def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatch):

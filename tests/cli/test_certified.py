@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.core import AddRemove, Guarantee, Scope
-from reticent.ledger import Ledger
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 
 
@@ -39,38 +37,6 @@ def test_release_writes_labels_and_a_receipt(command, bundle, inputs, tmp_path):
     }
 
 
-def test_release_stops_when_nothing_is_left(command, bundle, inputs, tmp_path):
-    book = Ledger.create(tmp_path / "book.sqlite")
-    book.grant(Scope(subject="records"), Guarantee(50.0, 0.0, AddRemove(1, data_set="iris")))
-    book.close()
-    words = (
-        "release",
-        bundle,
-        "--input",
-        inputs,
-        "--ledger",
-        tmp_path / "book.sqlite",
-        "--subject",
-        "records",
-    )
-    assert command(*words, "--output", tmp_path / "one.npz").status == 0
-    assert command(*words, "--output", tmp_path / "two.npz").status == 12
-    assert not (tmp_path / "two.npz").exists()
-
-
-def test_the_card_says_that_the_bundle_is_private(command, bundle):
-    answer = command("card", bundle)
-    assert answer.status == 0
-    assert "as private as" in answer.out
-    assert json.loads(command("card", bundle, "--json").out)["guarantee"]["epsilon"] == 2.0
-
-
-def test_bounds_around_inputs_are_for_posthoc_bundles(command, bundle, inputs):
-    answer = command("certify", bundle, "--input", inputs, "--radius", "0.1")
-    assert answer.status == 2
-    assert "expected one of PosthocEncoder, PosthocClassifier" in answer.err
-
-
 def test_the_demonstration_writes_its_folder_and_a_bundle_that_answers(command, tmp_path):
     answer = command("demo", "certified", "--output", tmp_path / "out")
     assert answer.status == 0, answer.err
@@ -88,10 +54,3 @@ def test_the_demonstration_writes_its_folder_and_a_bundle_that_answers(command, 
         tmp_path / "y.npz",
     )
     assert command(*words).status == 0
-
-
-def test_the_demonstration_refuses_an_epsilon_of_zero(command, tmp_path):
-    answer = command("demo", "certified", "--epsilon", "0", "--output", tmp_path / "out")
-    assert answer.status == 3
-    assert "epsilon=0.0: expected a finite number above 0" in answer.err
-    assert not (tmp_path / "out").exists()

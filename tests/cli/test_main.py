@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from reticent.cli import bundles, main
@@ -16,14 +13,6 @@ def test_version_and_help(command):
     assert shown.status == 0
     assert all(name in shown.out for name in ("certify", "release", "card", "demo", "ledger"))
     assert "PUBLIC inputs" in command("certify", "--help").out
-
-
-def test_a_group_without_a_command_shows_its_help(command):
-    for words in ((), ("demo",), ("ledger",)):
-        answer = command(*words)
-        assert answer.status == 2
-        assert answer.out.startswith("Usage: reticent")
-        assert answer.err == ""
 
 
 def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkeypatch, tmp_path):
@@ -39,30 +28,3 @@ def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkey
     monkeypatch.setenv(main.TRACEBACK_VARIABLE, "1")
     with pytest.raises(RuntimeError):
         command("card", tmp_path)
-
-
-def test_an_interrupt_ends_quietly(command, monkeypatch, tmp_path):
-    def interrupt(folder, trusted_key):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bundles, "open_bundle", interrupt)
-    answer = command("card", tmp_path)
-    assert (answer.status, answer.err) == (130, "")
-
-
-def test_typer_before_it_had_exceptions_of_its_own():
-    """Below 0.28 typer raises click's; a usage error is then still one line and status 2."""
-    code = (
-        "import sys, click.exceptions, typer\n"
-        "sys.modules['typer.exceptions'] = None\n"
-        "from reticent.cli import main\n"
-        "assert (main.Abort, main.Exit) == (click.exceptions.Abort, click.exceptions.Exit)\n"
-        "assert main.TyperException is click.exceptions.ClickException\n"
-        "def usage_error(*_, **__):\n    raise click.exceptions.NoSuchOption('--radius')\n"
-        "main.app = usage_error\n"
-        "sys.exit(main.run(['certify', '--radius']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: No such option")
-    assert done.stderr.count("\n") == 1

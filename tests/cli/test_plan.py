@@ -9,7 +9,6 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from reticent.planning import candidates as registry
-from reticent.planning.candidates import Requirements
 from reticent.planning.constant import Constant
 from reticent.planning.public_rows import PublicRows
 from reticent.planning.released_models import released_models
@@ -71,17 +70,6 @@ def test_arrays_and_json(few, tmp_path, command):
     assert found["rows"][0]["utility"] > -0.3
 
 
-def test_rows_without_labels_are_only_ranked(few, tmp_path, command):
-    np.save(tmp_path / "rows.npy", load_breast_cancer().data)
-    answer = command(
-        *("plan", tmp_path / "rows.npy", *WANTED, "--classes", "ill, well"),
-        *("--prevalence", "0.4,0.6"),
-    )
-    assert answer.status == 0, answer.err
-    assert "only ranked" in answer.out
-    assert "public rows alone: needs labels of public rows" in answer.out
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -106,13 +94,3 @@ def test_privacy_has_no_default(table, command):
         answer = command("plan", table, *words[:at], *words[at + 2 :])
         assert answer.status == 2
         assert missing in answer.err
-
-
-def test_requirements_are_named(monkeypatch, table, command):
-    class Missing(Constant):
-        name = "missing"
-        requirements = Requirements(module="no_such_module", extra="baselines")
-
-    monkeypatch.setattr(registry, "_own", lambda: [Constant(), Missing()])
-    answer = command("plan", table, *WANTED, "--label-column", "kind", "--ignore-column", "note")
-    assert 'missing: needs an extra: pip install "reticent[baselines]"' in answer.out

@@ -65,30 +65,3 @@ def test_radii_and_json(place, command):
     assert found["protects"] == "inputs"
     assert found["guarantee"]["adjacency"]["type"] == "Neighborhood"
     assert {row["method"] for row in found["rows"]} == {"randomised response", "majority"}
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--attribute-radius", "age"), "expected NAME=R"),
-        (("--attribute-radius", "weight=3"), "no such attribute"),
-        (("--attribute-radius", "age=nan"), "expected NAME=R"),
-        (("--attribute-radius", "age=1", "--radius", 1), "expected one of them"),
-        (("--radius", -1), "radius"),
-        (("--scoring", "f1"), "f1"),
-    ],
-)
-def test_what_does_not_fit_is_refused(place, command, more, message):
-    answer = command(*words(place, *more))
-    assert answer.status != 0
-    assert message in answer.err
-    assert answer.out == ""
-
-
-def test_privacy_has_no_default(place, command):
-    given = [*map(str, words(place))]
-    for missing in ("--epsilon", "--delta", "--schema", "--label-column"):
-        at = given.index(missing)
-        answer = command(*given[:at], *given[at + 2 :])
-        assert answer.status == 2
-        assert missing in answer.err

@@ -17,9 +17,7 @@ import pytest
 from reticent.cli.main import run
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
-from reticent.systems import PowerEncoder, VectorTraining
-from reticent.tables import TabularSchema, adult_schema
-from reticent.tables.files import read_rows
+from reticent.systems import PowerEncoder
 
 FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
 HEADER = [*FLOWERS, "garden"]
@@ -113,104 +111,26 @@ def test_rows_are_released_by_their_columns_names_and_booked(
     )  # rows or columns in another order would show
 
 
-def test_gzip_and_arrays_say_the_same(power_bundle, flowers, session, tmp_path) -> None:
-    rows = flowers[0][:20]
-    plain = written(tmp_path / "rows.csv", rows, order=HEADER)
-    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    np.save(tmp_path / "rows.npy", rows.astype(str), allow_pickle=False)
-    expected = PowerEncoder.load(power_bundle).exact(rows)
-    for name in ("rows.csv.gz", "rows.npy"):
-        assert run(words(power_bundle, session, tmp_path / name, "--overwrite")) == 0
-        with np.load(session.output, allow_pickle=False) as answers:
-            np.testing.assert_allclose(answers["values"], expected, rtol=0, atol=NOISE)
-
-
-def test_an_array_of_numbers_for_a_schema_of_numbers(power_bundle, flowers, tmp_path) -> None:
-    rows, kinds = flowers
-    numbers = rows[:, :4].astype(float)
-    settings: dict[str, Any] = {
-        "mechanism": "k-norm-l2",
-        "training": VectorTraining(hidden=(8,), epochs=1, head_epochs=1),
-        "random_state": 0,
-    }
-    schema = TabularSchema(PowerEncoder.load(power_bundle).query_.schema.attributes[:4])
-    encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=schema, **settings).fit(
-        numbers, kinds
-    )
-    folder = encoder.save(tmp_path / "bundle")
-    np.save(tmp_path / "rows.npy", numbers[:7])
-    line = ["release", folder, "--input", tmp_path / "rows.npy", "--output", tmp_path / "out.npz"]
-    assert run([str(word) for word in line]) == 0
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as answers:
-        np.testing.assert_allclose(
-            answers["values"], encoder.exact(numbers[:7]), rtol=0, atol=NOISE
-        )
-
-
-def test_nothing_is_answered_when_nothing_is_left(
-    power_bundle, flowers, session, tmp_path, capsys
-) -> None:
-    rows = flowers[0]
-    file = written(tmp_path / "rows.csv", rows, order=HEADER)
-    assert run(words(power_bundle, session, file)) == 0
-    before = session.spent()
-    session.output.unlink()
-    assert run(words(power_bundle, session, file)) == 12
-    assert "largest" in capsys.readouterr().err
-    assert list(session.output.parent.iterdir()) == []
-    assert session.spent() == before
-
-
 LINE = "5.1,3.5,1.4,0.2,north\n"
 TOP = ",".join(HEADER) + "\n"
 SPOILED: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "is empty"),
-    "no rows": (TOP.encode(), "has a header line and no rows"),
-    "no header": (b"5.1,3.5,1.4,0.2,secret\n" * 2, "names 0 of 5 columns"),
-    "a column missing": (
-        b"sepal length,sepal width,petal length,petal width\n5.1,3.5,1.4,0.2\n",
-        "not 'garden'",
-    ),
+    "no rows": (TOP.encode(), "rows"),
     "a column repeated": (
         (TOP[:-1] + ",garden\n" + LINE[:-1] + ",north\n").encode(),
-        "more than one column 'garden'",
+        "column 'garden'",
     ),
-    "a label": (
-        (TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(),
-        "'kind'; take such columns out, or ignore each by name",
-    ),
+    "a label": ((TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(), "'kind'"),
     "a ragged line": ((TOP + LINE + "5.1,3.5,1.4,0.2\n").encode(), "line 3: 4 cells"),
     "no number": (
         (TOP + LINE + "secret,3.5,1.4,0.2,north\n").encode(),
-        "line 3, column 'sepal length': cannot be read",
-    ),
-    "NaN": (
-        (TOP + LINE + "5.1,NaN,1.4,0.2,north\n").encode(),
-        "line 3, column 'sepal width': is NaN or infinity",
-    ),
-    "infinity": (
-        (TOP + LINE + "5.1,3.5,inf,0.2,north\n").encode(),
-        "line 3, column 'petal length': is NaN or infinity",
-    ),
-    "an empty cell": (
-        (TOP + LINE + ",3.5,1.4,0.2,north\n").encode(),
-        "line 3, column 'sepal length': is empty",
+        "line 3, column 'sepal length'",
     ),
     "no category": (
         (TOP + LINE + "5.1,3.5,1.4,0.2,secret\n").encode(),
-        "line 3, column 'garden': is not among",
+        "line 3, column 'garden'",
     ),
-    "an empty category": (
-        (TOP + LINE + "5.1,3.5,1.4,0.2,\n").encode(),
-        "line 3, column 'garden': is empty",
-    ),
-    "an open quotation": (
-        (TOP + LINE + '5.1,3.5,1.4,0.2,"secret\n').encode(),
-        "line 3 cannot be read",
-    ),
-    "Latin letters": ((TOP + LINE).encode() + b"5.1,3.5,1.4,0.2,n\xf6rth\n", "is not UTF-8 text"),
-    "gzip cut short": (gzip.compress((TOP + LINE * 50).encode())[:-12], "cut short gzip file"),
-    "an array cut short": (b"\x93NUMPY\x01\x00secret", "damaged, cut short"),
+    "gzip cut short": (gzip.compress((TOP + LINE * 50).encode())[:-12], "gzip"),
+    "an array cut short": (b"\x93NUMPY\x01\x00secret", "damaged"),
 }
 
 
@@ -234,14 +154,11 @@ def test_a_spoiled_file_costs_nothing_and_shows_nothing(
 @pytest.mark.parametrize(
     ("name", "more", "message"),
     [
-        ("none.csv", (), "cannot be read (No such file or directory); expected .csv"),
-        (".", (), "cannot be read (Is a directory)"),
-        ("rows.npy", ("--ignore-column", "x"), "an array has no column names"),
-        ("narrow.npy", (), "X has 3 features, but PowerEncoder is expecting 5 features"),
-        ("numbers.npy", (), "column 'garden': 2 of 2 values are not among"),
-        ("words.npy", (), "row 1, column 'sepal length': cannot be read as a number"),
-        ("rows.csv", ("--ignore-column", "kind"), "has no column 'kind' to ignore"),
-        ("rows.csv", ("--ignore-column", "garden"), "the schema needs 'garden'"),
+        ("none.csv", (), "none.csv"),
+        ("rows.npy", ("--ignore-column", "x"), "column names"),
+        ("narrow.npy", (), "3 features"),
+        ("words.npy", (), "row 1, column 'sepal length'"),
+        ("rows.csv", ("--ignore-column", "garden"), "'garden'"),
     ],
 )
 def test_inputs_that_do_not_fit_cost_nothing(
@@ -250,7 +167,6 @@ def test_inputs_that_do_not_fit_cost_nothing(
     (tmp_path / "rows.csv").write_text(TOP + LINE)
     np.save(tmp_path / "rows.npy", np.array([LINE.strip().split(",")]))
     np.save(tmp_path / "narrow.npy", np.ones((2, 3)))
-    np.save(tmp_path / "numbers.npy", np.ones((2, 5)))
     np.save(tmp_path / "words.npy", np.array([["secret"] * 5]))
     assert run(words(power_bundle, session, tmp_path / name, *more)) == 2
     said = capsys.readouterr().err
@@ -258,14 +174,3 @@ def test_inputs_that_do_not_fit_cost_nothing(
     assert "secret" not in said
     assert not session.output.exists()
     assert session.spent() == (0, 0)
-
-
-def test_the_example_of_the_docs_is_read_as_adult(tmp_path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-    example = page.split("$ cat people.csv\n")[1].split("$ reticent")[0]
-    (tmp_path / "people.csv").write_text(example)
-    rows = read_rows(tmp_path / "people.csv", adult_schema(), ignore=["income"])
-    assert rows.shape == (2, 14)
-    assert rows[0, :4].tolist() == [39.0, "State-gov", 77516.0, "Bachelors"]
-    assert rows[1, 6] == "?"
-    assert adult_schema().encode(rows).shape == (2, adult_schema().dimension)

@@ -55,13 +55,6 @@ def test_a_model_is_stored_and_predicts(released: Path, command: Any, kind: str)
     assert train(command, released, "--kind", kind, "--overwrite").status == 0
 
 
-def test_several_files_are_one_training_set(released: Path, command: Any) -> None:
-    more = ("--values", released / "values.npz", "--labels", released / "labels.npy")
-    assert train(command, released, *more).status == 0
-    assert load(released / "model").rows == 300
-    assert train(command, released, *more[:2]).status == 2
-
-
 def test_values_of_another_bundle_and_rows_are_refused(
     released: Path, records_bundle: Path, command: Any
 ) -> None:

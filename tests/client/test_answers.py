@@ -43,20 +43,6 @@ def test_words_and_a_part_without_an_answer_fit_together() -> None:
     assert joined(parts, rows=Rows()).values.tolist() == ["yes", "no", None, None]
 
 
-def test_vectors_and_a_part_without_an_answer_fit_together() -> None:
-    columns = ("a", "b")
-    parts = [part([-1], [True], columns), part([[0.5, 1.5]], [False], columns)]
-    values = joined(parts, rows=Rows()).values
-    assert np.isnan(values[0]).all()
-    assert values[1].tolist() == [0.5, 1.5]
-
-
-def test_one_unverified_receipt_is_enough_to_say_so() -> None:
-    first = part([1], [False])
-    second = Answers(first.values, first.withheld, first.receipt, ("label",), receipts=())
-    assert not joined([first, second], rows=Rows()).verified
-
-
 def test_answers_with_other_columns_are_refused() -> None:
     with pytest.raises(InvalidInput, match="different columns"):
         joined([part([1], [False]), part([1], [False], ("other",))], rows=Rows())

@@ -10,7 +10,7 @@ import pytest
 
 from reticent.client.steps import Call, Lost, Pause, Reply, Retries, error_of, persistent
 from reticent.core import errors
-from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError, ServiceUnreachable
+from reticent.core.errors import InvalidInput, ReticentError, ServiceUnreachable
 
 CALL = Call("POST", "/v1/answers", (("Idempotency-Key", "one-of-a-test"),), b"{}")
 
@@ -73,12 +73,6 @@ def test_pauses_double_and_wait_as_long_as_the_server_asks_but_not_forever() -> 
     assert asked == [2.0]
     assert played([reply(429, retry_after="900"), reply(200)], retries)[2] == [3.0]
     assert played([reply(429, retry_after="soon"), reply(200)], retries)[2][0] <= 0.1
-
-
-@pytest.mark.parametrize("fields", [{"attempts": 0}, {"first_pause": 0.0}, {"longest_pause": -1.0}])
-def test_retries_that_cannot_be_used_are_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameter):
-        Retries(**fields)
 
 
 def test_a_problem_is_the_error_with_its_code() -> None:

@@ -14,13 +14,11 @@ from reticent.client.wire import (
     checked_subjects,
     json_bytes,
     json_cells,
-    loaded,
     receipt_of,
     values_of,
 )
 from reticent.core import Guarantee, Receipt, Replace
-from reticent.core.errors import InvalidInput, ServiceUnreachable
-from reticent.tables.frames import NamedRows
+from reticent.core.errors import InvalidInput
 
 
 def made(**changed: Any) -> dict[str, Any]:
@@ -80,12 +78,6 @@ def test_subjects_are_one_or_one_a_row() -> None:
             checked_subjects([name], 1)  # type: ignore[list-item]
 
 
-def test_a_reply_of_something_else_is_no_answer() -> None:
-    with pytest.raises(ServiceUnreachable, match="no JSON"):
-        loaded(b"<html>")
-    assert loaded(b' {"a": 1}   ') == {"a": 1}
-
-
 def test_a_receipt_has_every_field_or_is_none() -> None:
     values = made()
     assert receipt_of(values).to_dict() == values
@@ -138,7 +130,3 @@ def test_replies_that_are_no_answers_are_refused(answers: Any, withheld: Any) ->
 def test_numbers_travel_to_the_last_bit(numbers: list[float]) -> None:
     cells, _ = json_cells(np.array([numbers]))
     assert np.array(json.loads(json_bytes(cells))).tobytes() == np.array([numbers]).tobytes()
-
-
-def test_names_of_columns_travel() -> None:
-    assert json_cells(NamedRows(np.ones((1, 2)), ("b", "a")))[1] == ["b", "a"]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
@@ -41,28 +39,12 @@ def test_arrays_are_copied_to_float64():
     assert finite_array(np.zeros((0, 2)), name="x", allow_empty=True, columns=2).shape == (0, 2)
 
 
-def test_messages_never_show_values():
-    with pytest.raises(InvalidInput) as caught:
-        finite_array([[123.456, np.nan]], name="x")
-    assert "123" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "value", [0, -1, float("nan"), float("inf"), "1", None, True, 1j, np.bool_(True)]
 )
 def test_positive_refuses(value):
     with pytest.raises(InvalidParameter, match="epsilon="):
         positive(value, name="epsilon")
-
-
-def test_positive_refuses_integers_that_no_double_holds():
-    with pytest.raises(InvalidParameter, match="epsilon: expected a number below"):
-        positive(10**5000, name="epsilon")
-
-
-@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), Fraction(1, 3), 1e-300])
-def test_positive_accepts(value):
-    assert positive(value, name="epsilon") == float(value)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1, 1.5, float("nan"), "0.1", True])
@@ -81,8 +63,3 @@ def test_probability_at_its_ends():
 def test_count_refuses(value):
     with pytest.raises(InvalidParameter, match="expected an integer of at least 1"):
         count(value, name="n")
-
-
-def test_count_accepts():
-    assert count(np.int32(4), name="n") == 4
-    assert count(0, name="n", minimum=0) == 0

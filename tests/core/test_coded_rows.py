@@ -52,15 +52,6 @@ def test_products_are_those_of_whole_rows_and_of_each_row_alone(seed, rows, colu
     assert np.array_equal(CodedRows.of(whole).dense(), whole)
 
 
-def test_only_numbers_or_only_codes():
-    codes = CodedRows(
-        np.empty((2, 0)), np.empty(0, np.int32), np.array([[1], [0]], np.int32), 2.0, 2
-    )
-    assert codes.times(np.eye(2)).tolist() == codes.dense().tolist() == [[0.0, 2.0], [2.0, 0.0]]
-    assert len(codes.part(slice(0, 0))) == 0
-    assert codes.part(slice(0, 0)).times(np.eye(2)).shape == (0, 2)
-
-
 def test_refuses_numbers_that_do_not_fit_their_places():
     with pytest.raises(
         InvalidInput,

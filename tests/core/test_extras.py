@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reticent.core.errors import MissingExtra
-from reticent.core.extras import WHOLE_MODULES, is_torch_module, missing_extra, require
+from reticent.core.extras import WHOLE_MODULES, require
 from reticent.core.lazy import lazy_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,14 +90,6 @@ def test_optional_packages_are_imported_through_require_alone() -> None:
     assert {name: packages for name, packages in direct.items() if packages} == {}
 
 
-def test_the_scan_sees_an_import_wherever_it_stands() -> None:
-    code = (
-        "if TYPE_CHECKING:\n    import faiss\nelse:\n    import highspy\ndef f():\n"
-        "    from opacus.optimizers import DPOptimizer"
-    )
-    assert imports_when_loaded_or_called(ast.parse(code)) == {"highspy", "opacus"}
-
-
 def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_require() -> None:
     inside = {
         name: sorted(
@@ -133,17 +125,6 @@ def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
     assert "reticent[all,docs,test]" in extras["dev"]
 
 
-@pytest.mark.parametrize("extra", PACKAGES)
-def test_a_missing_package_is_one_line_that_names_the_extra(
-    extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in PACKAGES[extra]:
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(MissingExtra) as caught:
-            require(f"{package}.anything", extra=extra)
-        assert str(caught.value) == f'{package} is not installed: pip install "reticent[{extra}]"'
-
-
 def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,36 +133,9 @@ def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
     find = lazy_names("example", {"reticent_test_built_on_torch": ("value",)})
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "torch", None)
-        with pytest.raises(MissingExtra, match=r'^torch is not .* "reticent\[networks\]"$'):
+        with pytest.raises(MissingExtra, match=r'^torch is not .*"torch>='):
             find("value")
     assert find("value") == 1
-
-
-def test_a_missing_package_of_no_extra_is_not_called_an_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "reticent_test_needs_more.py").write_text("import reticent_test_nowhere")
-    monkeypatch.syspath_prepend(tmp_path)
-    find = lazy_names("example", {"reticent_test_needs_more": ("value",)})
-    with pytest.raises(ModuleNotFoundError, match="reticent_test_nowhere") as caught:
-        find("value")
-    assert not isinstance(caught.value, MissingExtra)
-    assert missing_extra(caught.value) is None
-
-
-def test_a_torch_module_is_told_from_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch import nn
-
-    assert is_torch_module(nn.ReLU())
-    assert [is_torch_module(value) for value in (None, "relu", nn.ReLU, nn)] == [False] * 4
-    monkeypatch.delitem(sys.modules, "torch")
-    assert not is_torch_module("relu")
-
-
-def test_what_could_be_done_instead_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtra, match=r'pip install "reticent\[faiss\]", or stay$'):
-        require("faiss", extra="faiss", instead="stay")
 
 
 def test_a_package_that_is_there_and_broken_is_not_called_missing(
@@ -283,47 +237,8 @@ def test_a_call_that_needs_an_extra_says_so_in_one_line(
     extra: str, answers_without_extras: dict[str, list[str]]
 ) -> None:
     (line,) = answers_without_extras[extra]
-    assert f'pip install "reticent[{extra}]"' in line
+    assert f'(extra "{extra}")' in line
 
 
 def test_every_extra_has_a_call() -> None:
     assert set(CALLS) == set(PACKAGES) - {"networks"}
-
-
-def test_what_needs_torch_at_most_works_without_any_other_extra() -> None:
-    """Totals and features of pictures, where none of these packages can be found."""
-    pytest.importorskip("torch")
-    hidden = tuple(sorted(OPTIONAL - {"torch"} | {"skimage", "attrs", "attr"}))
-    code = WITHOUT.format(hidden=hidden) + (
-        "import numpy as np\n"
-        "from reticent import CertifiedClassifier, PosthocEncoder, PowerEncoder, "
-        "PrivateKNNClassifier\n"
-        "from reticent.accounting import *\n"
-        "from reticent.attacks import *\n"
-        "from reticent.core import AddRemove, Guarantee\n"
-        "from reticent.training.features import HogFeatures\n"
-        "event = PrivacyEvent('gaussian', Guarantee(0.5, 1e-5, AddRemove()), "
-        "PoissonSampled(0.1, GaussianCost(20.0)))\n"
-        "print(RdpAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5))\n"
-        "print(optimal_epsilon_of([(0.1, 0.0)] * 10 + [(0.2, 0.0)] * 5, delta=1e-5))\n"
-        "features = HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)\n"
-        "print(features.features(np.eye(8).reshape(1, 64)).sum())\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.splitlines()
-    from reticent.accounting import (
-        GaussianCost,
-        PoissonSampled,
-        PrivacyEvent,
-        RdpAccountant,
-        optimal_epsilon_of,
-    )
-    from reticent.core import AddRemove, Guarantee
-
-    event = PrivacyEvent(
-        "gaussian", Guarantee(0.5, 1e-5, AddRemove()), PoissonSampled(0.1, GaussianCost(20.0))
-    )
-    assert done[0] == str(RdpAccountant(AddRemove()).compose(event, 100).epsilon(delta=1e-5))
-    assert done[1] == str(optimal_epsilon_of([(0.1, 0.0)] * 10 + [(0.2, 0.0)] * 5, delta=1e-5))
-    assert float(done[2]) > 0

@@ -32,10 +32,6 @@ def test_a_scope_names_something() -> None:
     assert Scope(principal="p", bundle="b").describe() == "principal=p, bundle=b"
 
 
-def test_what_is_stored_is_shown_whatever_it_is() -> None:
-    assert Scope.stored("", "a\u0301\n", "").subject == "a\u0301\n"
-
-
 def test_a_policy_is_text_and_back() -> None:
     policy = Policy(["bundle", "principal", "bundle"])
     assert (policy.required, policy.text) == (("principal", "bundle"), "principal,bundle")

@@ -77,10 +77,6 @@ def test_scikit_learn_copies_sets_and_shows_them() -> None:
     assert repr(Model(epsilon=1.0, classes=["a"])) == "Model(classes=['a'], epsilon=1.0)"
 
 
-def test_a_subclass_without_settings_has_its_bases() -> None:
-    assert Undecorated(epsilon=2.0, seed=1).get_params() == Base(epsilon=2.0, seed=1).get_params()
-
-
 @pytest.mark.parametrize("given", [{}, {"epsilon": 1.0, "colour": "red"}])
 def test_what_is_missing_or_unknown_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="epsilon" if not given else "colour"):

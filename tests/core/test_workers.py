@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from reticent.core import workers
-from reticent.core.errors import InvalidParameter
 from reticent.core.workers import results_of
 
 
@@ -51,19 +50,8 @@ def test_one_worker_is_this_thread_and_starts_with_the_first_result(
             next(found)
 
 
-def test_threads_unless_somebody_asks_for_processes() -> None:
-    found = list(results_of(((_where, number) for number in range(4)), n_jobs=2))
-    assert {process for _, process, _ in found} == {os.getpid()}
-
-
 def test_large_arrays_are_never_put_into_files(tmp_path: Path) -> None:
     rows = np.zeros(2**18)  # twice the size from which joblib maps files
     with joblib.parallel_config(backend="loky", n_jobs=2, temp_folder=str(tmp_path)):
         assert joblib.Parallel()([joblib.delayed(_mapped)(rows)] * 2) == [True, True]
         assert list(results_of([(_mapped, rows)] * 2, n_jobs=None)) == [False, False]
-
-
-def test_wrong_numbers_of_workers_are_refused() -> None:
-    for wrong in (0, 1.5, "two", True):
-        with pytest.raises(InvalidParameter, match="n_jobs="):
-            results_of([(_where, 0)], n_jobs=wrong)  # type: ignore[arg-type]

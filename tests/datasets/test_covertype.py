@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pytest
 
-from reticent.core.errors import DataUnavailable
 from reticent.datasets import covertype
 from reticent.tables.known_schemas import covertype_schema
 
@@ -30,17 +29,6 @@ def test_reads_and_splits(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = covertype_schema().encode(table.train_rows)
     assert encoded.shape == (56, 54)
     assert covertype_schema().domain.contains(encoded).all()
-
-
-def test_refuses_other_files(tmp_path) -> None:
-    with pytest.raises(DataUnavailable, match=r"expected covtype_581012\.npz"):
-        covertype.load_covertype(tmp_path)
-    write(tmp_path, 70)
-    with pytest.raises(DataUnavailable, match="expected 581012 x 54 values"):
-        covertype.load_covertype(tmp_path)
-    (tmp_path / covertype.FILE).write_bytes(b"PK")
-    with pytest.raises(DataUnavailable, match="whole npz file"):
-        covertype.load_covertype(tmp_path)
 
 
 @pytest.mark.data

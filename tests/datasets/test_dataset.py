@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.datasets import Dataset
 
 
@@ -25,21 +25,6 @@ def test_tuning_split_partitions_the_training_part() -> None:
     assert sorted(map(bytes, both)) == sorted(map(bytes, data.train_images))
     again = data.for_tuning(held_out=0.3, seed=1)
     np.testing.assert_array_equal(split.test_images, again.test_images)
-
-
-def test_rows_are_the_pictures_read_line_by_line() -> None:
-    data = small()
-    assert data.train_rows.dtype == np.float64
-    assert data.train_rows[3].tolist() == [
-        float(value) for line in data.train_images[3].tolist() for value in line
-    ]
-    assert (data.train_rows.shape, data.test_rows.shape) == ((10, 4), (4, 4))
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, 0.001])
-def test_a_split_with_an_empty_side_is_refused(share: float) -> None:
-    with pytest.raises(InvalidParameter, match="held_out"):
-        small().for_tuning(held_out=share, seed=0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from reticent.core.errors import DataUnavailable
 from reticent.datasets import adult
 from reticent.datasets.draw_adult_sample import main, sample_content, sample_text
 
@@ -53,11 +52,3 @@ def test_a_draw_from_a_small_file(tmp_path, monkeypatch: pytest.MonkeyPatch) -> 
     content = sample_content(tmp_path)
     assert content == sample_content(tmp_path)
     assert content[4:8] == b"\0\0\0\0"  # no time in the header
-
-
-def test_without_the_file_nothing_is_drawn(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RETICENT_DATA", raising=False)
-    with pytest.raises(DataUnavailable, match="expected RETICENT_DATA to name a folder"):
-        sample_text()
-    with pytest.raises(DataUnavailable, match=r"expected adult\.data\.gz"):
-        sample_text(tmp_path)

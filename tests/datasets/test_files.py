@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import DATA_VARIABLE, data_folder, needed_file, opened_npz, read_idx
+from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz, read_idx
 
 VALUES = np.arange(24, dtype=np.uint8)
 GOOD = struct.pack(">4B3I", 0, 0, 8, 3, 2, 3, 4) + VALUES.tobytes()
@@ -44,11 +44,6 @@ def test_damaged_file_is_refused(tmp_path: Path, content: bytes, message: str) -
         read_idx(path, sha256=DIGEST)
 
 
-def test_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailable, match=r"absent\.gz"):
-        read_idx(tmp_path / "absent.gz", sha256=DIGEST)
-
-
 def test_folder_by_argument_by_variable_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,15 +56,6 @@ def test_folder_by_argument_by_variable_or_none(
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "absent"))
     with pytest.raises(DataUnavailable, match=DATA_VARIABLE):
         data_folder(None)
-
-
-def test_arrays_of_an_npz_file_are_read(tmp_path: Path) -> None:
-    np.savez_compressed(tmp_path / "two.npz", X=VALUES, y=VALUES[:3])
-    with opened_npz(
-        needed_file(tmp_path, "two.npz", about="made by hand"), holds="X and y"
-    ) as stored:
-        assert stored["X"].tolist() == VALUES.tolist()
-        assert stored["y"].tolist() == [0, 1, 2]
 
 
 def test_an_npz_file_that_is_damaged_or_another_is_refused(tmp_path: Path) -> None:
@@ -103,15 +89,3 @@ def test_an_npz_file_that_is_damaged_or_another_is_refused(tmp_path: Path) -> No
         opened_npz(tmp_path / "whole.npz", holds="Z") as stored,
     ):
         _ = stored["Z"]
-
-
-def test_a_needed_file_that_is_not_there_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    for folder in (tmp_path, None):
-        with pytest.raises(
-            DataUnavailable,
-            match=f"expected x.npz in the folder that {DATA_VARIABLE} names; it is made up",
-        ):
-            needed_file(folder, "x.npz", about="it is made up")

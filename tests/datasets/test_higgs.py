@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pytest
 
-from reticent.core.errors import DataUnavailable
 from reticent.datasets import higgs
 from reticent.tables.known_schemas import atlas_schema, higgs_schema
-
-
-def test_refuses_missing_damaged_and_other_files(tmp_path) -> None:
-    for load, file in ((higgs.load_higgs, higgs.UCI_FILE), (higgs.load_atlas, higgs.ATLAS_FILE)):
-        with pytest.raises(DataUnavailable, match=f"expected {file}"):
-            load(tmp_path)
-        np.savez(
-            tmp_path / file,
-            X=np.zeros((3, 28)),
-            y=np.zeros(3),
-            src=np.zeros(3),
-            feature_names=["a"] * 28,
-        )
-        with pytest.raises(DataUnavailable, match=r"expected X of shape=\("):
-            load(tmp_path)
-        np.savez(tmp_path / file, X=np.zeros((3, 28)))
-        with pytest.raises(DataUnavailable, match="whole npz file with X, y"):
-            load(tmp_path)
 
 
 @pytest.mark.data

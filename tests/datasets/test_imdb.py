@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.core.errors import DataUnavailable
 from reticent.datasets import DATA_VARIABLE
 from reticent.datasets.imdb import FILE, load_imdb
 
@@ -28,14 +27,3 @@ def test_last_fifth_is_held_out() -> None:
     with np.load(Path(os.environ[DATA_VARIABLE]) / FILE) as stored:
         held = np.random.RandomState(0).permutation(24904)[-4980:]
         np.testing.assert_array_equal(data.test_labels, stored["y"][held])
-
-
-def test_missing_damaged_and_other_files(tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailable, match=FILE):
-        load_imdb(tmp_path)
-    (tmp_path / FILE).write_bytes(b"no archive")
-    with pytest.raises(DataUnavailable, match="whole npz"):
-        load_imdb(tmp_path)
-    np.savez(tmp_path / FILE, X=np.zeros((3, 384), np.float16), y=np.zeros(3, np.uint8))
-    with pytest.raises(DataUnavailable, match="24904"):
-        load_imdb(tmp_path)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.core.errors import DataUnavailable
 from reticent.datasets import DATA_VARIABLE, load_utkface
 from reticent.datasets.utkface import FILE, _decode
 
@@ -42,22 +41,3 @@ def test_stamps_do_not_cross_the_split() -> None:
     ]
     assert len(data.test_labels) == np.isin(stamp, held).sum()
     assert data.test_labels.sum() == gender[np.isin(stamp, held)].sum()
-
-
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailable, match=FILE):
-        load_utkface(tmp_path)
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short", b"no archive"])
-def test_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(DataUnavailable, match="whole npz"):
-        load_utkface(tmp_path)
-
-
-def test_other_arrays_are_refused(tmp_path: Path) -> None:
-    pictures = np.zeros((4, 64, 64), np.uint8)
-    np.savez(tmp_path / FILE, X_d2=pictures, gender=np.zeros(4, np.uint8), stamp=np.arange(4))
-    with pytest.raises(DataUnavailable, match="23704"):
-        load_utkface(tmp_path)

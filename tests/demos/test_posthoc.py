@@ -5,18 +5,13 @@ under the same proof.
 from __future__ import annotations
 
 import json
-import math
-import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from reticent.attacks import ReconstructionConfig
-from reticent.core.errors import InvalidInput, UnknownName
 from reticent.datasets import load_digits
-from reticent.demos.baselines import RESPONSE
-from reticent.demos.page import Chart, Demonstration, Pictures
+from reticent.demos.page import Demonstration
 from reticent.demos.posthoc import (
     LABEL,
     NOTHING,
@@ -27,7 +22,6 @@ from reticent.demos.posthoc import (
     best_published,
     gaps_closed,
     headline,
-    inked,
     run_demo,
     suggested,
 )
@@ -40,12 +34,12 @@ def demo() -> Demonstration:
     tiny = replace(
         settings,
         epsilons=(2.0, 8.0),
-        embedder=replace(settings.embedder, epochs=40),
+        embedder=replace(settings.embedder, epochs=25),
         epochs=15,
-        published=("Encoder", "C-N"),
-        published_epochs=20,
+        published=("Encoder",),
+        published_epochs=10,
         head=HeadConfig(epochs=40, batch_size=100, hidden=(32,)),
-        attack=ReconstructionConfig(epochs=60, batch_size=100),
+        attack=ReconstructionConfig(epochs=25, batch_size=100),
         copies=1,
         train_rows=600,
         test_rows=200,
@@ -60,7 +54,7 @@ def shown(demo: Demonstration, kind: type) -> list:
 def test_every_row_carries_the_same_proved_total(demo):
     rows = demo.results["rows"]
     assert {(row["name"], row["epsilon"]) for row in rows} == {
-        (name, epsilon) for name in (OURS, PLAIN, LABEL, "Encoder", "C-N") for epsilon in (2.0, 8.0)
+        (name, epsilon) for name in (OURS, PLAIN, LABEL, "Encoder") for epsilon in (2.0, 8.0)
     }
     for row in rows:
         assert row["guarantee"]["epsilon"] == pytest.approx(row["epsilon"])
@@ -81,63 +75,6 @@ def test_training_through_the_noise_pays(demo):
     assert at(results, OURS, 2.0)["accuracy"] > best + 0.06
 
 
-def test_the_attack_does_better_the_more_it_sees(demo):
-    error = {row["sees"]: row["l2"] for row in demo.results["attacks"] if row["epsilon"] != 2.0}
-    assert error[UNPROTECTED] < error[OURS] < error[NOTHING] * 1.02
-
-
-def test_the_page_shows_the_figures_that_were_measured(demo, read_page):
-    results, html = demo.results, demo.page().replace("\u00a0", " ")
-    assert sum(tag == "img" for tag, _ in read_page(html)) > 50
-    row = at(results, OURS, results["headline"][OURS]["epsilon"])
-    assert f"<b>{100 * row['accuracy']:.0f} %</b>" in html
-    for attack in results["attacks"]:
-        assert f"{attack['ssim']:.3f}" in html
-    [chart] = shown(demo, Chart)
-    lines = {series.name: series for series in chart.series}
-    assert set(lines) == {row["name"] for row in results["rows"]} | {RESPONSE}
-    for row in results["rows"]:
-        points = {x: (y, half) for x, y, half in lines[row["name"]].points}
-        assert points[row["epsilon"]] == (row["accuracy"], 1.96 * row["standard_error"])
-        assert f"{100 * row['accuracy']:.1f} ± {196 * row['standard_error']:.1f}" in html
-    right = results["accuracy_without_protection"]
-    for epsilon, share, half in lines[RESPONSE].points:
-        truth = math.exp(epsilon) / (math.exp(epsilon) + 9)
-        assert share == pytest.approx(right * truth + (1 - right) * (1 - truth) / 9)
-        assert half == 0.0
-    assert [level.y for level in chart.levels] == [right, results["accuracy_by_chance"]]
-    assert not re.search(r"picture is (differentially )?private|fully anonymous", html)
-
-
-def test_pictures_are_in_the_unit_range(demo):
-    drawn, neighbours = shown(demo, Pictures)
-    assert drawn.names == [str(digit) for digit in range(10)]
-    assert len(neighbours.rows) == 2 + 4  # the picture, its embedding, and four around it
-    for _, _, pictures in (*drawn.rows, *neighbours.rows):
-        assert pictures.shape == (10, 8, 8)
-        assert pictures.min() >= 0.0
-        assert pictures.max() <= 1.0
-
-
-def test_ink_is_told_from_photographs():
-    ink = np.zeros((3, 8, 8), np.float32)
-    ink[:, 3:5, 3:5] = 1.0
-    assert inked(ink)
-    assert not inked(np.full((3, 8, 8), 0.5, np.float32))
-
-
-@pytest.mark.parametrize("data", ["digits", "mnist", "fashion", "utkface"])
-def test_settings_are_suggested_for_every_data_set(data):
-    assert suggested(data, seed=3).embedder.seed == 3
-
-
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(UnknownName):
-        suggested("cats", seed=0)
-    with pytest.raises(InvalidInput):
-        run_demo(load_digits(), suggested("mnist", seed=0))
-
-
 def test_the_bundle_is_that_of_the_headline(demo):
     found = demo.results["headline"]
     assert set(found) == {OURS, LABEL}
@@ -146,17 +83,6 @@ def test_the_bundle_is_that_of_the_headline(demo):
         assert (gap["closed"] >= gap["least"]) is gap["met"]
         accuracy = at(demo.results, name, gap["epsilon"])["accuracy"]
         assert gap["lost"] == pytest.approx(demo.results["accuracy_without_protection"] - accuracy)
-
-
-def test_the_gap_is_counted_from_the_attacks_and_the_accuracies(demo):
-    results = demo.results
-    gaps = {(gap["name"], gap["epsilon"]): gap for gap in results["gap"]}
-    assert set(gaps) == {(name, epsilon) for name in (OURS, LABEL) for epsilon in (2.0, 8.0)}
-    ssim = {(row["sees"], row["epsilon"]): row["ssim"] for row in results["attacks"]}
-    bare, blind = ssim[UNPROTECTED, None], ssim[NOTHING, None]
-    label = gaps[LABEL, 2.0]
-    assert bare - label["closed"] * (bare - blind) == pytest.approx(ssim[LABEL, 2.0])
-    assert label["closed"] > gaps[OURS, 8.0]["closed"]  # a label says less than an embedding
 
 
 def test_a_gap_on_numbers_worked_out_by_hand() -> None:
@@ -192,8 +118,3 @@ def test_the_headline_loses_least_among_those_that_close_enough() -> None:
         {"epsilon": 10.0, "closed": 0.4, "lost": -0.02},
     ]
     assert headline(free, least=0.3)["epsilon"] == 5.0
-
-
-@pytest.mark.browser
-def test_it_opens_in_a_browser(demo, open_page):
-    assert open_page(demo.page()) > 10_000

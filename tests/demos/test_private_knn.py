@@ -50,14 +50,6 @@ def test_every_way_is_measured_at_the_same_total(demo: Demonstration) -> None:
     assert min(models) > 0.6  # one charge for all answers; votes pay for each of them
 
 
-def test_the_page_shows_the_figures_that_were_measured(demo: Demonstration, read_page) -> None:
-    html = demo.page().replace("\u00a0", " ")
-    assert sum(tag == "img" for tag, _ in read_page(html)) == 12
-    assert f"<b>{100 * demo.results['released right']:.0f} %</b>" in html
-    for name, right in demo.results["others"].items():
-        assert f'<th scope="row">{name}</th><td>{100 * right:.0f} %</td>' in html
-
-
 def test_pate_has_the_noise_of_the_total(demo: Demonstration) -> None:
     data, private = load_digits(), demo.results["private records"]
     parts = data.train_rows[:private], data.train_labels[:private], data.train_rows[private:]
@@ -73,11 +65,6 @@ def test_pate_has_the_noise_of_the_total(demo: Demonstration) -> None:
     assert high > 0.8
 
 
-@pytest.mark.browser
-def test_it_opens_in_a_browser(demo: Demonstration, open_page) -> None:
-    assert open_page(demo.page()) > 10_000
-
-
 def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_knn, "suggested", _short)
     out, data = tmp_path / "demo", load_digits()
@@ -90,12 +77,3 @@ def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.Monke
     right = (loaded.predict(data.test_images) == data.test_labels).mean()
     assert np.isclose(right, results["student"])
     assert run(["card", str(out / "bundle")]) == 0
-
-
-@pytest.mark.slow
-def test_the_demonstration_learns_digits() -> None:
-    results = private_knn.run_demo(load_digits(), _suggested("digits", seed=0)).results
-    # The noise is not seeded. In 46 runs these were .73 to .89 and .74 to .93; floors are six
-    # standard deviations below, and always naming one digit is right for .1.
-    assert results["released right"] > 0.6
-    assert results["student"] > 0.6

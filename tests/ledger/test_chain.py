@@ -4,7 +4,6 @@ import fcntl
 import hashlib
 import json
 import multiprocessing
-import os
 from pathlib import Path
 
 import pytest
@@ -132,22 +131,6 @@ def test_a_lock_that_somebody_keeps_is_reported(file: AnchorFile) -> None:
     assert file.raise_to(at(1)) == at(1)
 
 
-def test_a_place_that_cannot_be_written_is_found_before_anything_is_charged(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(LedgerUnavailable, match="anchor cannot be written"):
-        AnchorFile(tmp_path / "file" / "x.anchor", durable=False, patience=1.0).read(to_write=True)
-
-
-def test_others_may_keep_anchors_as_the_umask_says(tmp_path: Path) -> None:
-    before = os.umask(0o002)
-    try:
-        file = AnchorFile(tmp_path / "a.anchor", durable=False, patience=1.0)
-        file.raise_to(at(1))
-    finally:
-        os.umask(before)
-    assert file.path.stat().st_mode & 0o777 == 0o664
-
-
 def test_where_anchors_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def path(chosen: str | Path | None, database: Path | None = None) -> Path:
         return anchor_file(
@@ -181,9 +164,3 @@ def test_a_file_of_its_own_binds_a_place_to_one_ledger(tmp_path: Path) -> None:
     (tmp_path / "data" / "b.db").replace(tmp_path / "data" / "a.db")
     with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
         Ledger.open(tmp_path / "data" / "a.db", anchor=tmp_path / "kept.anchor")
-
-
-def test_a_refused_place_makes_no_ledger(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="restored together"):
-        Ledger.create(tmp_path / "ledger.db", anchor=tmp_path)
-    assert list(tmp_path.iterdir()) == []

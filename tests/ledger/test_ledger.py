@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.accounting import PrivacyEvent
-from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Norm, Replace, Scope
+from reticent.core import AddRemove, Guarantee, GuaranteeKind, Replace, Scope
 from reticent.core.errors import (
     BudgetExceeded,
     IncompatibleGuarantees,
@@ -151,15 +148,6 @@ def test_delta_runs_out_too(ledger: Ledger, scope: Scope, make_event: EventMaker
         ledger.reserve(scope, event, answers=1)
 
 
-def test_preview_costs_nothing(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
-    ledger.grant(scope, ONE)
-    before = ledger.report().anchor
-    preview = ledger.preview(scope, make_event(), answers=11)
-    assert (preview.fits, preview.largest, preview.charge.epsilon) == (False, 10, 1_100_000)
-    assert ledger.preview(scope, make_event(), answers=10).fits
-    assert ledger.report().anchor == before
-
-
 def test_grants_add_up_and_count_what_was_spent_before(
     ledger: Ledger, make_event: EventMaker
 ) -> None:
@@ -203,23 +191,6 @@ def test_kinds_and_adjacencies_never_mix_in_a_scope(
     assert ledger.report().anchor == before
 
 
-def test_a_radius_is_part_of_the_adjacency(ledger: Ledger, make_event: EventMaker) -> None:
-    half, two = (Neighborhood(Norm.LINF, radius, "embedding") for radius in (0.5, 2.0))
-    ledger.grant(Scope(subject="s"), Guarantee(1.0, 0.0, half))
-    spend(ledger, Scope(subject="s"), make_event(adjacency=half))
-    with pytest.raises(IncompatibleGuarantees, match=r"linf distance 0\.5.*linf distance 2"):
-        ledger.reserve(Scope(subject="s"), make_event(adjacency=two), answers=1)
-
-
-def test_lipschitz_privacy_is_booked_by_itself(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
-) -> None:
-    kind = GuaranteeKind.LIPSCHITZ_PRIVACY
-    ledger.grant(scope, Guarantee(2.0, 0.0, AddRemove(), kind))
-    spend(ledger, scope, make_event(epsilon=0.5, kind=kind), 4)
-    assert left(ledger) == [0]
-
-
 def test_a_batch_may_trade_delta_for_epsilon(
     ledger: Ledger, scope: Scope, make_event: EventMaker
 ) -> None:
@@ -238,27 +209,7 @@ def test_a_batch_may_trade_delta_for_epsilon(
     assert (account.answers, account.reservations) == (1000, 1)
 
 
-def test_slack_is_not_spent_where_it_does_not_help(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
-) -> None:
-    ledger.grant(scope, ONE)
-    charge = ledger.preview(scope, make_event(), answers=1, slack_delta=1e-7).charge
-    assert (charge.rule, charge.epsilon, charge.delta) == ("basic", 100_000, 0)
-
-
-@pytest.mark.parametrize("answers", [0, -1, 1.5, True, 2**41])
-def test_bad_answers_spend_nothing(
-    ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int
-) -> None:
-    ledger.grant(scope, ONE)
-    with pytest.raises(InvalidInput):
-        ledger.reserve(scope, make_event(), answers=answers)
-    with pytest.raises(InvalidParameter):
-        ledger.reserve(scope, make_event(), answers=2, slack_delta=1.0)
-    assert left(ledger) == [1_000_000]
-
-
-@pytest.mark.parametrize("answers", [np.int64(3), np.uint8(3), np.int32(3), 3])
+@pytest.mark.parametrize("answers", [np.int64(3), np.uint8(3)])
 def test_numbers_of_numpy_are_numbers(
     ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int
 ) -> None:
@@ -274,14 +225,7 @@ def test_numbers_of_numpy_are_numbers(
 
 @pytest.mark.parametrize(
     "answers",
-    [
-        np.bool_(True),
-        np.float64(3.0),
-        3.0,
-        "3",
-        np.array([3]),
-        None,
-    ],
+    [0, -1, 1.5, True, np.bool_(True), np.float64(3.0), "3", np.array([3]), None],
 )
 def test_what_is_no_number_of_answers_is_refused(
     ledger: Ledger, scope: Scope, make_event: EventMaker, answers: Any
@@ -300,23 +244,6 @@ def test_what_is_no_number_of_answers_is_refused(
     assert ledger.report().anchor == before
 
 
-def test_tensors_are_no_numbers(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
-    torch = pytest.importorskip("torch")
-    ledger.grant(scope, ONE)
-    before = ledger.report().anchor
-    for answers in (torch.tensor(3), torch.tensor(3.0, requires_grad=True)):
-        with pytest.raises(InvalidParameter, match="answers="):
-            ledger.reserve(scope, make_event(), answers=answers)
-        with pytest.raises(InvalidParameter, match="answers="):
-            ledger.preview(scope, make_event(), answers=answers)
-    wrong = torch.tensor(0.1, requires_grad=True)
-    with pytest.raises(InvalidParameter, match="slack_delta="):
-        ledger.reserve(scope, make_event(), answers=1, slack_delta=wrong)
-    with pytest.raises(InvalidParameter, match="limit="):
-        ledger.report(limit=wrong)
-    assert ledger.report().anchor == before
-
-
 def test_grants_too_large_for_a_ledger_are_refused(ledger: Ledger, scope: Scope) -> None:
     with pytest.raises(InvalidInput):
         ledger.grant(scope, Guarantee(1e13, 0.0, AddRemove()))
@@ -324,18 +251,6 @@ def test_grants_too_large_for_a_ledger_are_refused(ledger: Ledger, scope: Scope)
     with pytest.raises(InvalidInput, match="delta below 1"):
         ledger.grant(scope, Guarantee(1.0, 0.6, AddRemove()))
     assert ledger.verify().ok
-
-
-def test_two_handles_share_one_budget(
-    ledger_url: str, ledger: Ledger, scope: Scope, make_event: EventMaker
-) -> None:
-    other = Ledger.open(ledger_url)
-    ledger.grant(scope, ONE)
-    for handle in (ledger, other) * 5:
-        spend(handle, scope, make_event())
-    with pytest.raises(BudgetExceeded):
-        other.reserve(scope, make_event(), answers=1)
-    other.close()
 
 
 def test_a_ledger_opened_before_a_fork_serves_both_sides(
@@ -379,18 +294,3 @@ def test_the_database_itself_refuses_what_the_library_would_not_do(
             connection.exec_driver_sql(statement)
         assert isinstance(refused.value.__cause__, sa.exc.DBAPIError)
     assert ledger.verify().ok
-
-
-def test_a_ledger_in_sqlite_is_an_ordinary_file(
-    tmp_path: Path, scope: Scope, make_event: EventMaker
-) -> None:
-    path = tmp_path / "a folder with spaces & signs #?.db"
-    ledger = Ledger.create(path)
-    ledger.grant(scope, ONE)
-    spend(ledger, scope, make_event())
-    ledger.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (3,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
-    assert Ledger.open(path).verify().ok

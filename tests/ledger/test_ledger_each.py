@@ -155,46 +155,6 @@ def test_a_person_with_several_rows_pays_for_each_in_one_entry(
     assert ledger.verify().ok
 
 
-def test_one_scope_reads_as_reserve_does(ledger: Ledger, make_event: EventMaker) -> None:
-    ledger.grant(Scope(subject="ana"), total(1.0))
-    reservation = ledger.reserve_each(people("ana", "ana"), make_event())
-    assert reservation.id == f"{ledger.report().ledger[:8]}/2"
-
-
-@pytest.mark.parametrize("missing", [0, 2, 4])
-def test_one_person_without_a_budget_stops_all(
-    ledger: Ledger, make_event: EventMaker, missing: int
-) -> None:
-    ledger.grant_each(
-        [Scope(subject=name) for at, name in enumerate(NAMES) if at != missing], total(1.0)
-    )
-    before = standing(ledger), ledger.report().anchor
-    with pytest.raises(
-        BudgetExceeded,
-        match="1 of the scopes lack budget: no budget covers principal=clinic, "
-        f"subject={NAMES[missing]};",
-    ):
-        ledger.reserve_each(people(*NAMES), make_event())
-    assert (standing(ledger), ledger.report().anchor) == before
-    ledger.grant(Scope(subject=NAMES[missing]), total(1.0))
-    assert ledger.reserve_each(people(*NAMES), make_event()).scopes == 5
-
-
-def test_a_refusal_counts_the_scopes_and_names_two(ledger: Ledger, make_event: EventMaker) -> None:
-    ledger.grant_each([Scope(subject=name) for name in NAMES], total(0.25))
-    with pytest.raises(BudgetExceeded) as refused:
-        ledger.reserve_each(people(*NAMES[:4] * 3, "eve"), make_event())
-    text = str(refused.value)
-    assert (
-        "requested 13 answer(s) of test under 5 scope(s), each answer at epsilon=0.1, delta=0; "
-        "4 of the scopes lack" in text
-    )
-    assert "subject=ana: granted epsilon=0.25" in text
-    assert "requested of it epsilon=0.3, delta=0 for 3 answer(s), of which 2 would fit" in text
-    assert "and 2 more" in text
-    assert [name for name in NAMES if f"subject={name}" in text] == ["ana", "ben"]
-
-
 @pytest.mark.parametrize(
     "shared", [Scope(bundle="m"), Scope(principal="clinic"), Scope("clinic", "", "m")]
 )
@@ -218,15 +178,6 @@ def test_a_shared_budget_pays_for_all_or_none(
     assert ledger.verify().ok
 
 
-def test_delta_runs_out_together_too(ledger: Ledger, make_event: EventMaker) -> None:
-    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0, 1e-5))
-    ledger.grant(Scope(principal="clinic"), total(5.0, 4e-7))
-    with pytest.raises(BudgetExceeded, match="delta=5e-07 for 5"):
-        ledger.reserve_each(people(*NAMES), make_event(delta=1e-7))
-    ledger.reserve_each(people(*NAMES[:4]), make_event(delta=1e-7))
-    assert ledger.verify().ok
-
-
 def test_another_adjacency_in_the_middle_stops_all(ledger: Ledger, make_event: EventMaker) -> None:
     ledger.grant_each([Scope(subject=name) for name in ("ana", "cy")], total(1.0))
     ledger.grant(Scope(subject="ben"), Guarantee(1.0, 0.0, Replace()))
@@ -237,26 +188,6 @@ def test_another_adjacency_in_the_middle_stops_all(ledger: Ledger, make_event: E
     with pytest.raises(IncompatibleGuarantees, match="promises nothing"):
         ledger.reserve_each(people("ana", "cy"), nothing)
     assert standing(ledger) == before
-
-
-def test_what_is_reserved_stays_spent_and_open(ledger: Ledger, make_event: EventMaker) -> None:
-    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
-    with pytest.raises(ZeroDivisionError), ledger.reserve_each(people(*NAMES), make_event()):
-        _ = 1 / 0
-    with (
-        pytest.raises(InvalidInput, match="ended without commit"),
-        ledger.reserve_each(people(*NAMES), make_event()),
-    ):
-        pass
-    assert {(a.reservations, a.commits, a.spent_epsilon) for a in ledger.report().accounts} == {
-        (2, 0, 200_000)
-    }
-    reservation = ledger.reserve_each(people(*NAMES), make_event())
-    reservation.commit("once")
-    with pytest.raises(InvalidInput, match="committed already"):
-        reservation.commit("twice")
-    assert {(a.reservations, a.commits) for a in ledger.report().accounts} == {(3, 1)}
-    assert ledger.verify().ok
 
 
 @pytest.mark.parametrize(
@@ -362,14 +293,6 @@ def test_thousands_of_people(ledger: Ledger, make_event: EventMaker) -> None:
         ledger.reserve_each(people(*names * 10, bundle="m"), make_event())
 
 
-def test_every_name_may_differ(ledger: Ledger, make_event: EventMaker) -> None:
-    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
-    scopes = [Scope(f"client {n}", NAMES[n % 5], f"bundle {n % 7}") for n in range(30)]
-    ledger.reserve_each(scopes, make_event()).commit("receipt")
-    assert {b.spent_epsilon for b in ledger.report().budgets} == {600_000}
-    assert ledger.verify().ok
-
-
 TAMPERINGS = {
     "a cost in the middle": (
         "UPDATE entries SET epsilon = epsilon - 1 WHERE seq = 8",
@@ -395,22 +318,6 @@ TAMPERINGS = {
         "subject=eve counts 0 accounts, expected 1",
     ),
 }
-
-
-@pytest.mark.parametrize("case", TAMPERINGS)
-def test_verify_finds_what_was_changed(tmp_path: Path, make_event: EventMaker, case: str) -> None:
-    ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
-    ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0))
-    ledger.reserve_each(people(*NAMES), make_event()).commit("receipt")
-    assert ledger.verify().ok
-    ledger.close()
-    statement, problem = TAMPERINGS[case]
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
-        for trigger in ("entries_no_update", "entries_no_delete"):
-            connection.execute(f"DROP TRIGGER {trigger}")
-        assert connection.execute(statement).rowcount > 0
-    connection.close()
-    assert any(problem in found for found in Ledger.open(tmp_path / "ledger.db").verify().problems)
 
 
 def test_a_database_that_fails_half_way_keeps_nothing(
@@ -514,7 +421,7 @@ def test_a_kill_leaves_all_charges_of_a_call_or_none(
     assert ledger.verify().problems == ()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_preview_of_many_says_what_the_request_does(
     tmp_path: Path, make_event: EventMaker, seed: int
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import InvalidInput, InvalidParameter, LedgerUnavailable
+from reticent.core.errors import InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.location import Location, checked_file
 
@@ -74,20 +74,6 @@ def test_a_link_in_place_of_a_log_is_refused(path: Path, suffix: str) -> None:
     path.with_name(path.name + suffix).symlink_to(elsewhere)
     with pytest.raises(LedgerUnavailable, match="expected an ordinary file"):
         Ledger.open(path)
-
-
-def test_a_symbolic_link_is_the_file_that_it_leads_to(path: Path, make_event: EventMaker) -> None:
-    link = path.parent.parent / "link.db"
-    link.symlink_to(path)
-    linked, direct = Ledger.open(link), Ledger.open(path)
-    assert linked.store.location == direct.store.location
-    outcomes = [
-        linked.reserve(WARD, make_event(), answers=2),
-        direct.reserve(WARD, make_event(), answers=2),
-    ]
-    assert [reservation.position for reservation in outcomes] == [2, 3]
-    assert not link.with_name("link.db-wal").exists()
-    assert direct.report().budgets[0].left_epsilon == 600_000
 
 
 def test_a_file_that_takes_the_ledgers_place_while_it_is_open_is_noticed(
@@ -227,11 +213,3 @@ def test_a_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
     while error is not None:
         assert "s3cret" not in f"{error} {error!r}"
         error = error.__cause__ or error.__context__
-
-
-def test_the_anchor_may_be_named_in_the_url(tmp_path: Path) -> None:
-    assert Location.of(f"sqlite:///{tmp_path}/a.db?anchor=/safe/place").anchor == "/safe/place"
-    postgres = Location.of("postgresql://me@host/name?anchor=/safe/place&connect_timeout=3")
-    assert (postgres.anchor, dict(postgres.url.query)) == ("/safe/place", {"connect_timeout": "3"})
-    with pytest.raises(InvalidParameter, match="without options other than anchor"):
-        Location.of(f"sqlite:///{tmp_path}/a.db?anchor=/safe/place&mode=ro")

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import csv
 import json
-import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,12 +12,8 @@ from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     CorruptLedger,
     InvalidInput,
-    InvalidParameter,
-    UnknownName,
-    WriteFailed,
 )
 from reticent.ledger import Ledger, check_export
-from reticent.ledger.reports import COLUMNS
 
 EventMaker = Callable[..., PrivacyEvent]
 
@@ -51,27 +44,12 @@ def test_report_names_the_tightest_budget_and_the_largest_spender_first(filled: 
     assert (report.entries, report.accounts_total) == (6, 3)
 
 
-def test_report_of_one_record_says_by_whom(filled: Ledger) -> None:
-    report = filled.report(Scope(subject="s"))
-    assert [b.scope.subject for b in report.budgets] == ["s"]
-    assert [(a.scope.principal, a.answers) for a in report.accounts] == [("p", 6), ("q", 3)]
-    assert filled.report(Scope(subject="s"), limit=1).accounts_total == 2
-    with pytest.raises(InvalidParameter, match="limit"):
-        filled.report(limit=0)
-
-
 def test_spending_adds_up_over_time(filled: Ledger) -> None:
     series = {item.budget.scope.subject: item for item in filled.spending(points=4)}
     assert series["s"].epsilon == pytest.approx([0.2, 0.5, 0.5, 0.9])
     assert series["t"].epsilon == pytest.approx([0.0, 0.0, 0.9, 0.9])
     assert np.all(np.diff(series["s"].at) > np.timedelta64(0, "us"))
     assert [item.budget.scope.subject for item in filled.spending(Scope(subject="t"))] == ["t"]
-
-
-def test_an_empty_ledger_reports_nothing(ledger: Ledger) -> None:
-    report = ledger.report()
-    assert (report.entries, report.budgets, report.accounts) == (0, (), ())
-    assert ledger.spending() == []
 
 
 EventMaker = Callable[..., PrivacyEvent]
@@ -101,45 +79,3 @@ def test_json_lines_hold_every_entry_and_prove_themselves(exported: Ledger, tmp_
             check_export(wrong)
     with pytest.raises(InvalidInput, match="line 2"):
         check_export([lines[0], "{}"])
-
-
-def test_csv_says_the_same(exported: Ledger, tmp_path: Path) -> None:
-    exported.export(tmp_path / "entries.csv", format="csv", overwrite=False)
-    exported.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
-    with (tmp_path / "entries.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert tuple(rows[0]) == COLUMNS
-    expected = [json.loads(line) for line in (tmp_path / "entries.jsonl").read_text().splitlines()]
-    assert rows == [{name: str(value) for name, value in row.items()} for row in expected]
-
-
-def test_files_are_whole_or_not_there(exported: Ledger, tmp_path: Path) -> None:
-    with pytest.raises(WriteFailed, match="folder"):
-        exported.export(tmp_path / "no" / "such.csv", format="csv", overwrite=False)
-    with pytest.raises(UnknownName, match="format='xml'"):
-        exported.export(tmp_path / "entries.xml", format="xml", overwrite=False)  # type: ignore[arg-type]
-    (tmp_path / "there.csv").write_text("precious")
-    with pytest.raises(InvalidInput, match="exists already"):
-        exported.export(tmp_path / "there.csv", format="csv", overwrite=False)
-    assert {file.name for file in tmp_path.iterdir()} - {
-        "ledger.db",
-        "ledger.db-wal",
-        "ledger.db-shm",
-    } == {"there.csv"}
-    exported.export(tmp_path / "there.csv", format="csv", overwrite=True)
-    assert "precious" not in (tmp_path / "there.csv").read_text()
-
-
-def test_an_export_follows_the_umask_and_replaces_no_device(
-    exported: Ledger, tmp_path: Path
-) -> None:
-    before = os.umask(0o077)
-    try:
-        exported.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "entries.jsonl").stat().st_mode) == 0o600
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInput, match="is a device, pipe or socket"):
-        exported.export(tmp_path / "pipe", format="jsonl", overwrite=True)
-    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

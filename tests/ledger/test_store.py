@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import pwd
 import resource
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,6 @@ from reticent.core.errors import (
     InvalidInput,
     InvalidParameter,
     LedgerUnavailable,
-    MissingExtra,
     UnknownName,
 )
 from reticent.ledger import Ledger, schema
@@ -78,21 +75,6 @@ def test_a_new_ledger_is_what_the_migrations_lead_to(ledger: Ledger) -> None:
         assert list(schema.schema_problems(connection)) == []
 
 
-def test_the_migrations_travel_with_the_package() -> None:
-    names = {item.name for item in files("reticent.ledger.migrations").iterdir()}
-    assert {"env.py", "versions"} <= names
-
-
-def test_creating_twice_changes_nothing(
-    ledger: Ledger, ledger_url: str, scope: Scope, make_event: EventMaker
-) -> None:
-    ledger.grant(scope, ONE)
-    ledger.reserve(scope, make_event(), answers=1)
-    again = Ledger.create(ledger_url)
-    assert again.report().anchor == ledger.report().anchor
-    again.close()
-
-
 def test_many_may_create_at_once(ledger_url: str) -> None:
     failures: list[BaseException] = []
 
@@ -135,15 +117,6 @@ def test_what_failed_is_told_by_its_code_and_not_by_words(ledger: Ledger) -> Non
     assert fault_of(failed.value.__cause__) == "tables"
 
 
-@pytest.mark.postgres
-def test_a_missing_database_is_not_a_full_disk(postgres_url: str) -> None:
-    url = sa.make_url(postgres_url).set(database="fullerton")
-    store = Store(url.render_as_string(hide_password=False))
-    with pytest.raises(LedgerUnavailable, match="the server cannot be reached") as failed:
-        store.check()
-    assert "no space" not in str(failed.value)
-
-
 def test_where_there_is_no_ledger(tmp_path: Path) -> None:
     with pytest.raises(LedgerUnavailable, match="ledger init"):
         Ledger.open(tmp_path / "missing.db")
@@ -178,13 +151,6 @@ def test_bad_urls_are_refused(url: str, error: type[Exception]) -> None:
         Store(url)
 
 
-def test_bad_settings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="synchronous"):
-        Store(tmp_path / "a.db", synchronous="OFF")  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="lock_timeout"):
-        Store(tmp_path / "a.db", lock_timeout=0.0)
-
-
 @pytest.mark.parametrize(("synchronous", "level"), [("FULL", 2), ("NORMAL", 1)])
 def test_sqlite_is_told_how_to_wait_for_the_disk(
     tmp_path: Path, synchronous: Any, level: int
@@ -193,20 +159,6 @@ def test_sqlite_is_told_how_to_wait_for_the_disk(
     with store.write() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == level
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
-
-
-def test_passwords_stay_out_of_messages() -> None:
-    store = Store("postgresql://me:secret@127.0.0.1:1/none")
-    pytest.importorskip("psycopg")
-    with pytest.raises(LedgerUnavailable) as failed:
-        store.check()
-    assert "secret" not in str(failed.value)
-
-
-def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"reticent\[postgres\]"):
-        Store("postgresql://host/name").check()
 
 
 @pytest.mark.postgres
@@ -323,35 +275,6 @@ def test_a_read_only_file_gives_no_answer(
     assert "nothing is released" in message
     path.chmod(0o644)
     assert Ledger.open(path, anchor=anchor).report().accounts == ()
-
-
-def test_a_file_without_permission_gives_no_answer(
-    public_folder: Path, scope: Scope, make_event: EventMaker
-) -> None:
-    path = public_folder / "ledger.db"
-    Ledger.create(path).close()
-    path.chmod(0o600)
-
-    def answer() -> str:
-        if os.getuid() == 0:
-            os.setuid(pwd.getpwnam("nobody").pw_uid)
-        else:
-            path.chmod(0o000)
-        return outcome(lambda: Ledger.open(path))
-
-    assert "no permission to open it" in in_child(answer)
-
-
-def test_a_ledger_that_vanishes_gives_no_answer(
-    tmp_path: Path, scope: Scope, make_event: EventMaker
-) -> None:
-    path = tmp_path / "gone" / "ledger.db"
-    path.parent.mkdir()
-    ledger = Ledger.create(path)
-    ledger.grant(scope, ONE)
-    ledger.close()
-    shutil.rmtree(path.parent)
-    assert "no ledger here" in outcome(lambda: ledger.reserve(scope, make_event(), answers=1))
 
 
 def test_a_log_that_another_process_takes_over_is_waited_for(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from reticent.core.arrays import Array
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.planning.candidates import PublicUse, Requirements
 from reticent.planning.noise_levels import sum_noise
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 _RNG = np.random.default_rng(0)

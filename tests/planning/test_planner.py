@@ -20,8 +20,8 @@ from reticent.planning.planner import planned as planned_from
 from reticent.planning.plans import CLOSE
 from reticent.planning.prior import Case, Prior, noise_level
 from reticent.planning.public_rows import PublicRows
-from reticent.planning.scoring import scoring_of
 from reticent.planning.survey import Entry, Survey
+from reticent.systems.scores import criterion_of
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels, task
@@ -105,10 +105,10 @@ def test_public_rows_that_are_enough_are_named():
     alone = Known("alone", 0.9, requirements=PUBLIC)
     enough = planned([Known("a", 0.88), alone], rows=2000)
     assert any("nothing private is needed" in warning for warning in enough.warnings)
-    assert enough.membership_cap == 0.5
+    assert enough.guess_cap == 0.5
     needed = planned([Known("a", 0.95), alone], rows=2000)
     assert not any("nothing private is needed" in warning for warning in needed.warnings)
-    assert needed.membership_cap == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-4)
+    assert needed.guess_cap == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-4)
 
 
 def test_public_rows_alone_are_taken_where_others_are_hardly_ahead():
@@ -173,7 +173,7 @@ def test_what_is_extrapolated_counts_as_unsure(grown_by, first):
         (wanted,), entries, measured, measured - grown_by, np.array([400.0, 400.0]), 1.0, (), 0.0
     )
     elsewhere = Case("other", 0.05, noise_level(wanted), {"accuracy": {"a": 0.0, "b": 0.05}})
-    found = planned_from(survey, scoring_of("accuracy"), labelled=True, prior=Prior((elsewhere,)))
+    found = planned_from(survey, criterion_of("accuracy"), labelled=True, prior=Prior((elsewhere,)))
     assert found.best.method == first
     # Both grow alike, so measurements keep their distance, whatever the prior says.
     assert abs(found.rows[0].utility - found.rows[1].utility) == pytest.approx(0.02)

@@ -15,8 +15,8 @@ from reticent.planning import survey
 from reticent.planning.candidates import PublicUse, Requirements
 from reticent.planning.noise_levels import gaussian_multiplier
 from reticent.planning.released_models import released_models
-from reticent.planning.scoring import scoring_of
 from reticent.planning.survey import Trials, grown
+from reticent.systems.scores import criterion_of
 from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, NoisySign, rows_and_labels, task
 
 
@@ -27,7 +27,7 @@ def trials(candidates, *, rows=400, data=None, **changed):
         "labels": y,
         "labelled": True,
         "tasks": (task(n_public=rows),),
-        "scoring": scoring_of("accuracy"),
+        "scoring": criterion_of("accuracy"),
         "seed": 0,
         "seconds": math.inf,
         "report": lambda *told: None,
@@ -92,7 +92,7 @@ def test_scaled_noise_has_the_effect_that_it_will_have():
             labels=labels,
             labelled=True,
             tasks=(wanted.at(epsilon=epsilon),),
-            scoring=scoring_of("accuracy"),
+            scoring=criterion_of("accuracy"),
             seed=1,
             seconds=math.inf,
             report=lambda *told: None,
@@ -210,7 +210,7 @@ def test_workers_measure_what_one_measures(monkeypatch):
     a pickle, as to another process.
     """
     candidates = [Known("one", 0.9), released_models()[0], NoisySign("sign")]
-    one = trials(candidates, scoring=scoring_of("log_loss"))
+    one = trials(candidates, scoring=criterion_of("log_loss"))
     told, sent = [], []
 
     def as_sent(part):
@@ -221,7 +221,7 @@ def test_workers_measure_what_one_measures(monkeypatch):
     monkeypatch.setattr(survey, "_measured", as_sent)
     with parallel_config(backend="threading", n_jobs=2):
         two = trials(
-            candidates, scoring=scoring_of("log_loss"), report=lambda *word: told.append(word)
+            candidates, scoring=criterion_of("log_loss"), report=lambda *word: told.append(word)
         )
     assert [entry.name for entry in two.entries] == [entry.name for entry in one.entries]
     np.testing.assert_allclose(two.measured, one.measured, rtol=1e-9)

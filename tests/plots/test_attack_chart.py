@@ -30,12 +30,6 @@ def test_a_point_whose_interval_lies_above_the_cap_is_crossed():
     assert [text.get_text() for text in axes.texts] == ["claim refuted", "guessing"]
 
 
-def test_an_honest_attack_is_not():
-    axes = drawn((0.5, 0.61, 0.01), (1.0, 0.73, 0.01), (2.0, 0.87, 0.01))
-    assert crosses(axes) == []
-    assert [text.get_text() for text in axes.texts] == ["guessing"]
-
-
 def test_between_its_points_the_cap_is_linear_in_the_logarithm():
     middle = math.sqrt(2.0)  # halfway between 1 and 2
     cap = (CAP.points[1][1] + CAP.points[2][1]) / 2
@@ -43,23 +37,7 @@ def test_between_its_points_the_cap_is_linear_in_the_logarithm():
     assert crosses(drawn((middle, cap + 0.0005, 0.001))) == []
 
 
-def test_the_cap_chance_and_what_lies_beyond_are_drawn():
-    axes = drawn((1.0, 0.6, 0.01))
-    line = axes.containers[0][0]
-    assert line.get_xydata().tolist() == [[x, y] for x, y, _ in CAP.points]
-    [beyond] = axes.collections[:1]
-    corners = beyond.get_paths()[0].vertices
-    assert corners[:, 1].max() == 1.0
-    assert corners[:, 1].min() == pytest.approx(CAP.points[0][1])
-    assert any(list(line.get_ydata()) == [0.5, 0.5] for line in axes.lines)
-
-
 @pytest.mark.parametrize(("epsilon", "words"), [(4.0, "from 0.5 to 2"), (0.1, "epsilon=0.1")])
 def test_no_verdict_where_the_cap_is_unknown(epsilon: float, words: str):
     with pytest.raises(InvalidInput, match=words):
         drawn((epsilon, 0.99, 0.0))
-
-
-def test_no_attack_is_refused():
-    with pytest.raises(InvalidInput, match="at least one"):
-        plots.attack(plots.one_panel()[1], [], CAP, chance=0.5)

@@ -34,10 +34,3 @@ def test_steps_rise_by_what_was_charged(tmp_path: Path):
     [name] = [text.get_text() for text in axes.get_legend().get_texts()]
     assert "ward" in name
     assert name.endswith("(left 1.25 of 2)")
-
-
-def test_an_unused_ledger_says_so(tmp_path: Path):
-    with closing(Ledger.create(tmp_path / "book.sqlite")) as book:
-        axes = plots.budget(plots.one_panel()[1], book.spending())
-    assert [text.get_text() for text in axes.texts] == ["nothing was spent yet"]
-    assert len(axes.lines) == 0

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.service.bodies import free_body, padded, plain_answers, receipt_of
+from reticent.service.bodies import padded, receipt_of
 
 HEAD = {"receipt": {"identifier": "0"}, "signature": {"key": "k"}}
 
@@ -31,12 +31,3 @@ def test_length_grows_with_rows_alone() -> None:
     assert len(set(np.diff(lengths))) == 1
     longer = padded({**HEAD, "position": 10**9}, [None], [True], 30)
     assert len(longer) == lengths[0]  # how many entries a ledger has does not show either
-
-
-def test_labels_are_plain_values() -> None:
-    values = np.array(["no", "yes", "no"], dtype=object)
-    assert plain_answers(values, np.array([False, True, False])) == ["no", None, "no"]
-    body = json.loads(free_body(np.array([1, 0]), "identity", 4))
-    assert body["answers"] == [1, 0]
-    assert body["receipt"] is None
-    assert body["withheld"] == [False, False]

@@ -61,15 +61,6 @@ def test_who_is_charged_and_how_each_is_asked(served_bundles: Path) -> None:
         found.find("labels", may_ask=lambda *names: False)
 
 
-def test_rows_are_what_the_system_takes(served_bundles: Path) -> None:
-    labels = Catalogue(served_bundles).find("labels", may_ask=anybody)
-    assert np.array_equal(labels.inputs([[1.0, 2.0]], None), [[1.0, 2.0]])
-    assert labels.private
-    assert labels.files == []
-    rows = Catalogue(served_bundles).find("rows", may_ask=anybody)
-    assert set(rows.files) >= {"manifest.json", "bundle.json", "card.md"}
-
-
 def test_folders_that_cannot_be_served(
     served_bundles: Path, signing_keys: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from reticent.core.errors import InvalidInput
@@ -12,7 +10,6 @@ from reticent.service.requests import (
     checked_idempotency_key,
     parsed,
     request_digest,
-    subjects_of,
 )
 
 
@@ -68,22 +65,6 @@ def test_equal_requests_have_equal_digests_and_others_do_not() -> None:
     ]
     assert len({plain, *others}) == len(others) + 1
     assert len(plain) == 32
-
-
-def test_subjects_are_one_or_one_for_each_row() -> None:
-    def subjects(text: str) -> object:
-        return subjects_of(parsed(text.encode(), Answers), 2)
-
-    assert subjects('{"rows": [[1], [2]]}') is None
-    assert subjects(json.dumps({"rows": [[1]], "subject": "Zoe\u0308"})) == "Zo\u00eb"
-    assert subjects('{"rows": [[1]], "subjects": ["b", "a"]}') == ["b", "a"]
-    for wrong in (
-        '{"rows": [[1]], "subjects": ["b"]}',
-        '{"rows": [[1]], "subject": "a", "subjects": ["b", "c"]}',
-        '{"rows": [[1]], "subject": "a\u200bb"}',
-    ):
-        with pytest.raises(InvalidInput):
-            subjects(wrong)
 
 
 @pytest.mark.parametrize("value", [None, "", "short-7", "a" * 129, "with space", "emoji-\u2603ab"])

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpx
 import pytest
 import sqlalchemy as sa
 
@@ -16,10 +15,9 @@ from reticent.core.errors import AnswerLost, InvalidInput, LedgerUnavailable
 from reticent.ledger.store import Store
 from reticent.service.core import Service
 from reticent.service.keys import ApiKey
-from reticent.service.retention import LEAST, Removal, age_of, prune
-from reticent.service.settings import Settings
+from reticent.service.retention import Removal, age_of, prune
 from tests.service.conftest import RECORDS, Place
-from tests.service.test_answering import BODY, COST, ask
+from tests.service.test_answering import COST, ask
 
 DAY = 86_400.0
 
@@ -89,16 +87,6 @@ def test_a_removed_answer_is_refused_for_good_and_its_charge_stays(
     assert prune(store, older_than=30 * DAY, clock=later(62)) == Removal(0, 0)
 
 
-def test_what_is_not_answered_is_left_alone(service: Service, key: ApiKey) -> None:
-    ask(service, key)
-    with service.ledger.store.write() as connection:
-        connection.execute(
-            sa.text("UPDATE service_answers SET state = 'lost', body = NULL, receipt = NULL")
-        )
-    assert prune(service.ledger.store, older_than=DAY, clock=later(2)) == Removal(0, 0)
-    assert rows(service) == [("lost", False)]
-
-
 def test_many_answers_go_in_many_transactions_and_new_ones_stay(
     service: Service, key: ApiKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,37 +139,10 @@ def test_a_log_that_others_still_read_is_told_and_emptied_when_asked_again(place
     service.close()
 
 
-def test_over_http_it_is_410(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> None:
-    client = serve_here(place.settings())
-    headers = {"Authorization": f"Bearer {place.secret}", "Idempotency-Key": "request-1"}
-
-    def asked() -> httpx.Response:
-        return client.post(
-            "/v1/bundles/labels/answers",
-            content=BODY,
-            headers={**headers, "Content-Type": "application/json"},
-        )
-
-    assert asked().status_code == 200
-    service = Service(place.settings())
-    prune(service.ledger.store, older_than=DAY, clock=later(2))
-    service.close()
-    told = asked()
-    assert (told.status_code, told.json()["code"]) == (410, 23)
-    assert "removed" in told.json()["detail"]
-    assert place.spent(RECORDS) == COST
-
-
 @pytest.mark.parametrize("text", ["30", "d", "-1d", "1.5d", "30 d", "\u0663d", ""])
 def test_an_age_is_a_number_and_a_unit(text: str) -> None:
     with pytest.raises(InvalidInput, match="30d"):
         age_of(text)
-
-
-@pytest.mark.parametrize("seconds", [0.0, LEAST - 1, float("nan")])
-def test_answers_that_are_still_asked_for_are_kept(service: Service, seconds: float) -> None:
-    with pytest.raises(InvalidInput, match="at least 3600"):
-        prune(service.ledger.store, older_than=seconds)
 
 
 def sole_receipt(service: Service) -> str:

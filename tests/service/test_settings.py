@@ -36,11 +36,3 @@ def test_what_cannot_be_used_is_named_and_not_shown(given: dict[str, object], sa
     with pytest.raises(InvalidInput, match=said) as caught:
         Settings.gathered(usual | given, environment={})
     assert "secret" not in str(caught.value)
-
-
-def test_a_file_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read"):
-        Settings.gathered({}, file=tmp_path / "nothing.toml", environment={})
-    (tmp_path / "bad.toml").write_text("= 1")
-    with pytest.raises(InvalidInput, match="TOML"):
-        Settings.gathered({}, file=tmp_path / "bad.toml", environment={})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, ServiceBusy
+from reticent.core.errors import LedgerUnavailable, ServiceBusy
 from reticent.service.answering import Answer
 from reticent.service.core import Service
 from reticent.service.keys import ApiKey
@@ -72,27 +72,6 @@ async def behind_one(
     assert not (await one).repeated
     found = await asyncio.gather(*rest, return_exceptions=True)
     return held.transactions, found
-
-
-def test_requests_that_wait_together_share_two_transactions(
-    service: Service, key: ApiKey, place: Place
-) -> None:
-    first = asks(service, key, "the-first", body([0.3, 0.2]))
-    others = [
-        asks(service, key, f"request-{number}", body(*[[0.1 * number, 0.2]] * (1 + number % 3)))
-        for number in range(12)
-    ]
-    transactions, found = asyncio.run(behind_one(service, first, others))
-    assert transactions == 4  # a charge and an answer, twice
-    bodies = [json.loads(one.body) for one in found if isinstance(one, Answer)]
-    assert len(bodies) == 12
-    for number, one in enumerate(bodies):
-        assert len(one["answers"]) == one["receipt"]["answers"] == 1 + number % 3
-    receipts = [one["receipt"] for one in bodies]
-    assert len({one["booked"] for one in receipts}) == 12
-    assert len({one["identifier"] for one in receipts}) == 12
-    assert place.spent(RECORDS) == (1 + 12 + 12) * COST  # 1 + 2 + 3 rows, four times
-    assert service.ledger.verify(receipts=receipts).ok
 
 
 def test_one_that_is_refused_harms_no_other(
@@ -164,29 +143,6 @@ def test_a_long_request_is_not_waited_for(service: Service) -> None:
     asyncio.run(wait_for([10] * 70))
     assert groups == [64, 6]
     together.close()
-
-
-def test_a_fault_of_one_body_is_that_of_its_request(service: Service) -> None:
-    together = Together(service.answering, threads=1, deadline=30.0)
-    free = Answer(b"{}", repeated=False, rows=1)
-
-    def broken() -> Answer:
-        raise ZeroDivisionError
-
-    async def both() -> list[Any]:
-        service.answering._turn.acquire()
-        waiting = [
-            asyncio.ensure_future(together.answer(prepare, size=1))
-            for prepare in (lambda: free, broken, lambda: free)
-        ]
-        await asyncio.sleep(0.02)
-        service.answering._turn.release()
-        return await asyncio.gather(*waiting, return_exceptions=True)
-
-    found = asyncio.run(both())
-    together.close()
-    assert found[0] == found[2] == free
-    assert isinstance(found[1], ZeroDivisionError)
 
 
 def test_a_client_that_has_gone_stops_nobody(service: Service) -> None:
@@ -305,24 +261,3 @@ def unstored(service: Service, key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> 
 
 async def _one(asked: Awaitable[Answer]) -> Answer:
     return await asked
-
-
-def test_many_at_once_spend_what_there_is_and_no_more(
-    make_place: Callable[..., Place], tmp_path: Any
-) -> None:
-    place = make_place(f"sqlite:///{tmp_path / 'ledger.db'}", epsilon=5.0)  # ten answers
-    service = Service(place.settings())
-    try:
-        key = service.keys.find(place.secret)
-
-        async def everybody() -> list[Any]:
-            asked = [asks(service, key, f"request-{n}", body([0.1, 0.2])) for n in range(40)]
-            return await asyncio.gather(*asked, return_exceptions=True)
-
-        found = asyncio.run(everybody())
-    finally:
-        service.close()
-    refused = [one for one in found if isinstance(one, BudgetExceeded)]
-    assert (len(refused), len(found) - len(refused)) == (30, 10)
-    assert not any(isinstance(one, InvalidInput) for one in found)
-    assert place.spent(RECORDS) == 10 * COST

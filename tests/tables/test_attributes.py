@@ -19,7 +19,6 @@ from reticent.tables import (
     Hashed,
     Instant,
     Numeric,
-    OneHot,
     Ordered,
     TabularSchema,
     Truth,
@@ -191,11 +190,6 @@ def test_buckets_depend_on_the_word_and_the_salt_alone() -> None:
     assert (Hashed("town", 64, salt="other").code(cells) != codes).mean() > 0.9
 
 
-def test_twenty_thousand_categories_take_no_more_room_than_their_buckets() -> None:
-    words = np.array([f"place {n}" for n in range(20_000)], dtype=object)[:2000, None]
-    assert TabularSchema((Hashed("place", 256),)).encode(words).nbytes == 2000 * 256 * 8
-
-
 def test_decoding_gives_back_what_was_encoded() -> None:
     rows = [
         [50.0, "office", datetime(2021, 5, 1, 6), True, "middle", "Bonn"],
@@ -212,17 +206,6 @@ def test_decoding_gives_back_what_was_encoded() -> None:
         f"bucket {bucket}",
     ]
     assert found[1].tolist() == rows[1]
-
-
-def test_schemas_of_every_kind_are_written_and_read(tmp_path: Any) -> None:
-    both = TabularSchema((*SCHEMA.attributes, OneHot("zone", ("z1", "z2"))), note="ward 7")
-    path = both.write(tmp_path / "schema.json")
-    assert TabularSchema.read(path) == both
-    assert TabularSchema.read(path).digest == both.digest
-    assert TabularSchema(both.attributes).digest == both.digest  # a note changes nothing
-    with pytest.raises(InvalidInput, match=r"schema\.json"):
-        both.write(path)
-    both.write(path, overwrite=True)
 
 
 @pytest.mark.parametrize(

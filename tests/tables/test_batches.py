@@ -15,7 +15,6 @@ from reticent.tables.batches import (
     FORMATS,
     encoded_columns,
     names_in,
-    read_batches,
     read_frame,
     read_whole,
 )
@@ -41,22 +40,6 @@ def test_a_draft_is_the_same_from_every_kind_of_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         expected.encode(read_frame(tmp_path / "rows.csv")), expected.encode(TABLE)
     )
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "is empty"),
-        ("a,b\n", "has a header line and no rows"),
-        ("a,a\n1,2\n", "more than one column 'a'"),
-        ("a,b\n1\n", "line 2: 1 cells, expected 2"),
-    ],
-)
-def test_files_that_are_none(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(content)
-    with pytest.raises(InvalidInput, match=message):
-        read_frame(path)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -90,12 +73,6 @@ def test_other_files_are_refused_with_a_list_of_what_is_read(
     for read in (read_frame, lambda path: read_whole(path, ["a"])):
         with pytest.raises(InvalidInput, match=r"\.parquet, \.arrow"):
             read(path)
-
-
-def test_arrays_have_no_columns(tmp_path: Path) -> None:
-    np.save(tmp_path / "rows.npy", np.ones((2, 2)))
-    with pytest.raises(InvalidInput, match="without names of columns"):
-        next(read_batches(tmp_path / "rows.npy", ["a"]))
 
 
 def test_all_that_is_wrong_with_parquet_is_said_at_once(tmp_path: Path) -> None:

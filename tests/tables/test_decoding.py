@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.datasets import load_adult_sample
 from reticent.tables.attributes import Categorical, Numeric, OneHot
 from reticent.tables.decoding import decode
@@ -63,10 +62,3 @@ def test_a_guess_is_read_as_the_nearest_thing() -> None:
     # A word that the schema counts as another comes back as that other.
     assert decode(SCHEMA, SCHEMA.encode([[20, 0, 1, "unheard of", 1, 1, 0]]))[0, 3] == "?"
     assert decode(SCHEMA, np.empty((0, 12))).shape == (0, 7)
-
-
-def test_refuses_what_is_no_encoded_row() -> None:
-    with pytest.raises(InvalidInput, match="encoded"):
-        decode(SCHEMA, np.zeros((2, 3)))
-    with pytest.raises(InvalidInput, match="encoded"):
-        decode(SCHEMA, np.full((1, 12), np.nan))

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from reticent.core.errors import InvalidInput
 from reticent.tables import Categorical, Hashed, Instant, Numeric, TabularSchema, Truth
@@ -51,12 +50,6 @@ def test_every_kind_of_column_is_drafted() -> None:
     strict = TabularSchema.from_frame(TABLE, ignore=["label"], missing=False)
     with pytest.raises(InvalidInput, match="missing"):
         strict.encode(holes)
-
-
-def test_given_attributes_stand_in_place_of_a_draft() -> None:
-    known = Numeric("age", 0, 120)
-    schema = TabularSchema.from_frame(TABLE, ignore=["label"], given=[known])
-    assert schema.attributes[0] is known
 
 
 @pytest.mark.parametrize(
@@ -115,12 +108,3 @@ def test_dates_are_rounded_outward(times: tuple[datetime, int]) -> None:
     lower, upper = outward_dates(first, last)
     assert datetime.fromisoformat(lower) <= first
     assert datetime.fromisoformat(upper) > last
-
-
-@pytest.mark.parametrize("load", [load_breast_cancer, load_diabetes, load_iris, load_wine])
-def test_tables_of_scikit_learn_are_drafted_and_hold_their_rows(load: Any) -> None:
-    table = load(as_frame=True).data
-    schema = TabularSchema.from_frame(table)
-    assert schema.review(table) == {}
-    encoded = schema.encode(table[table.columns[::-1]])
-    np.testing.assert_array_equal(encoded, schema.encode(table))

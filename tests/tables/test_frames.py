@@ -71,26 +71,6 @@ def test_numbers_and_truth_values_are_doubles_and_missing_ones_nan(library: str)
     np.testing.assert_array_equal(found, expected)
 
 
-def test_pandas_kinds_of_columns_read_alike() -> None:
-    plain = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
-    for other in (
-        plain.convert_dtypes(),
-        plain.astype({"b": "category"}),
-        plain.astype({"a": "Int64", "b": "string"}),
-        plain.astype({"a": "float32"}),
-    ):
-        np.testing.assert_array_equal(plain_rows(other), [[1, "x"], [2, None]])
-
-
-def test_frames_without_names_go_by_position() -> None:
-    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]])
-    assert names_of(frame) is None
-    np.testing.assert_array_equal(plain_rows(frame), [[1.0, 2.0], [3.0, 4.0]])
-    for rows in ([[1, 2]], np.eye(2), ((1.0,),)):
-        assert plain_rows(rows) is rows
-        assert names_of(rows) is None
-
-
 def test_names_are_texts_that_stand_there_once_and_lazy_frames_are_refused() -> None:
     with pytest.raises(InvalidInput, match="1 of 2 column names are texts"):
         names_of(pd.DataFrame([[1, 2]], columns=["a", 1]))
@@ -107,11 +87,6 @@ def test_columns_that_differ_are_named_in_one_line() -> None:
     many = [f"n{number}" for number in range(9)]
     with pytest.raises(InvalidInput, match="'n4' and 4 more"):
         check_columns([], many, by="fit", name="X")
-
-
-def test_named_rows_have_one_name_for_each_column() -> None:
-    with pytest.raises(InvalidInput, match="got 1 names and shape="):
-        NamedRows(np.eye(2), ("a",))
 
 
 def release(values: Any, withheld: list[bool]) -> Release:

@@ -5,7 +5,9 @@ what to install.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Any, TypeGuard
 
 from reticent.core.errors import MissingExtra
@@ -25,7 +27,7 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
 
     Example:
         >>> print(missing_extra(ModuleNotFoundError(name="torch")))
-        torch is not installed: pip install "reticent[networks]"
+        torch is not installed: pip install "torch>=2.4" (extra "networks")
         >>> missing_extra(ModuleNotFoundError(name="numpy")) is None
         True
     """
@@ -73,5 +75,53 @@ def is_torch_module(value: object) -> TypeGuard[Any]:
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
+def requirements(extra: str) -> list[str]:
+    """What pip is to install for an extra of this package, as its metadata say.
+
+    A name and its versions work for everybody, also for somebody who has a wheel alone: `pip
+    install "reticent[...]"` would look for the package on an index.
+
+    Args:
+        extra: the extra's name. One that is not there has no requirements.
+
+    Example:
+        >>> requirements("networks")
+        ['torch>=2.4']
+    """
+    try:
+        declared = requires("reticent") or []
+    except PackageNotFoundError:  # a source tree that was put on the path
+        return [f"reticent[{extra}]"]
+    found: list[str] = []
+    for line in declared:
+        requirement, _, marker = line.partition(";")
+        if not re.search(f"""extra == ['"]{extra}['"]""", marker) or not _here(marker):
+            continue
+        inner = re.fullmatch(r"reticent\[(.*)\]", requirement.strip())
+        found += (
+            [each for name in inner[1].split(",") for each in requirements(name)]
+            if inner
+            else [requirement.strip()]
+        )
+    return list(dict.fromkeys(found))
+
+
+def _here(marker: str) -> bool:
+    """Whether a marker's condition on the system holds on this one."""
+    conditions = re.findall(r"""sys_platform ([!=]=) ['"](\w+)['"]""", marker)
+    return all((sys.platform == name) == (sign == "==") for sign, name in conditions)
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs what an extra needs, for a message.
+
+    Example:
+        >>> how_to_install("networks")
+        'pip install "torch>=2.4" (extra "networks")'
+    """
+    wanted = " ".join(f'"{each}"' for each in requirements(extra))
+    return f'pip install {wanted} (extra "{extra}")'
+
+
 def _line(package: str, extra: str) -> str:
-    return f'{package} is not installed: pip install "reticent[{extra}]"'
+    return f"{package} is not installed: {how_to_install(extra)}"

@@ -42,9 +42,9 @@ from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.protection import LARGEST_SHARED_RADIUS
 from reticent.systems.power.query import PROTECTED
 from reticent.systems.power.score_query import ScoreCodeQuery
-from reticent.systems.power.scoring import prediction_scores
 from reticent.systems.power.servers import train_server
 from reticent.systems.power.settings import VectorTraining
+from reticent.systems.scores import prediction_scores
 from reticent.tables.attributes import Numeric, OneHot
 from reticent.tables.known_schemas import adult_schema
 from reticent.tables.schema import TabularSchema

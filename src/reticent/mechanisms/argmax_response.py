@@ -73,6 +73,7 @@ class ArgmaxResponse(Mechanism):
     adjacency: Adjacency
 
     name: ClassVar[str] = "argmax response"
+    rests_on_float64: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 2 <= count(self.classes, name="classes") <= 1000:

@@ -105,6 +105,7 @@ class HopRelease(Mechanism):
     adjacency: Neighborhood
 
     name: ClassVar[str] = "hop release"
+    rests_on_float64: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_lattice(self.lattice, self.adjacency)

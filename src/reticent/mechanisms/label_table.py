@@ -82,6 +82,7 @@ class LabelTable(CheckedTable):
     lattice: Lattice
 
     name: ClassVar[str] = "label table"
+    rests_on_float64: ClassVar[bool] = False
 
     @property
     def cells(self) -> Lattice:

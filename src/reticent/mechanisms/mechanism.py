@@ -16,9 +16,12 @@ class Mechanism:
         name: name of the mechanism, for receipts and events.
         epsilon: the epsilon of one answer, where it is a field.
         adjacency: what neighbours are.
+        rests_on_float64: whether the guarantee needs sums and products of float64 to be as IEEE
+            754 says. False only where all that it rests on is counted in whole numbers.
     """
 
     name: ClassVar[str]
+    rests_on_float64: ClassVar[bool] = True
     epsilon: float
     adjacency: Adjacency
 

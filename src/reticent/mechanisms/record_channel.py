@@ -82,6 +82,7 @@ class RecordChannel(Mechanism):
     adjacency: Adjacency
 
     name: ClassVar[str] = "channel of score bins"
+    rests_on_float64: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive(self.epsilon, name="epsilon")

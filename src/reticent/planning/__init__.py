@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reticent.planning.candidates import Candidate, PublicUse, Requirements, all_candidates
-    from reticent.planning.input_plans import InputPlan, InputRow
     from reticent.planning.inputs import plan_inputs
     from reticent.planning.planner import plan
     from reticent.planning.plans import Plan, PlanRow
-    from reticent.planning.tasks import Predictions, StandIns, Task
+    from reticent.planning.tasks import StandIns, Task
+    from reticent.systems.scores import Predictions
 else:
     from reticent.core.lazy import lazy_names
 
@@ -26,17 +26,15 @@ else:
                 "all_candidates",
             ),
             "reticent.planning.plans": ("Plan", "PlanRow"),
-            "reticent.planning.input_plans": ("InputPlan", "InputRow"),
             "reticent.planning.inputs": ("plan_inputs",),
             "reticent.planning.planner": ("plan",),
-            "reticent.planning.tasks": ("Predictions", "StandIns", "Task"),
+            "reticent.planning.tasks": ("StandIns", "Task"),
+            "reticent.systems.scores": ("Predictions",),
         },
     )
 
 __all__ = [
     "Candidate",
-    "InputPlan",
-    "InputRow",
     "Plan",
     "PlanRow",
     "Predictions",

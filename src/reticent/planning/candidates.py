@@ -12,8 +12,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
+from reticent.core.extras import how_to_install
 from reticent.core.guarantees import AddRemove, Replace
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 GROUP = "reticent.candidates"
 """Entry point group: each entry names a function without arguments that returns a list of
@@ -84,7 +86,7 @@ class Requirements:
         if self.labels is not None and task.classes != self.labels:
             return f"is made for {self.labels} labels"
         if self.module is not None and importlib.util.find_spec(self.module) is None:
-            return f'needs an extra: pip install "reticent[{self.extra}]"'
+            return f"needs an extra: {how_to_install(self.extra)}"
         return ""
 
 

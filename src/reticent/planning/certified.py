@@ -12,10 +12,11 @@ import numpy as np
 
 from reticent.core.arrays import Array, Integers
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
 from reticent.release.fits import not_counted
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.query import MechanismChoice
+from reticent.systems.scores import Predictions
 
 _SHARES = (0.005, 0.03)
 """Certified distances as shares of the records: what a stable label survives."""

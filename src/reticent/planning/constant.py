@@ -9,7 +9,8 @@ import numpy as np
 
 from reticent.core.arrays import Array
 from reticent.planning.candidates import PublicUse, Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 
 class Constant:

@@ -13,7 +13,8 @@ from reticent.core.arrays import Array
 from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
 from reticent.core.seeds import training_seed
 from reticent.planning.candidates import Candidate, PublicUse, all_candidates
-from reticent.planning.plans import Plan, PlanRow, Point, is_private
+from reticent.planning.plans import Plan, PlanRow, Point, uses_private
 from reticent.planning.prior import Prior, mixed, shipped_prior
 from reticent.planning.pseudo_labels import checked_prevalence, pseudo_labels
-from reticent.planning.scoring import DEFAULT, Scoring, scoring_of
 from reticent.planning.survey import Report, Survey, Trials
 from reticent.planning.tasks import Task
+from reticent.systems.scores import DEFAULT, Criterion, criterion_of
 from reticent.tables.frames import named_rows
 from reticent.tables.schema import TabularSchema
 
@@ -127,7 +128,7 @@ def plan(
     rows = _numbers(X, schema)
     if len(rows) < _LEAST_ROWS:
         raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(rows)}")
-    criterion = scoring_of(scoring)
+    criterion = criterion_of(scoring)
     make = _ADJACENCIES[one_of(adjacency, _ADJACENCIES, name="adjacency")]
     guarantee = Guarantee(
         positive(epsilon, name="epsilon"), probability(delta, name="delta"), make()
@@ -167,7 +168,7 @@ def plan(
 
 def planned(
     survey: Survey,
-    scoring: Scoring,
+    scoring: Criterion,
     *,
     labelled: bool,
     prior: Prior | None,
@@ -235,7 +236,7 @@ class _Ranked:
     mixed: bool
 
 
-def _ranked(survey: Survey, task: int, scoring: Scoring, prior: Prior) -> _Ranked:
+def _ranked(survey: Survey, task: int, scoring: Criterion, prior: Prior) -> _Ranked:
     table = survey.utilities[:, task, :]
     splits = (~np.isnan(table)).sum(axis=1)
     # Settings that were dropped after the screening splits are compared on those alone.
@@ -323,15 +324,14 @@ def _rows(survey: Survey, ranked: _Ranked, task: Task, labelled: bool) -> list[P
                 splits=int(splits[at]),
                 answers=task.answers if candidate.requirements.limited else None,
                 protects=candidate.protects,
-                private=is_private(entry),
-                estimator_there=candidate.estimator(entry.settings, task) is not None,
-                entry=entry,
+                uses=candidate.requirements.public,
+                make=partial(candidate.estimator, entry.settings, task),
             )
         )
     return rows
 
 
-def _points(survey: Survey, task: int, scoring: Scoring, at: float) -> list[Point]:
+def _points(survey: Survey, task: int, scoring: Criterion, at: float) -> list[Point]:
     ranked = _ranked(survey, task, scoring, Prior(()))
     found: dict[str, Point] = {}
     for place in ranked.order:
@@ -343,7 +343,7 @@ def _points(survey: Survey, task: int, scoring: Scoring, at: float) -> list[Poin
     return list(found.values())
 
 
-def most_answers(survey: Survey, task: Task, scoring: Scoring) -> int | None:
+def most_answers(survey: Survey, task: Task, scoring: Criterion) -> int | None:
     """Q*: up to how many answers the best private prediction is worth more than the best private
     training, at ``task``'s total.
 
@@ -355,8 +355,8 @@ def most_answers(survey: Survey, task: Task, scoring: Scoring) -> int | None:
     """
     kinds = np.array(
         [
-            0 if not is_private(entry) else 2 if entry.candidate.requirements.limited else 1
-            for entry in survey.entries
+            uses_private(needed.public) * (2 if needed.limited else 1)
+            for needed in (entry.candidate.requirements for entry in survey.entries)
         ]
     )
     if not ((kinds == 1).any() and (kinds == 2).any()):
@@ -459,14 +459,10 @@ def _warnings(
 def _comparisons(rows: Sequence[PlanRow]) -> list[str]:
     found = []
     best = rows[0]
-    constants = [
-        row for row in rows if row.entry.candidate.requirements.public is PublicUse.NOTHING
-    ]
+    constants = [row for row in rows if row.uses is PublicUse.NOTHING]
     if constants and (best in constants or constants[0].as_good):
         found.append("no method here beats the constant by more than two standard errors")
-    alone = [
-        row for row in rows if row.entry.candidate.requirements.public is PublicUse.LABELS_ALONE
-    ]
+    alone = [row for row in rows if row.uses is PublicUse.LABELS_ALONE]
     if not alone or not any(row.private for row in rows):
         return found
     if best in alone:

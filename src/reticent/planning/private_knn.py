@@ -16,7 +16,8 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.errors import CalibrationFailed
 from reticent.core.norms import Norm
 from reticent.planning.candidates import Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 _SAMPLED = 0.15
 _WORTHLESS = 1e9
@@ -120,6 +121,7 @@ class PrivateKNN:
     def estimator(self, settings: Settings, task: Task) -> Any:
         """Unfitted, at the task's total; features in their public ranges."""
         from reticent.systems.private_knn.classifier import PrivateKNNClassifier
+        from reticent.systems.private_knn.plan import Neighbours
 
         return PrivateKNNClassifier(
             epsilon=task.guarantee.epsilon,
@@ -127,7 +129,10 @@ class PrivateKNN:
             queries=task.answers or 1,
             classes=task.label_list,
             feature_range=(list(task.lower), list(task.upper)),
-            **settings,
+            neighbours=Neighbours(
+                number=settings["neighbours"],
+                sampling_probability=settings["sampling_probability"],
+            ),
         )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from reticent.core.arrays import Array, Integers
 from reticent.planning.candidates import PublicUse, Requirements
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Predictions
 
 _STRENGTHS = (0.01, 0.1, 1.0)
 _TREES = 100

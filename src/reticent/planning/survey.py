@@ -20,8 +20,8 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidParameter, ReticentError
 from reticent.planning.candidates import Candidate, PublicUse
 from reticent.planning.noise_levels import gaussian_multiplier
-from reticent.planning.scoring import Scoring
-from reticent.planning.tasks import Predictions, Settings, StandIns, Task
+from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.systems.scores import Criterion, Predictions
 
 Report = Callable[[str, int, int, float], None]
 Clock = Callable[[], float]
@@ -54,8 +54,13 @@ class Entry:
             >>> Entry(Constant(), {"a": 1}).name
             'constant (a=1)'
         """
-        inside = ", ".join(f"{key}={value}" for key, value in self.settings.items())
-        return f"{self.candidate.name} ({inside})" if inside else self.candidate.name
+        return named(self.candidate.name, self.settings)
+
+
+def named(method: str, settings: Settings) -> str:
+    """Return a method and its settings as text."""
+    inside = ", ".join(f"{key}={value}" for key, value in settings.items())
+    return f"{method} ({inside})" if inside else method
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +115,7 @@ class _Trial:
     stand_ins: StandIns
     rows: Array
     truth: Integers
-    scoring: Scoring
+    scoring: Criterion
     seeds: tuple[int, ...]
 
     def __call__(self) -> tuple[Array, int]:
@@ -170,7 +175,7 @@ class Trials:
     labels: Integers
     labelled: bool
     tasks: tuple[Task, ...]
-    scoring: Scoring
+    scoring: Criterion
     seed: int
     seconds: float
     report: Report

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from reticent.systems.power.settings import VectorTraining
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.individual import IndividualKNNClassifier
+    from reticent.systems.private_knn.plan import Neighbours
+    from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.cells import CellsClassifier
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
+    from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
@@ -55,10 +58,13 @@ else:
             ),
             "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
             "reticent.systems.private_knn.individual": ("IndividualKNNClassifier",),
+            "reticent.systems.private_knn.plan": ("Neighbours",),
+            "reticent.systems.private_knn.radii": ("Ball",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
             "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
+            "reticent.systems.votes.noisy_counts": ("Pace",),
             "reticent.systems.votes.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
@@ -78,6 +84,7 @@ else:
     )
 
 __all__ = [
+    "Ball",
     "BetaVAE",
     "Calibration",
     "CellsClassifier",
@@ -95,9 +102,11 @@ __all__ = [
     "MomentRegressor",
     "Named",
     "NearestRowClassifier",
+    "Neighbours",
     "NoiseAware",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
+    "Pace",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",

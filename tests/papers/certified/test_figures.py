@@ -12,8 +12,7 @@ import pytest
 
 from papers.certified import figures as certified_figures
 from papers.certified import table as certified_table
-from papers.certified.chart import Chart, figure_of
-from reticent.demos.certified import OURS, PUBLISHED, Answers, Problem, problem_of
+from reticent.demos.certified import OURS, PUBLISHED, Problem, problem_of
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -73,20 +72,6 @@ def test_accuracy_rises_with_epsilon_and_ours_leads(tmp_path: Path) -> None:
     )
 
 
-def test_vote_margin_is_what_flipping_members_takes() -> None:
-    random = np.random.default_rng(0)
-    votes = random.integers(0, 2, (7, 50))
-    truth = np.zeros(50, np.int64)
-    margins = certified_figures._vote_margin(Answers(truth, truth, votes, truth, 2))
-    for column, margin in zip(votes.T, margins, strict=True):
-        winner = int(column.sum() * 2 > 7)
-        losers = int((column != winner).sum())
-        flips = next(
-            flips for flips in range(8) if losers + flips > 7 - losers - flips
-        )  # odd: no ties
-        assert margin == flips - 1
-
-
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certified_table, "problem_of", small)
     monkeypatch.setattr(
@@ -103,24 +88,3 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for row in certified_table.TEACHERS:
         assert f"| {row} |" in text
     assert "99.8" in text  # the paper's figure for blobs
-
-
-def test_heat_map_of_a_small_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certified_figures, "_HEAT_WIDTH", 4)
-    monkeypatch.setattr(certified_figures, "_HEAT_K", 3)
-    picture, numbers = certified_figures.heat_map("close")
-    assert picture.startswith(PNG)
-    assert np.array(numbers["distances"]).shape == (81, 81)
-
-
-def test_command_line_refuses_what_a_figure_cannot_show(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["--figure", "3", "--data", "digits"], ["--figure", "5", "--data", "digits"]):
-        with pytest.raises(SystemExit):
-            certified_figures.main(arguments)
-        assert "expected" in capsys.readouterr().err
-
-
-def test_several_charts_share_a_legend() -> None:
-    one = Chart("a", "x", "y", {"ours": [(1.0, 0.5), (2.0, 0.6)]}, {"noise-free": 0.7})
-    assert figure_of([one, one]).startswith(PNG)
-    assert one.markdown().count("\n|") == 4

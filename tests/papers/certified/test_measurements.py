@@ -12,10 +12,8 @@ import pytest
 from papers.certified import measurements
 from papers.certified.measurements import (
     answers_of,
-    argmax_sigma,
     gaussian_argmax,
     noisy_argmax,
-    queries_until,
     system_of,
 )
 from reticent.demos.certified import Answers, Problem
@@ -52,30 +50,6 @@ def test_gaussian_argmax_against_discrete_draws(sigma: float) -> None:
         noisy.argmax(axis=0) == np.tile(answers.truth, 25)
     ).mean()  # argmax: label 0 where they tie
     assert abs(gaussian_argmax(answers, sigma) - measured) < 4.5 * 0.5 / np.sqrt(25 * 4000)
-
-
-def test_argmax_noise_grows_with_the_queries() -> None:
-    few, many = (argmax_sigma(queries=queries, epsilon=10.0, delta=1e-5) for queries in (10, 100))
-    assert few is not None
-    assert many is not None
-    # Ten times the queries at one total: sqrt(10) times the noise, to the slack of Rényi
-    # accounting.
-    assert many / few == pytest.approx(np.sqrt(10), rel=0.15)
-    assert argmax_sigma(queries=10**6, epsilon=10.0, delta=1e-5) is None
-
-
-def test_number_of_queries_against_a_plain_search() -> None:
-    def accuracy(epsilon: float) -> float:
-        return 1.0 - 0.5 * np.exp(-20.0 * epsilon)
-
-    budget = {"epsilon": 1.0, "delta": 1e-5}
-    found = queries_until(accuracy, 0.9, **budget, most=1000)
-    spent = [
-        measurements.epsilon_per_answer(**budget, answers=queries) for queries in range(1, 200)
-    ]
-    assert found == sum(accuracy(epsilon) >= 0.9 for epsilon in spent)
-    assert queries_until(accuracy, 1.1, **budget, most=1000) == 0
-    assert queries_until(accuracy, 0.5, **budget, most=1000) == 1000
 
 
 def small_problem(clip: float = 0.06) -> Problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,15 +71,3 @@ def test_the_number_of_answers_is_found() -> None:
     assert answers_until(lambda e, d, q: 0.0, 0.5, 1.0) == 0
     large = answers_until(lambda e, d, q: float(q <= 123_456), 0.5, 1.0)
     assert 123_456 * 0.998 < large <= 123_456
-
-
-@pytest.mark.slow
-def test_a_small_table_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rungs, "TOTALS", (10.0,))
-    path = rungs.run("blobs", tmp_path, seeds=1, cache=tmp_path / "cache")
-    text = path.read_text()
-    assert "at 200,000 answers as at one" in text
-    monkeypatch.setattr(rungs, "one_split", None)  # what is kept is not computed again
-    assert rungs.run("blobs", tmp_path, seeds=1, cache=tmp_path / "cache").read_text() == text
-    for rung in (rungs.GRADIENT, rungs.PUBLIC, rungs.CONSTANT, *rungs.PREDICTION):
-        assert f"| {rung} |" in text

@@ -50,23 +50,6 @@ def test_settings_come_from_the_other_data_set_and_rows_are_kept(
     assert len(small) == 4
 
 
-def test_trials_that_were_kept_are_not_fitted_again(
-    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trials, given = tmp_path / "trials.json", parts(1)
-    first = headline.choose("cells", given, epsilon=0.5, trials=trials)
-    kept = json.loads(trials.read_text())
-    assert len(kept) == 2
-    for shares in kept.values():
-        assert set(shares) == {str(share) for share in headline.SHARES}
-    best = max(max(shares.values()) for shares in kept.values())
-    name = f"cells, epsilon 0.5, {json.dumps({k: first[k] for k in list(first)[:-1]})}"
-    assert kept[name][str(first["student_share"])] == best
-
-    monkeypatch.setattr(headline, "fitted", None)
-    assert headline.choose("cells", given, epsilon=0.5, trials=trials) == first
-
-
 def test_choosing_reads_no_scored_picture(small: list[str], tmp_path: Path) -> None:
     given = parts(1)
     blind = replace(given, test=np.full_like(given.test, np.nan), test_y=9 - given.test_y)
@@ -74,15 +57,3 @@ def test_choosing_reads_no_scored_picture(small: list[str], tmp_path: Path) -> N
         trials = tmp_path / f"trials-{place}.json"
         assert headline.choose("cells", one, epsilon=0.5, trials=trials)["cells"] == 30
     assert (tmp_path / "trials-0.json").read_text() == (tmp_path / "trials-1.json").read_text()
-
-
-def test_the_table_says_what_is_public(small: list[str], tmp_path: Path) -> None:
-    for transductive in (False, True):
-        rows = headline.run("fashion", ["cells"], transductive=transductive, folder=tmp_path)
-        text = headline.table("fashion", rows, transductive=transductive)
-        assert ("*transductive*" in text) is transductive
-        assert ("--transductive`" in text) is transductive
-        assert "chosen on mnist" in text
-        mean = np.mean([run["accuracy"] for run in rows["cells at 1"]["runs"]])
-        assert f"| {mean:.2%} (" in text
-    assert small[-1] == "fashion True"

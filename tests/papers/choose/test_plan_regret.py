@@ -14,16 +14,13 @@ from papers.choose.plan_regret import (
     Source,
     case_of,
     hindsight,
-    markdown,
     oracle_regrets,
     prior_from,
     regrets_of,
     rows_of,
-    summary,
     surveyed,
 )
-from reticent.planning.candidates import Candidate, Requirements
-from reticent.planning.released_models import ReleasedModelCandidate
+from reticent.planning.candidates import Candidate
 from tests.planning.fakes import PUBLIC, Known
 
 
@@ -126,40 +123,3 @@ def test_regrets_leave_the_data_set_itself_out_of_the_prior(
     assert low["best"] == "noisy"
     assert low["regret"] == 0.0
     assert low["public"] == pytest.approx(80, abs=4)
-
-
-def test_the_summary_counts_cases_and_errs_over_data_sets() -> None:
-    regrets = [
-        {"size": "few", "data": data, "regret": regret}
-        for data, regret in (("a", 0.0), ("a", 0.4), ("b", 2.0), ("b", 0.6))
-    ]
-    few = summary(regrets)["few"]
-    assert few["mean"] == pytest.approx(0.75)
-    assert few["within .5"] == 0.5
-    assert few["largest"] == 2.0
-    assert few["error"] == pytest.approx((1.3 - 0.2) / 2)
-    assert "enough" not in summary(regrets)
-
-
-def test_the_page_shows_the_plan_beside_the_oracle(known: Any, tmp_path: Path) -> None:
-    cases = [case_of("made", size="few", split=split, cache=tmp_path) for split in (0, 1)]
-    prior = prior_from(cases)
-    regrets = [one for found in cases for one in regrets_of(found, prior)]
-    text = markdown(
-        {
-            "summary": summary(regrets),
-            "oracle": summary(oracle_regrets(cases)),
-            "cases": regrets,
-        }
-    )
-    assert "--splits 2`" in text
-    assert "| a twentieth of the private records | the plan | 4 | 0.00 | 100 % | 0.00 |" in text
-    assert "| a twentieth of the private records | an oracle | 4 | 0.00 | 100 % | 0.00 |" in text
-
-
-def test_candidates_are_the_ones_that_release_a_model() -> None:
-    found = plan_regret.candidates()
-    assert [one.name for one in found][:2] == ["constant", "public rows alone"]
-    assert all(isinstance(one, ReleasedModelCandidate) for one in found[2:])
-    assert all(not one.requirements.limited for one in found)
-    assert isinstance(found[0].requirements, Requirements)

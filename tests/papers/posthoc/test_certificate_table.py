@@ -24,6 +24,7 @@ SMALL = replace(
 )
 
 
+@pytest.mark.slow
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate_table, "HIDDEN", (6,))
     monkeypatch.setattr(certificate_table, "OUTPUTS", 2)
@@ -56,17 +57,3 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = certificate_table.markdown(table, title="Small")
     assert text.count("\n| 5 |") == 2
     assert "| exact |" not in text
-
-
-def test_a_second_run_reads_the_embedder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from papers.posthoc import cached_embedder
-
-    data = load("digits")
-    first = cached_embedder.cached_embedder(data, SMALL, tmp_path, seed=0, report=silent)
-
-    def forbidden(*_: object, **__: object) -> None:
-        raise AssertionError("an embedder that stands in the folder was trained again")
-
-    monkeypatch.setattr(cached_embedder, "train_embedder", forbidden)
-    again = cached_embedder.cached_embedder(data, SMALL, tmp_path, seed=0, report=silent)
-    assert (again.embed(data.test_images[:5]) == first.embed(data.test_images[:5])).all()

@@ -9,8 +9,6 @@ import pytest
 
 from papers.posthoc import label_tables
 from papers.posthoc.settings import SETTINGS
-from papers.seeds import combined
-from reticent.core.errors import InvalidParameter
 from reticent.datasets import load
 from reticent.training.progress import silent
 
@@ -58,44 +56,6 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="not callable"):
         run(0, iterations=150)
 
-    means, errors = combined(runs)
-    text = label_tables.markdown("digits", 2, {0.5: (means, errors)}, command="python -m this")
-    table = f"{means['1']['table']['accuracy']:.3f} ± {errors['1']['table']['accuracy']:.3f}"
-    assert f"| optimal table, exact | {table} |  |" in text
-    assert "proved bound, public weights" in text
-    assert "| chosen |" in text
-    assert "Printed by `python -m this`." in text
-
     # no table is solved below the least radius, and a page without one has no row for it
     without = run(0, table_radius=0.6)
     assert set(without["1"]) == {"response", "hop", "slope", "auto"}
-    means, errors = combined([without])
-    text = label_tables.markdown("digits", 1, {0.5: (means, errors)}, command="python -m this")
-    assert "optimal table" not in text
-    assert "certified slope" in text
-
-
-def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    settings = {"seed": 0, "radius": 0.5, "epsilons": (1.0,), "report": silent}
-    with pytest.raises(InvalidParameter, match="iterations=0: expected"):
-        label_tables.run(load("digits"), SMALL, tmp_path / "new", iterations=0, **settings)
-    with pytest.raises(InvalidParameter, match=r"table_radius=0\.0: expected"):
-        label_tables.run(load("digits"), SMALL, tmp_path / "new", table_radius=0.0, **settings)
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_page_names_the_command_that_prints_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def page(data: str, seeds: int, by_radius: object, *, command: str) -> str:
-        return command
-
-    monkeypatch.setattr(label_tables, "every_seed", lambda chosen, measure: [{}])
-    monkeypatch.setattr(label_tables, "markdown", page)
-    monkeypatch.setattr(label_tables, "load", lambda name: None)
-    called, out = "python -m papers.posthoc.label_tables", ["--out", str(tmp_path)]
-    label_tables.main(["--data", "fashion", *out])
-    assert (tmp_path / "table.md").read_text(encoding="utf-8") == f"{called} --data fashion"
-    label_tables.main(["--seeds", "3", "--radius", "0.2", "0.1", "--iterations", "50", *out])
-    shown = (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert shown == f"{called} --data mnist --seeds 3 --radius 0.2 0.1 --iterations 50"

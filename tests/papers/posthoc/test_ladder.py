@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from papers.posthoc import ladder
 from papers.posthoc.settings import SETTINGS
-from reticent.core.errors import InvalidParameter
 from reticent.datasets import load
 from reticent.demos.baselines import RESPONSE
 from reticent.training.progress import silent
@@ -39,8 +37,9 @@ def refuse(*_: object, **__: object) -> None:
     raise Refused
 
 
+@pytest.mark.slow
 def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [small(tmp_path, rows=100), small(tmp_path, rows=100, seed=1)]
+    runs = [small(tmp_path, rows=100)]
     found = runs[0]["0.5"]["5"]
     rungs = {name: rung for name, rung in found.items() if name not in ("auto", RESPONSE)}
     assert len(rungs) == 7
@@ -51,9 +50,6 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = math.exp(5.0) / (math.exp(5.0) + 9.0)
     label = found[RESPONSE]["accuracy"]
     assert (1.0 - kept) / 9.0 < label < kept
-    assert not (tmp_path / "seed1" / "embedder.safetensors").exists()
-    # another seed takes other rows and noise
-    assert runs[1]["0.5"]["5"]["identity"] != found["identity"]
     # a second run, and another radius at the same ratio, read every cell
     monkeypatch.setattr(ladder, "cached_embedder", refuse)
     assert small(tmp_path, rows=100) == runs[0]
@@ -61,53 +57,13 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {**narrow, RESPONSE: found[RESPONSE]} == found
     assert narrow[RESPONSE] != found[RESPONSE]
     # other rows, or another embedder, are other cells
-    names = {path.name for path in (tmp_path / "seed1" / "ladder-cells").iterdir()}
+    names = {path.name for path in (tmp_path / "seed0" / "ladder-cells").iterdir()}
     assert names == {"label-100-rows-embedder-0.json", "0.1-100-rows-embedder-0.json"}
     for other in ({"rows": 101}, {"rows": None}, {"rows": 100, "embedder_seed": 1}):
         with pytest.raises(Refused):
             small(tmp_path, **other)
 
     text = ladder.markdown("Small", runs)
-    accuracies = [run["0.5"]["5"][ladder.LIVE]["accuracy"] for run in runs]
-    mean, error = sum(accuracies) / 2, abs(accuracies[0] - accuracies[1]) / 2
-    assert f"| live coordinates | {mean:.3f} ± {error:.3f} |" in text
-    gains = [run["0.5"]["5"][ladder.TRAINED]["accuracy"] for run in runs]
-    gain = sum(gains) / 2 - mean
-    both = {name: sum(run["0.5"]["5"][name]["accuracy"] for run in runs) for name in rungs}
-    assert f"| ahead on the held-out part | {max(both, key=lambda name: both[name])} |" in text
-    assert f"| {RESPONSE}: one task, any two pictures | " in text
-    assert f"| training that starts at the live coordinates, less these | {gain:+.3f} ±" in text
-
-
-@pytest.mark.parametrize("rows", [0, -1, 100_000])
-def test_rows_that_are_not_there_are_refused_before_anything_is_made(
-    rows: int, tmp_path: Path
-) -> None:
-    with pytest.raises(InvalidParameter, match=f"rows={rows}: expected"):
-        small(tmp_path / "new", rows=rows)
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_page_names_the_command_that_prints_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def measured(chosen: Namespace, _: object) -> list[ladder.Results]:
-        radii = {f"{radius:g}": {} for radius in chosen.radius}
-        return [radii for _ in chosen.seeds]
-
-    monkeypatch.setattr(ladder, "every_seed", measured)
-    monkeypatch.setattr(ladder, "markdown", lambda title, runs, notes: "\n".join([title, *notes]))
-    monkeypatch.setattr(ladder, "load", lambda name: None)
-    out = ["--out", str(tmp_path)]
-    ladder.main(["--data", "fashion", *out])
-    page = (tmp_path / "ladder.md").read_text(encoding="utf-8")
-    assert "Printed by `python -m papers.posthoc.ladder --data fashion`." in page
-    ladder.main(["--rows", "50", "--radius", "0.5", "--epsilon", "1", "2.5", *out])
-    page = (tmp_path / "ladder.md").read_text(encoding="utf-8")
-    assert "ladder --data mnist --radius 0.5 --epsilon 1 2.5 --rows 50`." in page
-
-
-def test_unknown_data_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        ladder.main(["--data", "nothing"])
-    assert "invalid choice" in capsys.readouterr().err
+    assert f"| live coordinates | {found[ladder.LIVE]['accuracy']:.3f} " in text
+    best = max(rungs, key=lambda name: found[name]["accuracy"])
+    assert f"| ahead on the held-out part | {best} |" in text

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from papers.posthoc import linkage_inputs
-from papers.posthoc.linkage_inputs import SOURCES, classifier, pictures
+from papers.posthoc.linkage_inputs import classifier, pictures
 from reticent.datasets import Dataset
-from reticent.training.parts import PublicPCA
 from reticent.training.progress import silent
 from reticent.training.public_features import PatchFeatures
 
@@ -68,16 +67,6 @@ def test_features_of_pictures_are_learned_on_the_public_half_alone(
     np.testing.assert_array_equal(reduced.features(whole.test_rows), one.held)
 
 
-@pytest.mark.usefixtures("short")
-def test_features_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linkage_inputs, "load_cifar10", lambda: drawn(0))
-    first = pictures(tmp_path, silent)
-    monkeypatch.setattr(linkage_inputs, "load_cifar10", None)
-    again = pictures(tmp_path, silent)
-    for name in ("public", "public_y", "asked", "asked_y", "held", "held_y"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_classifier_has_one_logit_for_each_label(classes: int) -> None:
     random = np.random.default_rng(0)
@@ -92,28 +81,3 @@ def test_a_classifier_has_one_logit_for_each_label(classes: int) -> None:
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     slope = (np.eye(classes)[labels] - shares).sum(axis=0)
     np.testing.assert_allclose(slope, 0.0, atol=0.05)  # the intercept bears no penalty
-
-
-@pytest.mark.parametrize(("data", "values"), [("reviews", 1), ("cifar10", 9)])
-def test_what_is_released_of_a_data_set(data: str, values: int) -> None:
-    vectors = SOURCES[data].vectors
-    assert len(vectors) == 7
-    assert [part.outputs for part in vectors.values() if isinstance(part, PublicPCA)] == [4, 16, 32]
-    word = "value" if values == 1 else "values"
-    assert next(iter(vectors)) == f"class discriminants, {values} {word}"
-    assert list(vectors)[-1].endswith(f" {min(values, 4)} {word}")
-
-
-def test_reviews_are_public_rows_and_held_out_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reticent.datasets import Table
-
-    rows = np.arange(20.0)[:, None]
-    table = Table(
-        "imdb", ("e0",), rows, np.arange(20) % 2, -rows, np.zeros(20, int), ("n", "p"), ""
-    )
-    monkeypatch.setattr(linkage_inputs, "load_imdb", lambda: table)
-    monkeypatch.setattr(linkage_inputs, "_PUBLIC_REVIEWS", 15)
-    found = SOURCES["reviews"].load(Path("not read"), silent)
-    np.testing.assert_array_equal(found.public, rows[:15])
-    assert found.asked.shape == (0, 1)
-    np.testing.assert_array_equal(found.held, -rows)

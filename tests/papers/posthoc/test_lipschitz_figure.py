@@ -4,16 +4,12 @@ limit.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from papers.posthoc import lipschitz_figure
-from papers.posthoc.lipschitz_figure import FigureSettings, figure, main, markdown, run, trained
+from papers.posthoc.lipschitz_figure import FigureSettings, figure, markdown, run, trained
 from papers.posthoc.milp import milp_lipschitz
 from reticent.core import Box
 from reticent.core.errors import CertificationFailed
@@ -66,15 +62,6 @@ def test_both_methods_answer_the_same_question():
         )
 
 
-def test_training_repeats_with_its_seed_and_leaves_the_generator_alone():
-    torch.manual_seed(7)
-    before = torch.get_rng_state()
-    first, second, other = (trained((2, 3, 2), 1, seed=seed)[0].layers[0] for seed in (3, 3, 4))
-    assert torch.equal(torch.get_rng_state(), before)
-    assert np.array_equal(first.dense(), second.dense())
-    assert not np.array_equal(first.dense(), other.dense())
-
-
 def test_a_method_is_given_up_after_two_solves_without_an_end(monkeypatch: pytest.MonkeyPatch):
     def never(*_: object, **__: object) -> None:
         raise CertificationFailed("limit")
@@ -89,20 +76,3 @@ def test_a_method_is_given_up_after_two_solves_without_an_end(monkeypatch: pytes
     ) == (2, 2, 5)
     assert markdown(stopped).count("| > ") == 6
     figure(stopped)
-
-
-def test_the_command_writes_table_numbers_and_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    def small_run(settings: FigureSettings, **options: object) -> lipschitz_figure.Results:
-        assert (settings.points, settings.limit) == (1, 60.0)
-        return run(replace(SMALL, points=settings.points), **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(lipschitz_figure, "run", small_run)
-    main(["--out", str(tmp_path / "figure"), "--points", "1", "--limit", "60"])
-    assert capsys.readouterr().out.strip().endswith("lipschitz.md")
-    assert (
-        json.loads((tmp_path / "figure" / "lipschitz.json").read_text())["settings"]["points"] == 1
-    )
-    assert "| 2 | 3-4-4-3 | 0.2 |" in (tmp_path / "figure" / "lipschitz.md").read_text()
-    assert (tmp_path / "figure" / "lipschitz.png").read_bytes()[:4] == b"\x89PNG"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers.posthoc.neighbours_figure import _corners, figure, neighbours
+from papers.posthoc.neighbours_figure import figure, neighbours
 from reticent.datasets import load
 from reticent.training.embedder import EmbedderConfig, train_embedder
 
@@ -25,9 +25,3 @@ def test_the_farthest_of_all_corners_is_shown() -> None:
     apart = [np.square(picture - found.decoded[0]).mean() for picture in pictures]
     np.testing.assert_allclose(found.farthest[1.0][0], pictures[int(np.argmax(apart))], atol=1e-6)
     assert len(figure(found).axes) == 4 * 10
-
-
-def test_all_corners_of_a_small_cube_are_tried_and_256_of_a_large_one() -> None:
-    assert len(np.unique(_corners(8, 0), axis=0)) == 256
-    assert _corners(10, 0).shape == (256, 10)
-    assert set(np.unique(_corners(10, 0))) == {-1.0, 1.0}

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers.power import code_splits
 from papers.power.code_splits import split
-from reticent.core.errors import UnknownName
-from reticent.datasets import Dataset
 from reticent.tables import Numeric
 
 
@@ -32,38 +29,3 @@ def test_parts_of_a_cut_share_no_row() -> None:
     assert len(tried) == 142
     # The test rows of the cut are not read.
     assert not (tried[:, None] == part.test[0][None]).all(axis=2).any()
-
-
-def test_pullovers_are_a_ninth_and_their_official_part_is_held_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Pictures of one shade each: the cells are that shade, and tell the parts apart."""
-    shades = np.repeat(np.linspace(0.1, 0.9, 90), 10)
-    classes = np.tile(np.arange(10), 90)
-    images = np.broadcast_to(shades[:, None, None], (900, 28, 28))
-    source = Dataset(
-        name="fashion",
-        train_images=np.float32(images[:800]),
-        train_labels=classes[:800],
-        test_images=np.float32(images[800:]),
-        test_labels=classes[800:],
-        class_names=tuple("0123456789"),
-        origin="made",
-    )
-    monkeypatch.setattr(code_splits, "load_fashion", lambda: source)
-    monkeypatch.setattr(code_splits, "_PULLOVER_ROWS", 200)
-    part = split("pullovers", seed=0, tuning=False)
-    assert [len(labels) for _, labels in (part.public, part.private, part.test)] == [200, 200, 90]
-    assert part.test[1].mean() == 1 / 9
-    assert part.test[0].min() > shades[799] > part.private[0].max()
-    assert np.ptp(part.public[0], axis=1).max() < 1e-6
-    held = split("pullovers", seed=0, tuning=True)
-    assert held.test[0].max() < shades[800]
-    np.testing.assert_array_equal(held.public[1], part.public[1])
-    drawn = split("pullovers", seed=1, tuning=False)
-    assert not np.array_equal(drawn.public[0], part.public[0])
-
-
-def test_an_unknown_table_is_refused() -> None:
-    with pytest.raises(UnknownName, match="breast-cancer"):
-        split("oats", seed=0, tuning=False)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
-import pandas
 import pytest
 
-from papers.power import synthetic
 from papers.power.code_splits import Split
-from papers.power.synthetic import LABEL, PARTS, coded, main, scored
+from papers.power.synthetic import LABEL, PARTS, coded, scored
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 SCHEMA = TabularSchema((Categorical("kind", ("a", "b", "c")), Numeric("size", 0, 12)))
@@ -53,33 +47,3 @@ def test_a_booster_learns_from_the_synthetic_rows_and_no_others() -> None:
     assert scored(part, private, tested)["accuracy"] == pytest.approx(1.0)
     turned = private.assign(**{LABEL: 1 - private[LABEL]})
     assert scored(part, turned, tested)["accuracy"] == pytest.approx(0.0)
-
-
-def test_the_command_writes_a_table_and_keeps_its_cells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = tmp_path / "copies.py"
-    script.write_text(COPIES)
-    monkeypatch.setattr(synthetic, "SCRIPT", script)
-    monkeypatch.setattr(synthetic, "split", lambda *_, **__: cut())
-    arguments = ["--python", sys.executable, "--epsilons", "2", "--seeds", "2"]
-    main([*arguments, "--folder", str(tmp_path)])
-    assert "| adult | 2 | MST | 1.0000 ± 0.0000 |" in capsys.readouterr().out
-    monkeypatch.setattr(synthetic, "SCRIPT", tmp_path / "gone.py")
-    main([*arguments, "--folder", str(tmp_path)])
-    assert json.loads((tmp_path / "adult-2-1.json").read_text())["chosen"] == "MST"
-    for wrong in (
-        ["--python", str(tmp_path / "none")],
-        ["--python", sys.executable, "--seeds", "0"],
-    ):
-        with pytest.raises(SystemExit):
-            main(wrong)
-
-
-def test_a_failing_program_ends_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(synthetic, "SCRIPT", tmp_path / "gone.py")
-    with pytest.raises(synthetic.subprocess.CalledProcessError):
-        synthetic.synthetic(cut(), 2.0, python=Path(sys.executable))
-    assert isinstance(coded(SCHEMA, cut().test, labels=2)[0], pandas.DataFrame)

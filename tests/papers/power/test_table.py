@@ -14,12 +14,11 @@ from papers.power.convergence import steps_to
 from papers.power.figures import default_mode, published_mode
 from papers.power.parts import Parts
 from papers.power.report import markdown
-from papers.power.settings import TABLES, settings_of
+from papers.power.settings import settings_of
 from papers.seeds import combined
 from reticent.audit import epsilon_lower_bound
-from reticent.core.errors import UnknownName
 from reticent.datasets import Table
-from reticent.demos.baselines import raw_columns, raw_vector
+from reticent.demos.baselines import raw_columns
 from reticent.published.power_network import PowerConfig
 from reticent.tables import Categorical, Numeric, TabularSchema
 
@@ -121,12 +120,6 @@ def test_tuning_leaves_the_held_out_part_alone() -> None:
         assert not held_out & inside
 
 
-def test_settings_by_name() -> None:
-    assert all(settings_of(name).published_epsilons for name in TABLES)
-    with pytest.raises(UnknownName, match="data='mnist': expected one of adult"):
-        settings_of("mnist")
-
-
 def test_raw_columns_cost_their_epsilon_over_all_columns() -> None:
     rows = SCHEMA.encode([[0.0, "x"], [1.0, "y"]])
     released = [
@@ -144,9 +137,3 @@ def test_raw_columns_cost_their_epsilon_over_all_columns() -> None:
         ratio(released[0]), ratio(released[1]), delta=0.0, confidence=0.999
     )
     assert 1.6 < result.epsilon_lower <= 2.0
-
-
-def test_raw_vectors_have_the_distributions_mean_length() -> None:
-    rows = np.zeros((20_000, 5))
-    lengths = np.linalg.norm(raw_vector(rows, epsilon=2.0, radius=0.5, seed=0), axis=1)
-    assert lengths.mean() == pytest.approx(5 * 0.5 / 2.0, rel=0.02)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss
 
-from papers.power import within
 from papers.power.code_splits import Split
 from papers.power.within import (
     RUNGS,
     Released,
-    _loss,
-    booster,
-    compared,
     free_columns,
     learnt,
-    main,
     ours,
     rung,
     sided,
@@ -95,41 +87,6 @@ def test_a_shape_is_chosen_on_private_rows_alone() -> None:
     assert whole["accuracy"] != cut["accuracy"]
     again = learnt(Released(released.private, released.tested), part)
     assert {**again, "server": 0.0} == {**whole, "server": 0.0}
-
-
-def test_the_loss_is_scikit_learns_and_a_label_never_seen_costs_most() -> None:
-    part = mixed()
-    rows = free_columns(part, part.private[0])
-    model = booster({"max_iter": 5}, 0).fit(rows[:200], part.private[1][:200])
-    held, labels = rows[200:], part.private[1][200:]
-    expected = log_loss(labels, model.predict_proba(held))
-    assert _loss(model, held, labels) == pytest.approx(expected, rel=1e-9)
-    assert _loss(model, held[:1], np.array([7])) == pytest.approx(-np.log(1e-12))
-
-
-def test_auto_is_compared_with_each_rung_cut_by_cut() -> None:
-    scores = {"balanced_accuracy": 0.6, "auc": 0.7, "information": 0.1}
-    auto = [{**scores, "accuracy": value} for value in (0.72, 0.78)]
-    other = [{**scores, "accuracy": value} for value in (0.70, 0.80)]
-    [line] = compared("toy", 2.0, {"auto": auto, "clear alone": other, "score-noise": other})
-    assert line.startswith("| toy | 2 | clear alone | +0.0000 ± 0.0200 | +0.0000 ± 0.0000 |")
-    assert compared("toy", 2.0, {"clear alone": other}) == []
-
-
-def test_cells_that_stand_in_the_folder_are_not_computed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    calls = []
-    monkeypatch.setattr(within, "split", lambda *_, **__: calls.append(1) or mixed())
-    arguments = ["--data", "adult", "--epsilons", "1", "--seeds", "2", "--methods", "clear alone"]
-    for _ in range(2):
-        main([*arguments, "--folder", str(tmp_path)])
-    assert len(calls) == 2
-    assert "| adult | 1 | clear alone | 0." in capsys.readouterr().out
-    kept = json.loads((tmp_path / "adult-1-clear-alone-0.json").read_text())
-    assert kept["accuracy"] > 0.8
-    with pytest.raises(SystemExit):
-        main([*arguments, "--folder", str(tmp_path), "--seeds", "0"])
 
 
 def test_the_rung_draws_the_noise_that_ours_draws() -> None:

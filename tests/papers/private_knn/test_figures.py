@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from papers.private_knn import figures as knn_figures
@@ -31,21 +30,3 @@ def test_numbers_against_the_golden_values(monkeypatch: pytest.MonkeyPatch) -> N
     assert results["spending"]["sampled Gaussian, loss distribution"][-1] == pytest.approx(
         totals["gaussian_sub_pld"], abs=1e-3
     )
-
-
-def test_files_and_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knn_figures, "QUERIES", (1, 64))
-    small = ScreeningSettings(
-        neighbours=60, threshold=42.0, sigma=17.0, shown=(6, 42, 60), largest_order=12
-    )
-    monkeypatch.setattr(knn_figures, "ScreeningSettings", lambda: small)
-    knn_figures.main(["--out", str(tmp_path)])
-    numbers = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
-    spending = numbers["spending"]
-    for name in ("largest vote 6", "largest vote 42", "largest vote 60"):
-        assert np.all(
-            np.array(spending[name]) <= np.array(spending["every largest vote"]) * (1 + 1e-12)
-        )
-    assert np.all(np.array(numbers["shortcut"]) <= np.array(numbers["every_vote"]) * (1 + 1e-12))
-    assert "| every largest vote |" in (tmp_path / "figures.md").read_text(encoding="utf-8")
-    assert all((tmp_path / f"figure-{number}.png").stat().st_size > 5000 for number in (1, 2, 3))

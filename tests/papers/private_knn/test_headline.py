@@ -5,7 +5,6 @@ held-out label before scoring.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,16 +49,6 @@ def test_every_row_states_a_total_that_holds(rows: dict[str, dict]) -> None:
     text = table("digits", rows)
     assert text.count("\n| ") == 1 + len(ROWS)
     assert all(name in text for name in ROWS)
-
-
-def test_rows_are_kept(
-    rows: dict[str, dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = "PATE, Laplace noise"
-    monkeypatch.setattr(knn_headline, "settings_of", lambda data: _small())
-    first = run("digits", [name], folder=tmp_path, seed=0)
-    monkeypatch.setitem(ROWS, name, lambda *_: pytest.fail("computed again"))
-    assert run("digits", [name], folder=tmp_path, seed=0) == first
 
 
 def test_labels_of_public_pictures_change_scores_only() -> None:

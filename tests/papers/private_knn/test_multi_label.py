@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from papers.private_knn import multi_label as knn_multi_label
 from papers.private_knn.multi_label import (
-    ATTRIBUTES,
     SETTINGS,
-    attributes_of,
     markdown,
     published_setting,
     run,
@@ -20,14 +17,6 @@ from papers.private_knn.multi_label import (
 from reticent.datasets import load
 
 SMALL = replace(SETTINGS["digits"], queries=60, epsilons=(0.5, 50.0), taus=(2, 5))
-
-
-def test_every_digit_has_one_to_five_attributes_and_no_two_the_same() -> None:
-    table = attributes_of(np.arange(10))
-    assert table.shape == (10, len(ATTRIBUTES))
-    assert table.sum(axis=1).min() >= 1
-    assert table.sum(axis=1).max() == 5
-    assert len({tuple(row) for row in table.tolist()}) == 10
 
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

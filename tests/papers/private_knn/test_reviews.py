@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from papers.private_knn import reviews
-from papers.private_knn.reviews import Reviews, public_rows_alone, rows, table
+from papers.private_knn.reviews import Reviews, public_rows_alone, rows
 
 
 def _parts() -> Reviews:
@@ -19,14 +19,6 @@ def _parts() -> Reviews:
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     parts = slice(0, 600), slice(600, 800), slice(800, None)
     return Reviews(*(column[part] for part in parts for column in (found, labels)))
-
-
-def test_a_row_has_a_mean_and_its_standard_error() -> None:
-    found = [(2.0, "Private-kNN", [0.6, 0.7, 0.8])]
-    lines = table(50, centred=False, alone=0.75, found=found).splitlines()
-    assert lines[-1] == "| 2 | Private-kNN | 0.7000 | 0.0577 |"
-    assert lines[-2] == "| none | public rows alone | 0.7500 | no noise |"
-    assert "`python -m papers.private_knn.reviews --as-they-are --queries 50 --epsilons 2`" in lines
 
 
 def test_all_ways_learn_what_is_easy() -> None:

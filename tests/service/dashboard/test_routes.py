@@ -130,7 +130,3 @@ def test_a_cookie_asks_for_nothing(watched: Watched) -> None:
         assert client.cookies.get(COOKIE)
         for place in ("/v1/bundles", "/v1/budget", "/metrics"):
             assert client.get(place).status_code == 401
-
-
-def test_the_pages_are_no_part_of_the_interface(watched: Watched) -> None:
-    assert "dashboard" not in httpx.get(f"{watched.running.url}/openapi.json").text

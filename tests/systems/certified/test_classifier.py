@@ -78,10 +78,7 @@ def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(
     distance = CertifiedClassifier(
         classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, mechanism="distance", data_set="blobs"
     ).fit(*blobs(2000))
-    assert (
-        "probability of any set of answers changes by at most a factor e^1, plus 0.001, per answer."
-        in distance.card().protected
-    )
+    assert "e^1 = 2.72, plus 0.001, per answer" in distance.card().protected
     assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1, data_set="blobs"))
     release = distance.release([[3.0, 3.0], [0.0, 0.0]])
     assert release.values[0] == 1

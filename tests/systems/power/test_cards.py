@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from reticent.mechanisms import GaussianMechanism, KNormMechanism
 from reticent.networks import Affine, Network
 from reticent.systems.power.cards import power_card
-from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.power.query import PowerQuery, PowerSetting
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 
@@ -26,7 +26,7 @@ SCHEMA = TabularSchema(
 
 
 def query(**changes) -> PowerQuery:
-    plan = PowerPlan(
+    plan = PowerSetting(
         **{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.1, **changes}
     )
     return PowerQuery(
@@ -46,12 +46,12 @@ def test_delta_is_added_and_not_a_probability_of_failure() -> None:
     assert 1 - ndtr((mechanism.epsilon - 0.5 * mu * mu) / mu) > 2 * mechanism.delta
     text = power_card(gaussian).to_markdown()
     assert (
-        "the probability of any set of answers changes by at most a factor e^3, plus 1e-05, "
-        "per answer" in text
+        "the probability of any set of answers changes by at most a factor e^3 = 20.1, plus "
+        "1e-05, per answer" in text
     )
     assert "except with probability" not in text
     assert (
-        "odds between them change by more than a factor e^3 per answer"
+        "odds between them change by more than a factor e^3 = 20.1 per answer"
         in power_card(query()).to_markdown()
     )
 

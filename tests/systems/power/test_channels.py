@@ -23,8 +23,8 @@ from reticent.systems.power.channels import (
     subset_selection,
     whole_shares,
 )
-from reticent.systems.power.scoring import channel_scores
 from reticent.systems.power.tasks import Joints
+from reticent.systems.scores import channel_scores
 
 
 def joint(bins: int, labels: int = 2, seed: int = 0) -> np.ndarray:

@@ -97,7 +97,6 @@ def test_costs_and_cards(metric: PowerEncoder, local: PowerEncoder) -> None:
             "Assumed",
             "trained and calibrated on are public",
             "Not protected",
-            "encoder included",
         ):
             assert phrase in text, phrase
 

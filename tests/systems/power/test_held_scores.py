@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.systems.power.held_scores import GROUPS, HeldScores, simplest
-from reticent.systems.power.scoring import SCORINGS, Scores, prediction_scores
+from reticent.systems.scores import SCORINGS, Scores, prediction_scores
 
 
 def held(labels: np.ndarray, *, right: float, seed: int, scoring: str) -> HeldScores:

@@ -17,8 +17,8 @@ from reticent.systems.power.score_choice import (
     row_scores,
 )
 from reticent.systems.power.score_query import ScoreBins
-from reticent.systems.power.scoring import Scores
 from reticent.systems.power.tasks import Joints, Tasks
+from reticent.systems.scores import Scores
 
 LOST, UNBALANCED = MOST_LOST["accuracy"], MOST_LOST["balanced_accuracy"]
 EVEN = np.full(900, 0.7)

@@ -16,8 +16,8 @@ from reticent import PowerEncoder
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import train_server
 from reticent.systems.power.channels import best_staircase
-from reticent.systems.power.scoring import channel_scores, prediction_scores
 from reticent.systems.power.tasks import Joints, Tasks
+from reticent.systems.scores import channel_scores, prediction_scores
 
 EPSILON = 2.0
 CELLS = np.array(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
@@ -18,7 +17,7 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import GraphTable
 from reticent.noise import Sampler
-from reticent.systems.card_words import factor_words, farther_words, share_words
+from reticent.systems import clauses as say
 
 NEAREST, COUNTERFACTUAL = "nearest", "counterfactual"
 """How public rows are joined: to the nearest, or to the nearest of another value."""
@@ -140,64 +139,41 @@ class NearestRowQuery:
 
 
 def nearest_row_card(query: NearestRowQuery) -> GuaranteeCard:
-    """The card of ``query``: what is protected, from whom, and what is assumed."""
+    """Return the card of ``query``: what is protected, from whom, and what is assumed."""
     guarantee, graph = query.mechanism.guarantee, query.graph
     joined = _JOINED[query.joined].format(number=query.neighbours)
-    cap = share_words(float(which_of_two_cap(guarantee.epsilon, guarantee.delta)))
-    return GuaranteeCard(
+    return say.input_card(
+        query,
         title="Released label, hidden among inputs like the nearest public row",
-        protected=(
-            "Which of two inputs an answer came from, whenever the public rows that are nearest to "
-            f"them are the same or joined ({graph.size:,} public rows; {joined}): no observer's "
-            f"odds between them change by more than a factor of {factor_words(guarantee.epsilon)} "
-            "per answer. Who holds two of them to be equally likely names the right one with "
-            f"probability at most {cap} after one answer. No answer is ever withheld."
+        protected="Which of two inputs an answer came from, whenever the public rows that are "
+        f"nearest to them are the same or joined ({graph.size:,} public rows; {joined}): "
+        f"{say.odds(guarantee, between='between them ')}. {say.naming_words(guarantee)} "
+        f"{say.ALWAYS_ANSWERED}",
+        from_whom=say.INTO_THE_BUNDLE.format(values="labels"),
+        assumptions=say.phrases(
+            say.OWNERS_AGREED.of(
+                data="the rows that the release was fitted on",
+                more=": the bundle holds some of them as they are",
+            ),
+            say.TRUSTED_DEVICE.of(input="input"),
         ),
-        from_whom="Anyone who sees the released labels, the receipt and this whole bundle, "
-        "with any other knowledge and any computing power: the server, its operator, an "
-        "eavesdropper.",
-        guarantee=guarantee,
-        assumptions=(
-            (
-                "the rows that the release was fitted on are public, or their owners have agreed: "
-                "the bundle holds some of them as they are"
-            ),
-            "the release runs on a device that the owner of the input trusts",
-            (
-                "the noise comes from the operating system's random numbers (an answer that was "
-                "made with a seed is not private)"
-            ),
-            "the observer does not see how long one release took or how much memory it used",
-            "the operating system, the processor and numpy compute what they document",
-        ),
-        not_protected=(
-            (
-                "that an input holds NaN or infinity: such a request is refused as a whole, before "
-                "anything is charged"
-            ),
-            (
-                "which rough kind of input it is: public rows that are not joined may have labels "
-                "of very different probabilities"
-            ),
-            farther_words(
+        not_protected=say.phrases(
+            say.REFUSED,
+            "which rough kind of input it is: public rows that are not joined may have labels of "
+            "very different probabilities",
+            say.farther_words(
                 guarantee,
                 "inputs whose nearest public rows are h edges apart, h a whole number (nothing is "
                 "promised where no way leads from one to the other)",
             ),
-            (
-                "several answers about one input without adding them up: two answers cost twice as "
-                "much"
-            ),
+            say.TWICE.of(input="input"),
             "the public rows",
         ),
         details=(
             ("public rows", f"{graph.size:,}"),
             ("joined pairs", f"{len(graph.edges):,}"),
             ("mechanism", query.mechanism.name),
-            (
-                "expected accuracy, by the classifier's probabilities",
-                f"{query.worth:.4f}",
-            ),
+            ("expected accuracy, by the classifier's probabilities", f"{query.worth:.4f}"),
             ("no table on this graph is better than", f"{query.bound:.4f}"),
         ),
     )

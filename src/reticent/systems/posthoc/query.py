@@ -33,7 +33,7 @@ from reticent.systems.posthoc.plans import (
     LABEL_RULES,
     LabelRelease,
     Mechanism,
-    Plan,
+    PosthocSetting,
     Requirement,
     checked_cost,
     level_test,
@@ -63,7 +63,7 @@ class PrivateQuery:
     network: Network
     bound: LipschitzBound
     requirement: Requirement
-    plan: Plan
+    plan: PosthocSetting
     rule: LabelRule | None = None
 
     def __post_init__(self) -> None:
@@ -252,7 +252,7 @@ class PrivateQuery:
                     "bundle: states another space than that of its embedder and box; fetch or "
                     "fit it again"
                 )
-            plan = Plan(**settings["plan"])
+            plan = PosthocSetting(**settings["plan"])
             requirement = Requirement(
                 epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency
             )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
 from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import KNormMechanism
+from reticent.systems import clauses as say
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, reach
@@ -15,138 +17,63 @@ from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
 
-_ASSUMED = (
-    (
-        "the rows that the encoder was trained and calibrated on are public, or their owners have "
-        "agreed"
-    ),
-    "the schema (columns, ranges, categories) was public before the records were seen",
-    "the release runs on a device that the owner of the record trusts",
-    (
-        "the noise comes from the operating system's random numbers (an answer that was made with "
-        "a seed is not private)"
-    ),
-    "the operating system, the processor, numpy and torch compute what they document",
-)
+TableQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery
+
+_MECHANISMS = {
+    "code": "randomised response on a code",
+    "score-code": "{response} on bins of a public {model} model's score",
+    "k-norm-l2": "K-norm noise in l2",
+    "gaussian": "Gaussian noise",
+    "score-noise": "K-norm noise in l-infinity on scores of what is protected",
+    "score-levels": "level response on the side of a score of what is protected",
+    "clear-noise": "K-norm noise on what is protected; the rest as it is",
+    "clear-code": "randomised response on which of the {candidates} labels that are likeliest by "
+    "what is not protected a public forest names",
+}
 
 
-def power_card(
-    query: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery,
-) -> GuaranteeCard:
-    """The card of ``query``: what is protected, from whom, and what is assumed."""
-    plan, guarantee = query.plan, query.mechanism.guarantee
-    factor = (
-        "no observer's odds between them change by more than a factor "
-        f"e^{guarantee.epsilon:g} per answer"
-    )
-    if guarantee.delta:
-        factor = (
-            "the probability of any set of answers changes by at most a factor "
-            f"e^{guarantee.epsilon:g}, plus "
-            f"{guarantee.delta:g}, per answer"
-        )
-    details: list[tuple[str, str]] = []
+@dataclass(frozen=True)
+class _Scope:
+    """Which records are told apart no better than stated: for how many attributes, and how far."""
+
+    protected: str
+    beyond: str
+    details: tuple[tuple[str, str], ...] = ()
+
+
+def power_card(query: TableQuery) -> GuaranteeCard:
+    """Return the card of ``query``: what is protected, from whom, and what is assumed."""
+    plan, bound = query.plan, query.bound
     if plan.radius is None:
-        protected = (
-            f"The whole record: between any two records of the schema, {factor}. This "
-            "is local differential privacy."
-        )
-        limit = "that a record is in the table at all, and its label if that is sent along"
+        scope = _whole_record(query)
     elif isinstance(plan.radius, AttributeRadii):
-        radii = plan.radius.radii
-        inside = "; ".join(f"{name} {reach(radius)}" for name, radius in radii if radius)
-        outside = [name for name, radius in radii if not radius]
-        protected = (
-            "Which of two records an answer came from, whenever they differ, in any number of "
-            "attributes at once, by no more than the radius of each, in the table's own units, and "
-            f"agree in every attribute without one: {factor}."
-        )
-        details.append(("radius of each protected attribute", inside))
-        details.append(("attributes that are not protected", ", ".join(outside) or "none"))
-        if any(
-            radius and math.isfinite(radius) and attribute.width > 1 and not attribute.codes
-            for (_, radius), attribute in zip(radii, query.schema.attributes, strict=True)
-        ):
-            details.append(
-                (
-                    "missing values",
-                    (
-                        "within a finite radius of a number that may be missing: both "
-                        "are there, or both are missing; which, is not protected"
-                    ),
-                )
-            )
-        limit = (
-            "attributes of radius 0 ("
-            + (", ".join(outside) or "none")
-            + "): what is released depends on them without noise, and may show them; changes "
-            "beyond the radii; and the label, if sent"
-        )
+        scope = _by_attribute(query, plan.radius)
     else:
-        protected = (
-            "Which of two records an answer came from, whenever they are at most "
-            f"{plan.radius:g} apart in the encoded "
-            f"space, where a change of any one attribute is at most 1: {factor}."
-        )
-        details.append(
-            ("the radius, on one attribute alone", _in_own_units(query.schema, plan.radius))
-        )
-        # Of the whole record: with free coordinates two records may be told apart for certain.
-        if isinstance(query, PowerQuery) and isinstance(query.mechanism, KNormMechanism):
-            offset = _rounded_up(query.mechanism.metric_offset)
-            protected += (
-                " Records at any distance r are told apart by at most "
-                f"e^({guarantee.epsilon:g} r / {plan.radius:g} + {offset}): "
-                "Lipschitz privacy, up to the grid's offset."
-            )
-            details.append(
-                ("offset of the Lipschitz statement, from the grid", f"{offset} at every distance")
-            )
-        if isinstance(query, ProtectedQuery | LikeliestQuery):
-            details.append(
-                (
-                    "read as it is, without noise",
-                    (
-                        "categories, and which numbers are missing: no two records within the "
-                        "radius differ in them, and nothing is promised about two that do"
-                    ),
-                )
-            )
-        free = "categories, and " if isinstance(query, ProtectedQuery | LikeliestQuery) else ""
-        limit = (
-            f"the record beyond distance {plan.radius:g}: {free}several attributes together "
-            "may be visible; and its label, if sent"
-        )
-    mechanism = {
-        "code": "randomised response on a code",
-        "score-code": f"{plan.response} on bins of a public {plan.model} model's score",
-        "k-norm-l2": "K-norm noise in l2",
-        "gaussian": "Gaussian noise",
-        "score-noise": "K-norm noise in l-infinity on scores of what is protected",
-        "score-levels": "level response on the side of a score of what is protected",
-        "clear-noise": "K-norm noise on what is protected; the rest as it is",
-        "clear-code": f"randomised response on which of the {plan.candidates} labels that are "
-        "likeliest by what is not protected a public forest names",
-    }[plan.mechanism]
-    bound = query.bound
-    return GuaranteeCard(
+        scope = _within_radius(query, plan.radius)
+    return say.input_card(
+        query,
         title="Released embedding of a table row",
-        protected=f"{protected} No answer is ever withheld.",
-        from_whom="Anyone who sees the released values, the receipt and this whole bundle, "
-        "encoder included, with any other "
-        "knowledge and any computing power.",
-        guarantee=guarantee,
-        assumptions=_ASSUMED,
-        not_protected=(
-            limit,
-            (
-                "several answers about one record without adding them up: two answers cost twice "
-                "as much"
+        protected=f"{scope.protected} {say.ALWAYS_ANSWERED}",
+        from_whom=say.INTO_THE_BUNDLE.format(values="values"),
+        assumptions=say.phrases(
+            say.OWNERS_AGREED.of(
+                data="the rows that the encoder was trained and calibrated on", more=""
             ),
+            "the schema (columns, ranges, categories) was public before the records were seen",
+            say.TRUSTED_DEVICE.of(input="record"),
+        ),
+        not_protected=say.phrases(
+            scope.beyond,
+            say.TWICE.of(input="record"),
             "the rows that the encoder was trained on",
         ),
         details=(
-            ("mechanism", mechanism),
+            (
+                "mechanism",
+                _MECHANISMS[plan.mechanism].format(
+                    response=plan.response, model=plan.model, candidates=plan.candidates
+                ),
+            ),
             ("released values per row", str(query.outputs)),
             (
                 "Lipschitz constant",
@@ -156,8 +83,87 @@ def power_card(
                 f"expected {plan.scoring.replace('_', ' ')} on calibration rows",
                 f"{plan.utility:.4f}" + (" nats" if plan.scoring == "information" else ""),
             ),
-            *details,
+            *scope.details,
         ),
+    )
+
+
+def _factor(query: TableQuery) -> str:
+    return say.odds(query.mechanism.guarantee, between="between them ")
+
+
+def _whole_record(query: TableQuery) -> _Scope:
+    return _Scope(
+        f"The whole record: between any two records of the schema, {_factor(query)}. This is local "
+        "differential privacy.",
+        "that a record is in the table at all, and its label if that is sent along",
+    )
+
+
+def _by_attribute(query: TableQuery, radii: AttributeRadii) -> _Scope:
+    inside = "; ".join(f"{name} {reach(radius)}" for name, radius in radii.radii if radius)
+    outside = ", ".join(name for name, radius in radii.radii if not radius) or "none"
+    missing = any(
+        radius and math.isfinite(radius) and attribute.width > 1 and not attribute.codes
+        for (_, radius), attribute in zip(radii.radii, query.schema.attributes, strict=True)
+    )
+    details = [
+        ("radius of each protected attribute", inside),
+        ("attributes that are not protected", outside),
+    ]
+    if missing:
+        details.append(
+            (
+                "missing values",
+                (
+                    "within a finite radius of a number that may be missing: both are there, or "
+                    "both are missing; which, is not protected"
+                ),
+            )
+        )
+    return _Scope(
+        "Which of two records an answer came from, whenever they differ, in any number of "
+        "attributes at once, by no more than the radius of each, in the table's own units, and "
+        f"agree in every attribute without one: {_factor(query)}.",
+        f"attributes of radius 0 ({outside}): what is released depends on them without noise, and "
+        "may show them; changes beyond the radii; and the label, if sent",
+        tuple(details),
+    )
+
+
+def _within_radius(query: TableQuery, radius: float) -> _Scope:
+    protected = (
+        f"Which of two records an answer came from, whenever they are at most {radius:g} apart in "
+        f"the encoded space, where a change of any one attribute is at most 1: {_factor(query)}."
+    )
+    details = [("the radius, on one attribute alone", _in_own_units(query.schema, radius))]
+    # Of the whole record: with free coordinates two records may be told apart for certain.
+    if isinstance(query, PowerQuery) and isinstance(query.mechanism, KNormMechanism):
+        offset = _rounded_up(query.mechanism.metric_offset)
+        protected += (
+            " Records at any distance r are told apart by at most "
+            f"e^({query.mechanism.epsilon:g} r / {radius:g} + {offset}): Lipschitz privacy, up to "
+            "the grid's offset."
+        )
+        details.append(
+            ("offset of the Lipschitz statement, from the grid", f"{offset} at every distance")
+        )
+    free = isinstance(query, ProtectedQuery | LikeliestQuery)
+    if free:
+        details.append(
+            (
+                "read as it is, without noise",
+                (
+                    "categories, and which numbers are missing: no two records within the radius "
+                    "differ in them, and nothing is promised about two that do"
+                ),
+            )
+        )
+    return _Scope(
+        protected,
+        f"the record beyond distance {radius:g}: {'categories, and ' if free else ''}several "
+        "attributes together may be visible; and its label, if sent",
+        tuple(details),
     )
 
 

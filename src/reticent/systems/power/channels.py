@@ -20,8 +20,8 @@ from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.errors import CalibrationFailed
 from reticent.grids.shares import WHOLE, exponential_below
 from reticent.mechanisms.record_channel import MOST_OUTPUTS, columns_beyond
-from reticent.systems.power.scoring import Scores
 from reticent.systems.power.tasks import Joints
+from reticent.systems.scores import Scores
 
 RESPONSES = ("randomised response", "subset selection", "staircase")
 """How tables of shares are made."""

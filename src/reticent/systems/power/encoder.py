@@ -37,12 +37,12 @@ from reticent.systems.power.mechanism_choice import (
 )
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, PowerQuery
+from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerQuery, PowerSetting
 from reticent.systems.power.score_query import ScoreCodeQuery
-from reticent.systems.power.scoring import SCORINGS
 from reticent.systems.power.settings import VectorTraining
 from reticent.systems.power.task_labels import task_labels
 from reticent.systems.releasing_system import RowWise
+from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
     Names,
     keep_names,
@@ -145,7 +145,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     random_state: int | np.random.RandomState | None = None
 
     query_: Fitted = learned()
-    considered_: tuple[PowerPlan, ...] = learned()
+    considered_: tuple[PowerSetting, ...] = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Train and calibrate on rows that are public.
@@ -293,7 +293,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_features_in_ = query.schema.columns
         self._identity = self.bundle().identity
 
-    def _required(self, schema: TabularSchema) -> PowerPlan:
+    def _required(self, schema: TabularSchema) -> PowerSetting:
         """Budget, radius and scoring, checked; its mechanism is the one asked for, or stands for
         any.
         """
@@ -305,7 +305,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         else:
             radius = None if self.radius is None else positive(self.radius, name="radius")
         scoring = one_of(self.scoring, SCORINGS, name="scoring")
-        required = PowerPlan(
+        required = PowerSetting(
             mechanism="code",
             codes=(0, 1),
             epsilon=epsilon,
@@ -324,7 +324,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return required
 
     def _mechanisms(
-        self, plan: PowerPlan, schema: TabularSchema, *, several: bool
+        self, plan: PowerSetting, schema: TabularSchema, *, several: bool
     ) -> tuple[str, ...]:
         """What is compared."""
         if several and self.mechanism not in ("auto", *SEVERAL_TASKS):

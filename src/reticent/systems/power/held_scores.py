@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.core.arrays import Array
-from reticent.systems.power.scoring import Scores, prediction_scores
+from reticent.systems.scores import Scores, prediction_scores
 
 Labels = npt.NDArray[np.int64]
 Release = TypeVar("Release")

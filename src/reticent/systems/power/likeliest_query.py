@@ -25,7 +25,7 @@ from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.protection import Protection
 from reticent.systems.power.public_forest import Forest
 from reticent.systems.power.public_models import BoostedTrees, label_shares, model_from
-from reticent.systems.power.query import PowerPlan, neighbours_within
+from reticent.systems.power.query import PowerSetting, neighbours_within
 from reticent.tables.schema import TabularSchema
 
 _LEAST = 1e-12
@@ -55,7 +55,7 @@ class LikeliestQuery:
     given: BoostedTrees
     forest: Forest
     hits: Array
-    plan: PowerPlan
+    plan: PowerSetting
 
     def __post_init__(self) -> None:
         size = self.plan.candidates
@@ -208,7 +208,7 @@ class LikeliestQuery:
         """
         with rebuilding():
             schema = TabularSchema.from_dict(settings["schema"])
-            plan = PowerPlan.from_dict(settings["plan"], schema)
+            plan = PowerSetting.from_dict(settings["plan"], schema)
             if plan.radius is None:
                 raise CorruptBundle("bundle: its mechanism needs a radius")
             columns = 1 + len(Protection(schema, plan.radius).free)

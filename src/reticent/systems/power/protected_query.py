@@ -28,7 +28,7 @@ from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.lipschitz_scores import LipschitzScores
 from reticent.systems.power.protection import UNIT, Protection
-from reticent.systems.power.query import PowerPlan, neighbours_within
+from reticent.systems.power.query import PowerSetting, neighbours_within
 from reticent.tables.schema import TabularSchema
 
 NOISY = ("score-noise", "score-levels", "clear-noise")
@@ -57,7 +57,7 @@ class ProtectedQuery:
     schema: TabularSchema
     scores: LipschitzScores | None
     model: Network
-    plan: PowerPlan
+    plan: PowerSetting
 
     def __post_init__(self) -> None:
         if (
@@ -206,7 +206,7 @@ class ProtectedQuery:
         """
         with rebuilding():
             schema = TabularSchema.from_dict(settings["schema"])
-            plan = PowerPlan.from_dict(settings["plan"], schema)
+            plan = PowerSetting.from_dict(settings["plan"], schema)
             if plan.radius is None:
                 raise CorruptBundle("bundle: its mechanism needs a radius")
             scores = (

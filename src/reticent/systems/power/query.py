@@ -36,7 +36,7 @@ from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.power.channels import RESPONSES
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.public_models import PUBLIC_MODELS
-from reticent.systems.power.scoring import SCORINGS
+from reticent.systems.scores import SCORINGS
 from reticent.tables.schema import TabularSchema
 
 PROTECTED = ("score-noise", "score-levels", "clear-noise", "clear-code")
@@ -66,7 +66,7 @@ up within one schema only."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerPlan:
+class PowerSetting:
     """One complete setting of a release.
 
     Attributes:
@@ -167,7 +167,7 @@ class PowerPlan:
         return {**asdict(self), **lists, "radius": radius}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerPlan:
+    def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerSetting:
         """The plan that ``to_dict`` described, for records of ``schema``."""
         radius = values.get("radius")
         if isinstance(radius, dict):
@@ -175,7 +175,7 @@ class PowerPlan:
         return cls(**{**values, "radius": radius})
 
 
-def rank(plan: PowerPlan) -> tuple[float, float]:
+def rank(plan: PowerSetting) -> tuple[float, float]:
     """What plans are sorted by, best first: utility, and information where utilities tie."""
     return -round(plan.utility / TIE) * TIE, -plan.information
 
@@ -207,7 +207,7 @@ class PowerQuery:
 
     schema: TabularSchema
     network: Network
-    plan: PowerPlan
+    plan: PowerSetting
 
     @property
     def adjacency(self) -> Adjacency:
@@ -333,7 +333,7 @@ class PowerQuery:
         with rebuilding():
             network = rebuild(settings["network"], arrays, "encoder")
             schema = TabularSchema.from_dict(settings["schema"])
-            query = cls(schema, network, PowerPlan.from_dict(settings["plan"], schema))
+            query = cls(schema, network, PowerSetting.from_dict(settings["plan"], schema))
             most = max(query.plan.codes, default=0)
             if network.input_shape != (query.schema.dimension,) or most >= network.output_dimension:
                 raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")

@@ -14,8 +14,8 @@ from reticent.systems.power.channels import MOST_LOST, Channel
 from reticent.systems.power.public_models import PublicModel
 from reticent.systems.power.query import TIE
 from reticent.systems.power.score_query import ScoreBins
-from reticent.systems.power.scoring import Scores
 from reticent.systems.power.tasks import Joints
+from reticent.systems.scores import Scores
 
 Labels = npt.NDArray[np.int64]
 

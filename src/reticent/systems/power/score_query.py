@@ -20,7 +20,7 @@ from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.public_models import PublicModel, model_from
-from reticent.systems.power.query import PowerPlan, neighbours_within
+from reticent.systems.power.query import PowerSetting, neighbours_within
 from reticent.tables.schema import TabularSchema
 
 
@@ -84,7 +84,7 @@ class ScoreCodeQuery:
     model: PublicModel
     bins: ScoreBins
     shares: Integers
-    plan: PowerPlan
+    plan: PowerSetting
 
     @property
     def adjacency(self) -> Adjacency:
@@ -166,7 +166,7 @@ class ScoreCodeQuery:
         """
         with rebuilding():
             schema = TabularSchema.from_dict(settings["schema"])
-            plan = PowerPlan.from_dict(settings["plan"], schema)
+            plan = PowerSetting.from_dict(settings["plan"], schema)
             model = model_from(plan.model, arrays, dimension=schema.dimension)
             bins = ScoreBins(arrays["bins"], len(model.start))
             query = cls(schema, model, bins, arrays["channel"], plan)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
-from reticent.systems.power.scoring import Scores, channel_scores, joint_of
+from reticent.systems.scores import Scores, channel_scores, joint_of
 
 Labels = npt.NDArray[np.int64]
 

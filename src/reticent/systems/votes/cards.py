@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reticent.core.guarantees import Guarantee, GuaranteeCard, Replace
-from reticent.release.paying import same_records_again
+from reticent.systems import clauses as say
 from reticent.systems.record_labels import is_observed
 from reticent.systems.votes.outputs import is_several
 
@@ -60,63 +60,42 @@ def _card(
     from_whom: str,
     details: tuple[tuple[str, str], ...],
 ) -> GuaranteeCard:
-    adjacency = guarantee.adjacency
-    assert not hasattr(adjacency, "metric")
-    whose = "all records of one person" if system.by_person_ else "any one record"
+    whose = say.whose_records(system.by_person_, one="any one record")
     change = (
         f"Whether {whose} are these or any others"
-        if isinstance(adjacency, Replace)
+        if isinstance(guarantee.adjacency, Replace)
         else f"Whether {whose} were there at all, labels included"
     )
-    targets = hasattr(system, "target_range")
-    given = targets or is_several(system.classes) or not is_observed(system.classes)
-    row_map = "none" if system.map_ is None else system.map_.name
-    assumptions = [
-        (
-            "the public rows, their labels and the range of the features are public: none of them "
-            "is, or was computed from, a protected record"
-        ),
-        "all settings were chosen without looking at the private records",
-        f"there are at most {system.most_records_:,} records, in every data set that is compared",
-        (
-            f"the feature map ({row_map}) was made without the private records, and gives a record "
-            "the same features whichever others there are"
-        ),
-        "whatever was done to the records before fit learned nothing from them",
-        "the noise comes from the operating system's random numbers",
-        "the observer does not see how long an answer took or how much memory it used",
-        "the processor adds and multiplies as IEEE 754 says; numpy computes what it documents",
-    ]
-    if not system.by_person_:
-        assumptions.append("no person owns more than one record; otherwise name them in persons")
-    if targets:
-        assumptions.append("the range of the targets is public: it was not taken from the records")
-    if not given:
-        assumptions.append(
-            "the set of labels that occur is public: it was taken from the records "
-            "(classes='observed')"
-        )
-    protected = (
-        f"{change}: the probability of any outcome changes by at most a factor "
-        f"e^{guarantee.epsilon:.4g}, plus {guarantee.delta:g}."
-    )
+    protected = f"{change}: {say.odds(guarantee, per='')}."
     if seeded:
+        title = f"{title} ({_SEEDED})"
         protected = (
-            "Nothing. The noise came from a seed (" + _SEEDED + "); with fresh noise this would "
-            "hold. " + protected
+            f"Nothing. The noise came from a seed ({_SEEDED}); with fresh noise this would hold. "
+            + protected
         )
-    return GuaranteeCard(
-        title=f"{title} ({_SEEDED})" if seeded else title,
+    targets = hasattr(system, "target_range")
+    row_map = "none" if system.map_ is None else system.map_.name
+    return say.records_card(
+        guarantee,
+        by_person=system.by_person_,
+        classes_given=targets or is_several(system.classes) or not is_observed(system.classes),
+        title=title,
         protected=protected,
         from_whom="Nobody." if seeded else from_whom,
-        guarantee=guarantee,
-        assumptions=tuple(assumptions),
-        not_protected=(
-            "what is true of many records together: that is what the answers tell",
-            "the queries and the public rows",
-            same_records_again(adjacency),
-            *(() if given else ("which labels occur among the records",)),
+        assumptions=say.phrases(
+            "the public rows, their labels and the range of the features are public: none of them "
+            "is, or was computed from, a protected record",
+            targets and "the range of the targets is public: it was not taken from the records",
+            say.SETTINGS.of(settings="all settings"),
+            f"there are at most {system.most_records_:,} records, in every data set that is "
+            "compared",
+            say.FEATURES.of(
+                features=row_map,
+                origin="made without the private records, and gives a record the same features "
+                "whichever others there are",
+            ),
         ),
+        not_protected=("the queries and the public rows",),
         details=(
             *details,
             ("public rows, labelled ones", f"{system.public_rows_}, {system.public_labels_}"),

@@ -1,0 +1,125 @@
+"""Measures of worth against scikit-learn's, and what no library has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from reticent.core.errors import InvalidInput, UnknownName
+from reticent.systems.scores import (
+    CRITERIA,
+    SCORINGS,
+    Predictions,
+    criterion_of,
+    joint_of,
+    prediction_scores,
+    probabilities_of_labels,
+)
+
+
+def drawn(classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of unequal shares, and probabilities with ties that say something about them."""
+    random = np.random.default_rng(classes)
+    often = np.arange(1, classes + 1)
+    labels = random.choice(classes, size=500, p=often / often.sum())
+    rough = random.dirichlet(np.ones(classes), size=500) + 0.5 * np.eye(classes)[labels]
+    p = (rough / rough.sum(axis=1, keepdims=True)).round(2) + 0.01
+    return labels, p / p.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_scores_are_scikit_learns(classes: int) -> None:
+    labels, p = drawn(classes)
+    shares = np.bincount(labels) / len(labels)
+    entropy = -(shares * np.log(shares)).sum()
+    given = {"y_score": p[:, 1]} if classes == 2 else {"y_score": p, "multi_class": "ovr"}
+    likeliest = p.argmax(axis=1)
+    oracles = {
+        "accuracy": metrics.accuracy_score(labels, likeliest),
+        "balanced_accuracy": metrics.balanced_accuracy_score(labels, likeliest),
+        "log_loss": -metrics.log_loss(labels, p),
+        "roc_auc": metrics.roc_auc_score(labels, **given),
+        "brier": 1 - 0.5 * ((p - np.eye(classes)[labels]) ** 2).sum(axis=1).mean(),
+        "information": entropy - metrics.log_loss(labels, p),
+    }
+    assert set(oracles) == set(CRITERIA)
+    for name, oracle in oracles.items():
+        found = criterion_of(name).of(Predictions.of(p), labels, classes=classes)
+        assert found == pytest.approx(oracle, abs=1e-9), name
+    chosen = (p / shares).argmax(axis=1)
+    oracles["balanced_accuracy"] = metrics.balanced_accuracy_score(labels, chosen)
+    oracles["auc"] = oracles["roc_auc"]
+    scores = prediction_scores(p, np.eye(classes)[labels])
+    for name in SCORINGS:
+        assert scores.of(name) == pytest.approx(oracles[name], abs=1e-9), name
+
+
+def test_a_row_that_counts_twice_is_two_rows() -> None:
+    labels, p = drawn(3)
+    weights = np.eye(3)[labels]
+    weights[::2] *= 2
+    twice = np.concatenate([np.arange(500), np.arange(500)[::2]])
+    one, other = (
+        prediction_scores(p, weights),
+        prediction_scores(p[twice], np.eye(3)[labels[twice]]),
+    )
+    for name in SCORINGS:
+        assert one.of(name) == pytest.approx(other.of(name))
+
+
+def test_labels_that_do_not_occur_are_left_out_of_means() -> None:
+    truth, p = np.array([0, 0, 2, 2]), np.full((4, 3), 1 / 3)
+    found = Predictions(np.array([0, 1, 2, 2]), p)
+    assert criterion_of("balanced_accuracy").of(found, truth, classes=3) == 0.75
+    assert criterion_of("roc_auc").of(found, truth, classes=3) == 0.5
+    assert criterion_of("roc_auc").of(found, np.zeros(4, int), classes=3) == 0.5
+
+
+@pytest.mark.parametrize("name", [name for name, one in CRITERIA.items() if one.proper])
+def test_true_probabilities_score_best(name: str) -> None:
+    truth = (np.random.default_rng(1).random(20_000) < 0.3).astype(np.int64)
+    told = [np.tile([1 - share, share], (len(truth), 1)) for share in (0.2, 0.3, 0.4)]
+    scores = [criterion_of(name).of(Predictions.of(p), truth, classes=2) for p in told]
+    assert np.argmax(scores) == 1
+
+
+def test_bare_labels_are_read_by_the_other_half() -> None:
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 2, 20_000)
+    labels = np.where(random.random(20_000) < 0.9, truth, 1 - truth)
+    found = probabilities_of_labels(labels, truth, classes=2)
+    assert found.sum(axis=1) == pytest.approx(1.0)
+    assert found[labels == 1, 1] == pytest.approx(0.9, abs=0.01)
+    # no row sees its own label: turning one round leaves its own half's probabilities alone
+    other = truth.copy()
+    other[0] = 1 - other[0]
+    again = probabilities_of_labels(labels, other, classes=2)
+    assert (again[::2] == found[::2]).all()
+    assert (again[1::2] != found[1::2]).any()
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_shares_lie_between_0_and_1_and_rise(name: str) -> None:
+    values = [criterion_of(name).share(value) for value in (-3.0, -0.5, 0.0, 0.3, 0.9, 2.0)]
+    assert values == sorted(values)
+    assert min(values) >= 0
+    assert max(values) <= 1
+
+
+def test_joint_shares_are_counts_smoothed() -> None:
+    found = joint_of(np.array([0, 0, 2]), np.array([5, 7, 7]), bins=3)
+    assert found.shape == (3, 2)
+    assert found.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(4 * found[:, 1], [1 + 1 / 6, 1 / 6, 1 + 1 / 6])
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="weights"):
+        prediction_scores([[0.5, 0.5]], [[1.0, 0.0, 0.0]])
+    with pytest.raises(InvalidInput, match="every label"):
+        prediction_scores([[0.5, 0.5]], [[1.0, 0.0]])
+    with pytest.raises(UnknownName, match="scoring"):
+        prediction_scores([[0.5, 0.5]], [[1.0, 1.0]]).of("f1")
+    with pytest.raises(UnknownName, match="scoring"):
+        criterion_of("f1")
