@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         PrivateKNNClassifier,
         PrivateKNNStudent,
         PublicRanges,
-        Published,
         VectorTraining,
         train_server,
     )
@@ -79,7 +78,6 @@ __all__ = [
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
-    "Published",
     "Scope",
     "TabularSchema",
     "VectorTraining",

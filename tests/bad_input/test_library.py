@@ -23,6 +23,7 @@ from reticent.core.errors import (
     UnsupportedNetwork,
 )
 from reticent.networks import from_torch
+from reticent.published import PublishedObfuscator
 from reticent.systems import (
     Calibration,
     CertifiedClassifier,
@@ -33,7 +34,6 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PrivateKNNClassifier,
-    Published,
 )
 from tests.bad_input.conftest import OBFUSCATOR, SETTINGS, Bench, X, Y, spoiled
 
@@ -68,7 +68,7 @@ POSTHOC_SETTINGS: list[Case] = [
     ({"input_norm": "l3"}, UnknownName, "norm='l3'"),
     ({"embedder": "resnet"}, UnknownName, "embedder='resnet'"),
     ({"embedder": 3}, InvalidParameter, "embedder"),
-    ({"obfuscator": Published("arl", "magic")}, UnknownName, "'magic'"),
+    ({"obfuscator": PublishedObfuscator("arl", "magic")}, UnknownName, "'magic'"),
     ({"obfuscator": 7}, InvalidParameter, "obfuscator"),
     ({"obfuscator": NoiseAware(outputs=0)}, InvalidParameter, "outputs=0"),
     ({"obfuscator": NoiseAware(epochs=0.5)}, InvalidParameter, r"epochs=0\.5"),

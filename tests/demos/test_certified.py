@@ -26,9 +26,8 @@ from reticent.demos.certified import (
 )
 from reticent.demos.page import Demonstration
 from reticent.mechanisms import StabilityResponse
-from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
-from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.noise import SeededSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 from reticent.systems import CertifiedClassifier
 
 MECHANISMS = {OURS: StabilityResponse, PUBLISHED: SmoothCauchy, GLOBAL: GlobalSensitivityResponse}

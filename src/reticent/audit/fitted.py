@@ -280,7 +280,7 @@ def auditable_query(system: Any) -> Query:
         | CertifiedQuery,
     ):
         return query
-    raise InvalidInput("system: the published mode has no guarantee that an audit could examine")
+    raise InvalidInput(f"system: no audit of a {type(query).__name__} is known")
 
 
 def stated_guarantee(query: Query) -> Guarantee:

@@ -463,10 +463,8 @@ def _numbers_per_answer(system: AnsweringSystem) -> int:
     import numpy as np
 
     from reticent.systems import PowerEncoder
-    from reticent.systems.power.published import PublishedQuery
 
     if isinstance(system, PowerEncoder):
-        assert not isinstance(system.query_, PublishedQuery)  # this mode is never stored
         return system.query_.outputs
     if type(system).__name__ == "PosthocEncoder":
         return cast("PosthocEncoder", system).query_.network.output_dimension

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
-    from reticent.systems.power.settings import PublishedMode, VectorTraining
+    from reticent.systems.power.settings import VectorTraining
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.individual import IndividualKNNClassifier
     from reticent.systems.private_knn.plan import Neighbours
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.sums import unit_sum
     from reticent.training.parts.embedders import BetaVAE, Identity, Named
     from reticent.training.parts.label_classifiers import LabelAware
-    from reticent.training.parts.obfuscators import NoiseAware, Published
+    from reticent.training.parts.obfuscators import NoiseAware
 else:
     from reticent.core.lazy import lazy_names
 
@@ -51,7 +51,7 @@ else:
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
-            "reticent.systems.power.settings": ("PublishedMode", "VectorTraining"),
+            "reticent.systems.power.settings": ("VectorTraining",),
             "reticent.systems.power.servers": (
                 "Server",
                 "train_server",
@@ -79,10 +79,7 @@ else:
                 "Named",
             ),
             "reticent.training.parts.label_classifiers": ("LabelAware",),
-            "reticent.training.parts.obfuscators": (
-                "NoiseAware",
-                "Published",
-            ),
+            "reticent.training.parts.obfuscators": ("NoiseAware",),
         },
     )
 
@@ -116,8 +113,6 @@ __all__ = [
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
-    "Published",
-    "PublishedMode",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",

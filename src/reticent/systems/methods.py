@@ -245,7 +245,7 @@ BUILT_IN = (
         "obfuscator trained through the noise of its release",
         role="part",
     ),
-    _own("Published", "training.parts.obfuscators", "obfuscators of the papers", role="part"),
+    _own("PublishedObfuscator", "published.obfuscators", "obfuscators of the papers", role="part"),
     _own(
         "LabelAware",
         "training.parts.label_classifiers",
@@ -269,9 +269,6 @@ BUILT_IN = (
         "systems.power.settings",
         "training of encoders of table rows, and how they are compared",
         role="part",
-    ),
-    _own(
-        "PublishedMode", "systems.power.settings", "release of table rows as published", role="part"
     ),
     _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
     _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),

@@ -19,8 +19,8 @@ from papers.seeds import combined
 from reticent.audit import epsilon_lower_bound
 from reticent.datasets import Table
 from reticent.demos.baselines import raw_columns
+from reticent.published.power_network import PowerConfig
 from reticent.tables import Categorical, Numeric, TabularSchema
-from reticent.training.power.published import PowerConfig
 
 SCHEMA = TabularSchema((Numeric("a", 0, 1), Categorical("b", ("x", "y", "z"))))
 
