@@ -320,14 +320,6 @@ def test_frames_and_words_are_what_arrays_are(library):
     assert set(fitted.predict(X)) == {"ill", "well"}
 
 
-def test_an_estimator_of_private_records_has_their_labels():
-    X, y = rows_and_labels(400)
-    chosen = next(one for one in all_candidates() if one.name == "cells")
-    found = plan(X, np.array(["ill", "well"])[y], **WANTED, random_state=0, candidates=[chosen])
-    fitted = found.estimator.fit(X, np.array(["ill", "well"])[y], public_X=X)
-    assert (fitted.predict(X) == np.array(["ill", "well"])[y]).mean() > 0.8
-
-
 def test_columns_of_words_need_a_schema():
     pandas = pytest.importorskip("pandas")
     X, y = rows_and_labels(100)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_digits
 
 from reticent.accounting import epsilon_per_answer
 from reticent.core import AddRemove, Guarantee, Scope, Unit
@@ -17,7 +17,6 @@ from reticent.core.errors import (
     BudgetExceeded,
     InvalidInput,
     InvalidParameter,
-    NotFittedYet,
     UnknownName,
 )
 from reticent.ledger import Ledger
@@ -118,19 +117,6 @@ def test_one_answer_is_a_response_to_the_margin() -> None:
         fitted(response="loud")
 
 
-def test_at_little_epsilon_one_linear_answer_is_worth_having() -> None:
-    """Two labels, 400 records, epsilon .1: one answer is right far more often than a coin."""
-    rows, labels = load_breast_cancer(return_X_y=True)
-    rows = np.random.default_rng(1).permutation(np.column_stack([rows, labels]))
-    rows, labels = rows[:, :-1], rows[:, -1].astype(int)
-    system = LinearVoteClassifier(epsilon=0.1, delta=0.0, classes=(0, 1), answers=1)
-    system.fit(rows[:400], labels[:400], public_X=rows[400:])
-    right = [
-        (system.simulate(rows[400:], seed=seed).values == labels[400:]).mean() for seed in range(20)
-    ]
-    assert np.mean(right) > 0.8
-
-
 def test_simulations_repeat_and_scale() -> None:
     system = fitted()
     one, other = (system.simulate(X[TEST], seed=4) for _ in range(2))
@@ -167,17 +153,6 @@ def test_noise_is_that_of_all_answers_together(counting: str) -> None:
     assert cost.rho == pytest.approx(0.5 / alone**2, rel=1e-4)  # type: ignore[attr-defined]
 
 
-def test_a_refused_fit_leaves_the_earlier_one() -> None:
-    system = fitted(answers=5)
-    card, labels = system.card(), system.exact_predict(X[TEST])
-    system.response = "loud"
-    with pytest.raises(UnknownName):
-        system.fit(X[TEST], Y[TEST], public_X=X[PUBLIC], persons=["p"] * len(X[TEST]))
-    assert system.card() == card
-    assert np.array_equal(system.exact_predict(X[TEST]), labels)
-    assert system.remaining_ == 5
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -189,15 +164,6 @@ def test_a_refused_fit_leaves_the_earlier_one() -> None:
 def test_settings_out_of_range_are_refused(name: str, changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):
         fitted(name, **changes)
-
-
-def test_what_needs_public_rows_says_so() -> None:
-    with pytest.raises(InvalidInput, match="public_X"):
-        made("linear", features=Features(components=None, range=(0, 16))).fit(
-            X[PRIVATE], Y[PRIVATE]
-        )
-    with pytest.raises(NotFittedYet):
-        made().release(X[TEST])
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
