@@ -26,7 +26,6 @@ from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.cards import power_card, published_card
-from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import (
     SEVERAL_TASKS,
     FitSettings,
@@ -35,10 +34,9 @@ from reticent.systems.power.mechanism_choice import (
     fit_mechanisms,
     stored_query,
 )
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.published import PublishedPower, PublishedQuery
-from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, PowerQuery
+from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, RowQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.settings import PublishedMode, VectorTraining
 from reticent.systems.power.task_labels import task_labels
@@ -158,9 +156,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     published: PublishedMode | None = None
     random_state: int | np.random.RandomState | None = None
 
-    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery = (
-        learned()
-    )
+    query_: RowQuery | PublishedQuery = learned()
     considered_: tuple[PowerPlan, ...] = learned()
     training_: PowerTraining | None = learned()
 
@@ -449,9 +445,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         query = self._fitted()
         return "published" if isinstance(query, PublishedQuery) else query.plan.mechanism
 
-    def _fitted(
-        self,
-    ) -> PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery:
+    def _fitted(self) -> RowQuery | PublishedQuery:
         if not hasattr(self, "query_"):
             raise NotFittedYet(
                 "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"
