@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 from reticent.audit import audit_fitted, epsilon_lower_bound
 from reticent.audit.fitted import stated_guarantee
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.mechanisms import FiniteChannel
+from reticent.mechanisms import FiniteChannel, StabilityResponse
 from reticent.systems import (
     CertifiedClassifier,
     ClippedDescent,
@@ -131,6 +131,8 @@ def _halved(system: Any) -> Any:
         faulty = FiniteChannel.response(
             mechanism.classes, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
         )
+    elif isinstance(mechanism, StabilityResponse):
+        faulty = replace(mechanism, epsilon=2 * mechanism.epsilon)
     else:
         faulty = replace(mechanism, sensitivity=mechanism.sensitivity / 2)
     query.__dict__["mechanism"] = faulty  # over what ``cached_property`` has stored
