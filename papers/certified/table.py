@@ -24,9 +24,8 @@ from reticent.accounting import epsilon_per_answer
 from reticent.core.guarantees import AddRemove
 from reticent.demos.certified import Answers, Problem, problem_of
 from reticent.mechanisms import NoisyArgmax, StabilityResponse
-from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
-from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.noise import SeededSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 
 Integers = npt.NDArray[np.int64]
 Draw = Callable[[Answers, Integers, int], Integers]

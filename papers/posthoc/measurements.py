@@ -21,13 +21,14 @@ from reticent.lipschitz import EnumerationBound, Output
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
+from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
     VECTOR_MECHANISMS,
     Path,
-    Plan,
+    PosthocSetting,
     Requirement,
     output_of,
 )
@@ -36,7 +37,6 @@ from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
-from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
@@ -322,7 +322,7 @@ def published_accounting(
 
 
 def _query(
-    points: Embedded, candidate: Candidate, requirement: Requirement, plan: Plan
+    points: Embedded, candidate: Candidate, requirement: Requirement, plan: PosthocSetting
 ) -> PrivateQuery:
     assert output_of(plan.mechanism) == output_of(candidate.mechanism)
     return PrivateQuery(

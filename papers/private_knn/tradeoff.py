@@ -27,7 +27,7 @@ from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import Sampler, SeededSampler
 from reticent.pages.drawings import one_panel, png
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import HogFeatures, ReducedFeatures
 from reticent.training.pate import PateTeachers
 
@@ -187,7 +187,7 @@ def _neighbours(place: _Place, settings: TradeoffSettings, seed: int) -> list[Re
                 settings.sampling_probability,
                 screened=screened,
             )
-            session = KnnPlan(steps, settings.delta, place.classes)
+            session = KnnNoise(steps, settings.delta, place.classes)
             released = session.answer(
                 grid.points(place.asked[:queries]), voters, sampler=SeededSampler(seed)
             )

@@ -25,7 +25,6 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
-    PublishedMode,
     VectorTraining,
 )
 
@@ -223,12 +222,6 @@ def test_what_cannot_be_audited_is_refused() -> None:
         audited(cells)
     with pytest.raises(InvalidInput, match="no audit of it is known"):
         audited(object())
-    published = PowerEncoder(
-        epsilon=1.0, delta=0.1, radius=None, schema=(0.0, 8.0), published=PublishedMode()
-    )
-    published.query_ = object()  # type: ignore[assignment]
-    with pytest.raises(InvalidInput, match="published"):
-        audited(published)
     with pytest.raises(InvalidInput, match="expected at least 2000"):
         audited(fitted("softmax"), runs=1_999)
     with pytest.raises(InvalidParameter, match="confidence"):

@@ -21,7 +21,7 @@ from reticent import (
 from reticent.audit import audit_records
 from reticent.core.errors import InvalidInput
 from reticent.mechanisms import SumSession
-from reticent.systems import Features
+from reticent.systems import Features, Neighbours
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(-0.7, 0.7, size=(40, 2))
@@ -66,7 +66,10 @@ def half_the_noise(monkeypatch):
         ),
         (
             PrivateKNNClassifier(
-                **CLAIM, queries=2, neighbours=3, sampling_probability=0.5, feature_range=(-1, 1)
+                **CLAIM,
+                queries=2,
+                neighbours=Neighbours(number=3, sampling_probability=0.5),
+                feature_range=(-1, 1),
             ),
             {"remove": 0},
         ),

@@ -123,19 +123,6 @@ def test_what_does_not_fit_is_refused_whole_before_the_first_charge(client: Clie
     assert spent(client) == before
 
 
-def test_what_cannot_be_used_is_not_charged(client: Client) -> None:
-    before = spent(client)
-    with pytest.raises(InvalidInput, match="columns"):
-        client.answers(NamedRows(X[:2], ("a", "b", "c", "d")), bundle="records")
-    with pytest.raises(InvalidInput):
-        client.answers(NamedRows(X[:2, :2], NAMES[:2]), bundle="records")
-    with pytest.raises(InvalidInput, match="subject"):
-        client.answers(NamedRows(X[:2], NAMES), bundle="records", subject="patient-7")
-    with pytest.raises(InvalidInput, match="release on the device"):
-        client.answers(X[:2], bundle="rows", subject="patient-7")
-    assert spent(client) == before
-
-
 def test_a_receipt_by_another_key_is_refused(service: Running, tmp_path: Path) -> None:
     _, stranger = key_files(tmp_path, "stranger")
     with (

@@ -11,8 +11,9 @@ import pytest
 
 import reticent
 from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, UnknownName
-from reticent.planning.input_methods import InputMethod, InputTask, Majority, Thirds
+from reticent.planning.input_methods import InputMethod, Majority, Thirds
 from reticent.planning.inputs import _thirds, plan_inputs
+from reticent.planning.tasks import Task
 from tests.demos.conftest import open_page, read_page  # noqa: F401
 from tests.planning.fakes import INPUT_GIVEN as GIVEN
 from tests.planning.fakes import INPUT_LABELS as LABELS
@@ -30,21 +31,21 @@ class Known(InputMethod):
     slow: bool = False
     fails: bool = False
 
-    def fits(self, task: InputTask) -> bool:
+    def fits(self, task: Task) -> bool:
         return True
 
-    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[np.ndarray]:
+    def answers(self, task: Task, parts: Thirds, classes: int) -> list[np.ndarray]:
         if self.fails:
             raise CalibrationFailed("no noise fits")
         found = np.full((len(parts.scored), classes), (1 - self.right) / (classes - 1))
         found[np.arange(len(found)), parts.scored_y] = self.right
         return [found]
 
-    def settings(self, task: InputTask) -> dict[str, Any]:
+    def settings(self, task: Task) -> dict[str, Any]:
         return {"right": self.right}
 
-    def estimator(self, task: InputTask) -> Any:
-        return ("estimator", task.epsilon) if self.there else None
+    def estimator(self, task: Task) -> Any:
+        return ("estimator", task.guarantee.epsilon) if self.there else None
 
 
 def test_thirds_share_no_row_and_take_turns() -> None:
@@ -72,7 +73,7 @@ def test_rows_are_ranked_and_warnings_follow() -> None:
     assert found.left_out == (("broken", "no noise fits"),)
     assert any("only to compare with" in warning for warning in found.warnings)
     assert found.rows[1].behind == pytest.approx(np.log(0.95 / 0.9))
-    assert found.telling_apart_cap == pytest.approx(np.e / (1 + np.e))
+    assert found.guess_cap == pytest.approx(np.e / (1 + np.e))
     alone = plan_inputs(ROWS, LABELS, epsilon=1.0, methods=methods[:1], **GIVEN)
     assert alone.estimator is None
     assert any("beats the majority" in warning for warning in alone.warnings)

@@ -105,10 +105,10 @@ def test_public_rows_that_are_enough_are_named():
     alone = Known("alone", 0.9, requirements=PUBLIC)
     enough = planned([Known("a", 0.88), alone], rows=2000)
     assert any("nothing private is needed" in warning for warning in enough.warnings)
-    assert enough.membership_cap == 0.5
+    assert enough.guess_cap == 0.5
     needed = planned([Known("a", 0.95), alone], rows=2000)
     assert not any("nothing private is needed" in warning for warning in needed.warnings)
-    assert needed.membership_cap == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-4)
+    assert needed.guess_cap == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-4)
 
 
 def test_public_rows_alone_are_taken_where_others_are_hardly_ahead():

@@ -440,8 +440,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "what fits is judged by epsilon alone",
         "ledger/charges.py",
-        "and self.spent_delta + charge.delta <= self.granted_delta",
-        "and self.spent_delta <= self.granted_delta",
+        "and one.spent_delta + self.delta <= one.granted_delta",
+        "and one.spent_delta <= one.granted_delta",
         ("ledger",),
     ),
     Fault(

@@ -36,6 +36,7 @@ from reticent.systems import (
     ClippedDescent,
     LabelAware,
     NearestRowClassifier,
+    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -65,8 +66,7 @@ def _student() -> PrivateKNNStudent:
             "epsilon": 4.0,
             "delta": 1e-5,
             "queries": (5,),
-            "neighbours": 10,
-            "sampling_probability": 0.5,
+            "neighbours": Neighbours(number=10, sampling_probability=0.5),
         },
         **{
             "student": settings,

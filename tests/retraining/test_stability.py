@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidInput
+from reticent.published import published_vote_distances
 from reticent.retraining import (
     ParameterIntervals,
     TrainingSettings,
     parameter_intervals,
-    published_vote_distances,
     stable_distances,
     vote_distances,
 )

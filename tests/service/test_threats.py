@@ -24,7 +24,7 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.signatures import verify
+from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps
 from reticent.service.keys import KeyStore
 from tests.service.conftest import RECORDS, Place
@@ -496,7 +496,6 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
         row = connection.execute(sa.text("SELECT request, body FROM service_answers")).one()
     ledger.close()
     assert bytes(row.body) == first.content
-    from reticent.service.demo import write_signing_key
     from reticent.service.requests import Answers, parsed, request_digest
     from reticent.service.signing import Signer
 
@@ -504,6 +503,6 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
     identity = first.json()["bundle"]
     mine = request_digest(Signer(place.signing_key).secret, bundle=identity, body=body)
     assert mine == bytes(row.request)
-    write_signing_key(tmp_path / "another.pem")
+    write_key_pair(tmp_path / "another.pem")
     other = request_digest(Signer(tmp_path / "another.pem").secret, bundle=identity, body=body)
     assert other != bytes(row.request)

@@ -18,6 +18,7 @@ from reticent.ledger import Ledger
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    Neighbours,
     PrivateKNNClassifier,
     PrivateKNNStudent,
 )
@@ -35,8 +36,7 @@ PLAN: dict[str, Any] = {
     **{
         "epsilon": 4.0,
         "delta": 1e-5,
-        "neighbours": 10,
-        "sampling_probability": 0.5,
+        "neighbours": Neighbours(number=10, sampling_probability=0.5),
         "classes": [0, 1],
         "feature_map": "identity",
     }

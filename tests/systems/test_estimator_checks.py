@@ -28,6 +28,7 @@ from reticent.systems import (
     MomentClassifier,
     MomentRegressor,
     NearestRowClassifier,
+    Neighbours,
     NoiseAware,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
@@ -64,8 +65,7 @@ KNN = {
     "epsilon": 500.0,
     "delta": 1e-5,
     "queries": 1000,
-    "neighbours": 3,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=3, sampling_probability=0.5),
     "classes": "observed",  # the checks bring labels of all kinds
     "feature_range": (-100.0, 100.0),
 }

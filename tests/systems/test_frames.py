@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from reticent.systems import (
     CertifiedClassifier,
+    Neighbours,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -51,8 +52,7 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
         PrivateKNNClassifier(
             epsilon=9.0,
             delta=1e-5,
-            neighbours=3,
-            sampling_probability=0.5,
+            neighbours=Neighbours(number=3, sampling_probability=0.5),
             classes=["ill", "well"],
             queries=60,
             feature_range=(0.0, 1.0),

@@ -27,6 +27,7 @@ from reticent.systems import (
     CertifiedEnsemble,
     ClippedDescent,
     LabelAware,
+    Neighbours,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -90,8 +91,7 @@ def neighbour_search(**changes: Any) -> PrivateKNNClassifier:
         "epsilon": 3.0,
         "delta": 1e-5,
         "queries": QUERIES,
-        "neighbours": 5,
-        "sampling_probability": 0.5,
+        "neighbours": Neighbours(number=5, sampling_probability=0.5),
         "classes": (0, 1),
     }
     return PrivateKNNClassifier(**{**settings, **changes}).fit(PICTURES, LABELS)
@@ -291,8 +291,7 @@ def test_records_of_any_size_can_be_protected() -> None:
             "epsilon": 3.0,
             "delta": 1e-5,
             "queries": 3,
-            "neighbours": 5,
-            "sampling_probability": 0.5,
+            "neighbours": Neighbours(number=5, sampling_probability=0.5),
             "classes": [0, 1],
         }
         neighbours = PrivateKNNClassifier(

@@ -19,18 +19,17 @@ from reticent.systems import (
     CertifiedClassifier,
     LabelAware,
     NearestRowClassifier,
+    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
-    PrivateKNNStudent,
     PublicRanges,
     VectorTraining,
 )
 from reticent.tables import Numeric, TabularSchema
 from reticent.tables.frames import names_of
-from reticent.training.students import StudentConfig
 
 
 class Frame:
@@ -74,8 +73,7 @@ POWER: dict[str, Any] = {
 KNN: dict[str, Any] = {
     "epsilon": 9.0,
     "delta": 1e-5,
-    "neighbours": 3,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=3, sampling_probability=0.5),
     "classes": [0, 1],
 }
 SCHEMA = TabularSchema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES))
@@ -144,27 +142,6 @@ def test_an_array_and_a_frame_are_not_mixed(name: str) -> None:
         return
     with pytest.raises(InvalidInput, match="has column names"):
         ask(positional, FRAME)
-
-
-def test_a_student_compares_private_public_and_new_rows(tmp_path: Path) -> None:
-    pixels = [f"pixel {number}" for number in range(16)]
-    values = np.random.default_rng(1).random((60, 16))
-    config = StudentConfig(image_shape=(1, 4, 4), channels=(2, 2), width=4, epochs=1)
-    student = PrivateKNNStudent(
-        **KNN, queries=(5,), feature_map="identity", reduce_to=None, student=config
-    )
-    with pytest.raises(InvalidInput, match="public: expected the columns of the private records"):
-        student.fit(Frame(values, pixels), Y, public=Frame(values[:, :15], pixels[:15]))
-    with pytest.raises(InvalidInput, match="public: expected column names"):
-        student.fit(Frame(values, pixels), Y, public=values)
-    student.fit(Frame(values, pixels), Y, public=Frame(values[:, ::-1], pixels[::-1]))
-    for system in (student, PrivateKNNStudent.load(student.save(tmp_path / "student"))):
-        expected = system.predict_proba(Frame(values, pixels))
-        np.testing.assert_array_equal(
-            system.predict_proba(Frame(values[:, ::-1], pixels[::-1])), expected
-        )
-        with pytest.raises(InvalidInput, match="unknown 'pixel 16', missing 'pixel 15'"):
-            system.predict(Frame(values, [*pixels[:15], "pixel 16"]))
 
 
 @pytest.mark.parametrize("name", ["posthoc encoder", "certified", "power"])

@@ -10,6 +10,7 @@ import torch
 
 from reticent.core import Norm, operator_norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.published.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.lipschitz_objective import (
     input_directions,
@@ -19,7 +20,6 @@ from reticent.training.lipschitz_objective import (
 from reticent.training.networks import relu_network
 from reticent.training.noise import training_noise
 from reticent.training.noise_aware import NoiseAwareConfig, _start_at, train_noise_aware
-from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 
 
 def blobs(rows: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -259,7 +259,7 @@ def auditable_query(system: Any) -> Query:
     query = system._fitted()
     if is_posthoc(query) or isinstance(query, NearestRowQuery | RowQuery | CertifiedQuery):
         return query
-    raise InvalidInput("system: the published mode has no guarantee that an audit could examine")
+    raise InvalidInput(f"system: no audit of a {type(query).__name__} is known")
 
 
 def stated_guarantee(query: Query) -> Guarantee:

@@ -72,7 +72,8 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
     """``values`` as an array of any type.
 
     Raises:
-        InvalidInput: numpy cannot read it, or it has masked values.
+        InvalidInput: numpy cannot read it, it is a sparse matrix of scipy's, which numpy takes for
+            one object, or it has masked values.
 
     Example:
         >>> as_array([1, 2], name="labels").tolist()
@@ -80,6 +81,9 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
     """
     import numpy as np
 
+    sparse = sys.modules.get("scipy.sparse")  # no object is of a class that was never loaded
+    if sparse is not None and sparse.issparse(values):
+        raise InvalidInput(f"{name}: sparse input is not supported; pass a dense array")
     try:
         masked, array = np.ma.is_masked(values), np.asarray(values)
     except MemoryError:
@@ -94,17 +98,6 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
     if masked:
         raise InvalidInput(f"{name}: contains masked values; expected a number in every place")
     return array
-
-
-def is_sparse(values: Any) -> bool:
-    """Whether ``values`` is a sparse matrix or array of scipy's, which numpy takes for one object.
-
-    Example:
-        >>> is_sparse([[0.0]])
-        False
-    """
-    sparse = sys.modules.get("scipy.sparse")  # no object is of a class that was never loaded
-    return sparse is not None and bool(sparse.issparse(values))
 
 
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:

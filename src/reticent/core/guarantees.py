@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import cached_property
 from secrets import token_hex
 from typing import Any
 
@@ -92,7 +93,7 @@ class _Records:
         object.__setattr__(self, "unit", Unit(self.unit))
         words(self.data_set, name="data_set", minimum=0)
 
-    @property
+    @cached_property
     def unnamed(self) -> bool:
         """Whether a random serial stands for a name that the owner has not given."""
         return self.data_set.startswith(_UNNAMED)

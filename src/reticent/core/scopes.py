@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Self
 
 from reticent.core.errors import InvalidInput, UnknownName
@@ -62,7 +62,7 @@ class Scope:
             object.__setattr__(scope, name, value)
         return scope
 
-    @property
+    @cached_property  # each charge reads it
     def parts(self) -> dict[str, str]:
         """The three names by their field."""
         return {"principal": self.principal, "subject": self.subject, "bundle": self.bundle}
@@ -114,7 +114,7 @@ class Policy:
         """The policy that a ledger holds as text, as ``text`` gives it."""
         return cls(text.split(",") if text else ())
 
-    @property
+    @cached_property  # each charge writes it
     def text(self) -> str:
         """The required parts, joined by commas, as a ledger holds them."""
         return ",".join(self.required)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -139,19 +139,9 @@ def _canonical(kind: GuaranteeKind, adjacency: Adjacency) -> str:
 
 
 def describe_statement(statement: str) -> str:
-    """A stored statement as one phrase.
-
-    A statement is compared as text. One that was stored before adjacencies had identities lacks
-    their fields, so that it equals no newer one, whatever its words; the phrase says so.
-    """
+    """A stored statement as one phrase."""
     guarantee = Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(statement)})
-    phrase = f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"
-    if _canonical(guarantee.kind, guarantee.adjacency) == statement:
-        return phrase
-    return (
-        f"{phrase} (stated before adjacencies had identities, so it is not the same as "
-        "any later statement)"
-    )
+    return f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"
 
 
 _MOST_ANSWERS = 2**40
@@ -174,6 +164,16 @@ class Charge:
     epsilon: int
     delta: int
     rule: str
+
+    def fits(self, standing: Iterable[Budget | Row[Any]]) -> bool:
+        """Return whether it would leave nothing below zero in any of these budgets, or of their
+        rows.
+        """
+        return all(
+            one.spent_epsilon + self.epsilon <= one.granted_epsilon
+            and one.spent_delta + self.delta <= one.granted_delta
+            for one in standing
+        )
 
 
 @dataclass(frozen=True)
@@ -218,13 +218,6 @@ class Budget:
     def left_delta(self) -> int:
         """Pico-delta that may still be spent."""
         return self.granted_delta - self.spent_delta
-
-    def fits(self, charge: Charge) -> bool:
-        """Whether ``charge`` would leave nothing below zero."""
-        return (
-            self.spent_epsilon + charge.epsilon <= self.granted_epsilon
-            and self.spent_delta + charge.delta <= self.granted_delta
-        )
 
     def describe(self) -> str:
         """Scope, granted, spent, left in one phrase."""
@@ -286,14 +279,15 @@ def _charge(
     return better if better.epsilon < basic.epsilon else basic
 
 
-def largest_fitting(event: PrivacyEvent, slack_delta: float, standing: Sequence[Budget]) -> int:
+def largest_fitting(
+    event: PrivacyEvent, slack_delta: float, standing: Sequence[Budget | Row[Any]]
+) -> int:
     """Largest number of answers of ``event`` whose charge fits into every budget of
     ``standing``.
     """
 
     def fits(answers: int) -> bool:
-        charge = charge_of(event, answers=answers, slack_delta=slack_delta)
-        return all(budget.fits(charge) for budget in standing)
+        return charge_of(event, answers=answers, slack_delta=slack_delta).fits(standing)
 
     if not fits(1):
         return 0

@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import sqlalchemy as sa
@@ -90,10 +89,12 @@ def covering(
         statement: kind and adjacency of what they would be charged.
 
     Raises:
-        InvalidInput: one leaves out what the policy requires.
+        InvalidInput: one is no scope, or leaves out what the policy requires.
         IncompatibleGuarantees: one is covered by a budget of another kind or adjacency.
     """
     for scope in scopes:
+        if not isinstance(scope, Scope):
+            raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
         if not all(getattr(scope, part) for part in policy.required):
             raise _unnamed(policy, scope)
     if len(scopes) == 1:
@@ -469,12 +470,7 @@ class Reservation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._receipt is None:
             raise InvalidInput(
                 f"reservation {self.id} ended without commit(receipt_id); its charge stays, "
@@ -505,7 +501,7 @@ def charge_one(
     answers: int,
     slack_delta: float,
     least: int | None = None,
-) -> Posting[Reservation | list[Budget], Reservation]:
+) -> Posting[Reservation | tuple[Row[Any], ...], Reservation]:
     """The charge of one scope; see ``Ledger.reserve``.
 
     Args:
@@ -520,34 +516,34 @@ def charge_one(
     statement = statement_of(event.guarantee)
     mechanism = checked_text(event.mechanism, "mechanism")
 
-    def work(page: Page) -> Reservation | list[Budget]:
+    def work(page: Page) -> Reservation | tuple[Row[Any], ...]:
         (cover,) = covering(page.connection, [scope], policy=page.tip.policy, statement=statement)
         if cover.lacking:
             raise uncovered(cover)
-        standing = [Budget.of_row(row, statement) for row in cover.budgets]
-        if not all(budget.fits(charge) for budget in standing):
-            return standing
+        if not charge.fits(cover.budgets):
+            return cover.budgets
         claim = Claim(cover, most, charge)
         if least < most:
-            paid = _block_size(event, standing, most=most, least=least)
+            paid = _block_size(event, cover.budgets, most=most, least=least)
             claim = Claim(cover, paid, charge_of(event, answers=paid, slack_delta=slack_delta))
         bookings = post_charges(page, [claim], statement=statement, mechanism=mechanism)
         return Reservation(commit, bookings, ledger=page.tip.ledger, charge=claim.charge)
 
-    def result(done: Reservation | list[Budget]) -> Reservation:
+    def result(done: Reservation | tuple[Row[Any], ...]) -> Reservation:
         if isinstance(done, Reservation):
             return done
-        raise BudgetExceeded(refusal(charge, event, least, slack_delta, done))
+        standing = [Budget.of_row(row, statement) for row in done]
+        raise BudgetExceeded(refusal(charge, event, least, slack_delta, standing))
 
     return Posting(work, result)
 
 
-def _block_size(event: PrivacyEvent, standing: Sequence[Budget], *, most: int, least: int) -> int:
+def _block_size(event: PrivacyEvent, standing: Sequence[Row[Any]], *, most: int, least: int) -> int:
     """How many answers a block pays for: ``most``, or where budgets run low a sixteenth of what is
     left, but no less than ``least``, which must fit.
     """
     plenty = charge_of(event, answers=_SHARES * most, slack_delta=0.0)
-    if all(budget.fits(plenty) for budget in standing):
+    if plenty.fits(standing):
         return most
     return min(most, max(least, largest_fitting(event, 0.0, standing) // _SHARES))
 
@@ -626,7 +622,7 @@ def shortfalls(claims: Sequence[Claim], statement: str) -> list[Shortfall]:
     ]
     for number, mine in paying.items():
         budget, charge = Budget.of_row(rows[number], statement), together(mine)
-        if not budget.fits(charge):
+        if not charge.fits([budget]):
             short.append(Shortfall(budget, mine, charge))
     return short
 
@@ -667,7 +663,7 @@ def refusal(
     standing: Sequence[Budget],
 ) -> str:
     """What to tell who asked for more answers under one scope than fit."""
-    tightest = [budget.describe() for budget in standing if not budget.fits(charge)]
+    tightest = [budget.describe() for budget in standing if not charge.fits([budget])]
     return (
         f"requested {answers} answer(s) of {event.mechanism} at "
         f"epsilon={epsilon_value(charge.epsilon):g}, "

@@ -238,7 +238,6 @@ class Ledger:
                 kind or adjacency; nothing was charged.
             LedgerUnavailable: could not be written; nothing may be released.
         """
-        checked_scopes([scope])
         posting = charge_one(self._commit, scope, event, answers=answers, slack_delta=slack_delta)
         return posting.result(self._post(posting.work))
 
@@ -266,7 +265,6 @@ class Ledger:
         answers, least = count(answers, name="answers"), count(least, name="least")
         if least > answers:
             raise InvalidInput(f"least={least}: expected at most answers={answers}")
-        checked_scopes([scope])
         posting = charge_one(
             self._commit, scope, event, answers=answers, slack_delta=0.0, least=least
         )
@@ -347,7 +345,6 @@ class Ledger:
             BudgetExceeded: no budget answers for the scope.
             LedgerUnavailable: cannot be read.
         """
-        checked_scopes([scope])
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
@@ -357,9 +354,7 @@ class Ledger:
             raise uncovered(cover)
         standing = [Budget.of_row(row, statement) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
-        return Preview(
-            all(budget.fits(charge) for budget in standing), charge, largest, tuple(standing)
-        )
+        return Preview(charge.fits(standing), charge, largest, tuple(standing))
 
     def preview_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> PreviewEach:
         """What ``reserve_each`` would do now; costs nothing and writes nothing.
@@ -507,7 +502,6 @@ class Ledger:
             LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
                 released.
         """
-        checked_scopes([scope])
         answers = count(answers, name="answers")
         statement = statement_of(event.guarantee)
         mechanism = checked_text(event.mechanism, "mechanism")

@@ -4,7 +4,6 @@ from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.mechanisms.distance_to_instability import DistanceToInstability
 from reticent.mechanisms.finite_channel import AnyTwo, FiniteChannel
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
-from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
 from reticent.mechanisms.hop_release import HopRelease
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
@@ -16,9 +15,7 @@ from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
-from reticent.mechanisms.published_posthoc import PublishedPosthoc
 from reticent.mechanisms.signed_distance import SignedDistanceRelease
-from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.mechanisms.softmax_release import SoftmaxRelease
 from reticent.mechanisms.sparse_vector import SparseVectorScreening
 from reticent.mechanisms.stability_release import StabilityRelease
@@ -30,7 +27,6 @@ __all__ = [
     "DistanceToInstability",
     "FiniteChannel",
     "GaussianMechanism",
-    "GlobalSensitivityResponse",
     "HopRelease",
     "KNormMechanism",
     "LabelMechanism",
@@ -42,9 +38,7 @@ __all__ = [
     "NoisyScreening",
     "NoisySums",
     "ProposeTestRelease",
-    "PublishedPosthoc",
     "SignedDistanceRelease",
-    "SmoothCauchy",
     "SoftmaxRelease",
     "SparseVectorScreening",
     "StabilityRelease",

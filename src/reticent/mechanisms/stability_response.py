@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array, Integers
+from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.checks import as_array, count, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency
@@ -95,7 +95,7 @@ class StabilityResponse(Mechanism):
     See Also:
         reticent.mechanisms.StabilityRelease: levels from the margins of logits.
         reticent.mechanisms.DistanceToInstability: the exact answer or none.
-        reticent.mechanisms.SmoothCauchy: the published response.
+        reticent.published.SmoothCauchy: the published response.
         reticent.retraining.stable_distances: levels from training records.
     """
 
@@ -149,9 +149,10 @@ class StabilityResponse(Mechanism):
             raise InvalidInput(
                 f"levels: expected one per label, got {len(level)} for {len(given)} labels"
             )
-        right, wrong = self.right_probabilities, self.wrong_probabilities
-        shares = np.stack([right[level], (self.classes - 1) * wrong[level]], axis=1)
-        lie = sampler.categorical(shares) == 1
+        rarer, right_is_rarer = _coins(self.classes, self.epsilon)
+        lie = sampler.bernoulli(rarer[level]) ^ right_is_rarer[level]
+        if self.classes == 2:
+            return np.asarray(given ^ lie)
         shift = 1 + sampler.uniform_integers(np.full(len(given), self.classes - 1))
         return np.asarray(np.where(lie, (given + shift) % self.classes, given))
 
@@ -171,6 +172,19 @@ def _probabilities(classes: int, epsilon: float) -> tuple[Array, Array]:
     p = 1.0 - others * q
     p.flags.writeable = q.flags.writeable = False
     return p, q
+
+
+@lru_cache(maxsize=64)
+def _coins(classes: int, epsilon: float) -> tuple[Array, Booleans]:
+    """Return the chance of the rarer of right and wrong at every level, and whether that is right.
+
+    The rarer one is drawn: a double near 0 has more digits than one near 1. See
+    ``Sampler.categorical``.
+    """
+    p, q = _probabilities(classes, epsilon)
+    wrong = (classes - 1) * q
+    right, wrong = p / (wrong + p), wrong / (wrong + p)
+    return np.minimum(right, wrong), right <= wrong
 
 
 def _integers(values: npt.ArrayLike, *, name: str, upper: int | None = None) -> Integers:

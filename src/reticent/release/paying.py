@@ -162,7 +162,7 @@ def paid(
             charge = ledger.reserve_each(_scope_of_each(scope, price), price.event)
         payment = Payment(receipt_of(price, sampler, charge), price.answers, charge)
         yield payment
-        payment.commit()
+        charge.commit(payment.receipt.identifier)
 
 
 def receipt_of(

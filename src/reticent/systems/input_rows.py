@@ -7,7 +7,7 @@ import math
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
-from reticent.core.checks import finite_array, is_sparse
+from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
 
 
@@ -23,8 +23,6 @@ def input_rows(X: npt.ArrayLike, *, records: bool = False) -> tuple[Array, tuple
         InvalidInput: not numbers, no rows (but records), no features, NaN or infinity, or a single
             axis.
     """
-    if is_sparse(X):
-        raise InvalidInput("X: sparse input is not supported; expected an array")
     values = finite_array(X, name="X", allow_empty=True)
     if values.ndim < 2:
         raise InvalidInput(

@@ -221,7 +221,7 @@ def rows_as_fitted(estimator: Any, X: Any) -> Any:
     Raises:
         InvalidInput: a column is missing or unknown, or only one of the two had names.
     """
-    fitted, given = kept_names(estimator), names_of(X)
+    fitted, given = getattr(estimator, "feature_names_in_", None), names_of(X)
     kind = type(estimator).__name__
     if fitted is None and given is None:
         return X if isinstance(X, _PLAIN) else plain_rows(X)
@@ -233,10 +233,10 @@ def rows_as_fitted(estimator: Any, X: Any) -> Any:
     if given is None:
         raise InvalidInput(
             f"X: has no column names, and this {kind} was fitted on a data frame with columns "
-            f"{listed(fitted)}; pass a data frame"
+            f"{listed(list(fitted))}; pass a data frame"
         )
-    check_columns(given.tolist(), fitted, by="fit", name="X")
-    return ordered_rows(X, fitted)
+    check_columns(given.tolist(), list(fitted), by="fit", name="X")
+    return ordered_rows(X, list(fitted))
 
 
 def rows_of(X: Any) -> Rows:

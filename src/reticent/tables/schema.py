@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
-from reticent.core.checks import as_array, count, is_sparse
+from reticent.core.checks import as_array, count
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
 from reticent.core.files import output_file
@@ -368,8 +368,6 @@ def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
             f"{name}: contains masked values; expected a value in every place, or the schema's "
             "code for a missing one"
         )
-    if is_sparse(rows):
-        raise InvalidInput(f"{name}: sparse input is not supported; expected a dense table")
     if isinstance(rows, (list, tuple)):
         try:
             # A list of records may mix numbers and words, which only objects hold side by side.

@@ -21,7 +21,8 @@ from reticent.core.errors import (
 )
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
-from reticent.systems import Calibration, NoiseAware, PosthocEncoder, Published
+from reticent.published import PublishedObfuscator
+from reticent.systems import Calibration, NoiseAware, PosthocEncoder
 
 SMALL = {
     "embedder": "identity",
@@ -246,13 +247,13 @@ def test_published_regularisers_by_name(points) -> None:
         epsilon=4.0,
         delta=0.0,
         radius=0.5,
-        obfuscator=Published("arl", "noise", outputs=2, epochs=10),
+        obfuscator=PublishedObfuscator("arl", "noise", outputs=2, epochs=10),
         **SMALL,
     ).fit(*points)
     assert encoder.release(points[0][:5]).values.shape == (5, 2)
     with pytest.raises(UnknownName, match="regulariser='arll'"):
         PosthocEncoder(
-            epsilon=4.0, delta=0.0, radius=0.5, obfuscator=Published("arll"), **SMALL
+            epsilon=4.0, delta=0.0, radius=0.5, obfuscator=PublishedObfuscator("arll"), **SMALL
         ).fit(*points)
 
 

@@ -21,6 +21,7 @@ from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.lipschitz import IntervalBound, LipschitzBound
 from reticent.networks import Network, from_torch
+from reticent.published import PublishedObfuscator
 from reticent.systems import (
     BetaVAE,
     Calibration,
@@ -30,7 +31,6 @@ from reticent.systems import (
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
-    Published,
 )
 from reticent.systems.embedding import IdentityEmbedding, ModuleEmbedding
 
@@ -198,7 +198,7 @@ def test_nested_parameters_are_read_set_and_cloned() -> None:
     copy = clone(encoder).set_params(obfuscator__hidden=(9,), embedder__name="other")
     assert copy.obfuscator.hidden == (9,)
     assert (encoder.obfuscator.hidden, encoder.embedder.name) == ((7,), "clinic encoder")
-    changed = copy.set_params(obfuscator=Published(), obfuscator__hidden=(11,))
+    changed = copy.set_params(obfuscator=PublishedObfuscator(), obfuscator__hidden=(11,))
     assert changed.obfuscator.hidden == (11,)
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from reticent.mechanisms import GaussianMechanism, KNormMechanism
 from reticent.networks import Affine, Network
 from reticent.systems.power.cards import power_card
-from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.power.query import PowerQuery, PowerSetting
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 
@@ -26,7 +26,7 @@ SCHEMA = TabularSchema(
 
 
 def query(**changes) -> PowerQuery:
-    plan = PowerPlan(
+    plan = PowerSetting(
         **{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.1, **changes}
     )
     return PowerQuery(

@@ -1,5 +1,5 @@
 """PowerEncoder end to end: what it costs, keeps, refuses and stores; the whole release under
-audit; the published mode.
+audit.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from reticent.attacks.inversion import invert, relative_errors
 from reticent.audit import epsilon_lower_bound
-from reticent.core import Guarantee, GuaranteeKind, Neighborhood, Norm, Replace
+from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import (
     BudgetExceeded,
     CalibrationFailed,
     CorruptBundle,
-    IncompatibleGuarantees,
     InvalidInput,
     InvalidParameter,
     NotFittedYet,
@@ -32,12 +30,10 @@ from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import KNormMechanism
 from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.release.bundle import Bundle
-from reticent.systems import PublishedMode, VectorTraining
+from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
-from reticent.systems.power.published import PublishedQuery
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
-from reticent.training.power.published import PowerConfig
 
 SCHEMA = TabularSchema(
     (Numeric("a", 0, 10), Numeric("b", -1, 1), Categorical("c", ("x", "y", "z")))
@@ -71,19 +67,6 @@ def metric(table) -> PowerEncoder:
 @pytest.fixture(scope="module")
 def local(table) -> PowerEncoder:
     return PowerEncoder(epsilon=3.0, delta=0.0, radius=None, **SMALL).fit(*table)
-
-
-@pytest.fixture(scope="module")
-def published(table) -> PowerEncoder:
-    config = PowerConfig(steps=20, learning_rate=1e-3)
-    return PowerEncoder(
-        epsilon=4.0,
-        delta=0.05,
-        radius=None,
-        schema=SCHEMA,
-        random_state=0,
-        published=PublishedMode(training=config),
-    ).fit(*table)
 
 
 def test_costs_and_cards(metric: PowerEncoder, local: PowerEncoder) -> None:
@@ -261,36 +244,6 @@ def test_budget_is_charged_first(metric: PowerEncoder, table, tmp_path) -> None:
             metric.release(table[0][:4], ledger=ledger)
 
 
-def test_published_mode_is_no_privacy_and_no_ledger_takes_it(
-    published: PowerEncoder, table, tmp_path
-) -> None:
-    query = published.query_
-    assert isinstance(query, PublishedQuery)
-    assert published.guarantee.kind is GuaranteeKind.NO_PRIVACY
-    text = published.card().to_markdown()
-    assert "No differential privacy; density-smoothness score eps = 4" in text
-    assert "**Statement:** no differential privacy" in text
-    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        scope = Scope(principal="clinic", subject="patients")
-        ledger.grant(scope, Guarantee(100.0, 0.5, Replace(1)))
-        with pytest.raises(IncompatibleGuarantees):
-            published.release(table[0][:4], ledger=ledger, scope=scope)
-    with pytest.raises(InvalidInput, match="is not stored"):
-        published.save(tmp_path / "bundle")
-
-
-def test_published_filter_and_inversion(published: PowerEncoder, table) -> None:
-    rows = SCHEMA.encode(table[0])
-    answer = published.release(table[0])
-    scores = published.query_.scores(rows)
-    np.testing.assert_array_equal(answer.withheld, ~(scores <= 4.0))
-    assert 0 < answer.withheld.mean() < 1
-    assert np.isnan(answer.values[answer.withheld]).all()
-    found = invert(published.query_.network, answer.values)
-    errors = relative_errors(found, rows)[~answer.withheld]
-    assert (errors < 1e-3).mean() >= 0.95
-
-
 def test_noise_is_fresh_and_training_leaves_the_global_generator(
     metric: PowerEncoder, table
 ) -> None:
@@ -317,19 +270,12 @@ REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
     ("delta one", {"delta": 1.0}, InvalidParameter, "delta=1.0"),
     ("radius zero", {"radius": 0.0}, InvalidParameter, "radius=0.0"),
     (
-        "unknown mode",
-        {"published": "secret"},
-        InvalidParameter,
-        "published: expected a PublishedMode or None, got str",
-    ),
-    (
         "unknown mechanism",
         {"mechanism": "laplace"},
         UnknownName,
         "mechanism='laplace': expected one of auto, k-norm-l2",
     ),
     ("gaussian without delta", {"mechanism": "gaussian"}, CalibrationFailed, "needs delta above 0"),
-    ("published without alpha", {"published": PublishedMode()}, InvalidParameter, "delta=0"),
     (
         "schema of another kind",
         {"schema": "adult"},
@@ -350,7 +296,6 @@ REFUSED: list[tuple[str, dict[str, object], type[ReticentError], str]] = [
     [
         (VectorTraining, {"outputs": 0}),
         (VectorTraining, {"calibration_share": 0.0}),
-        (PublishedMode, {"bandwidth_factor": 0.0}),
     ],
 )
 def test_parts_refuse_what_cannot_be_used(part, changes) -> None:

@@ -26,7 +26,7 @@ from reticent.core.errors import (
 from reticent.datasets import load_digits
 from reticent.ledger import Ledger
 from reticent.neighbours import PointGrid
-from reticent.systems import PrivateKNNClassifier
+from reticent.systems import Neighbours, PrivateKNNClassifier
 
 DATA = load_digits()
 X, Y = DATA.train_images.reshape(-1, 64), DATA.train_labels
@@ -35,11 +35,14 @@ SETTINGS: dict[str, Any] = {
     "epsilon": 4.0,
     "delta": 1e-5,
     "queries": 60,
-    "neighbours": 30,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=30, sampling_probability=0.5),
     "classes": range(10),
     "feature_range": (0.0, 1.0),
 }
+
+
+def voting(**changes: Any) -> Neighbours:
+    return Neighbours(**{"number": 30, "sampling_probability": 0.5, **changes})
 
 
 def _fitted(**changes: Any) -> PrivateKNNClassifier:
@@ -99,7 +102,7 @@ def test_the_ledger_is_charged_once_for_the_whole_plan(tmp_path: Path) -> None:
 
 
 def test_screening_withholds_what_neighbours_disagree_on() -> None:
-    classifier = _fitted(epsilon=3000.0, threshold=29.0)
+    classifier = _fitted(epsilon=3000.0, neighbours=voting(threshold=29.0))
     release = classifier.release(PUBLIC[:60])
     assert 0 < release.withheld.sum() < 60
     assert (release.values[release.withheld] == -1).all()
@@ -108,9 +111,9 @@ def test_screening_withholds_what_neighbours_disagree_on() -> None:
 
 def test_labels_of_any_kind_come_back_as_they_are() -> None:
     names = np.array([f"digit {y}" for y in Y])
-    classifier = PrivateKNNClassifier(**{**SETTINGS, "classes": "observed", "threshold": 25.0}).fit(
-        X, names
-    )
+    classifier = PrivateKNNClassifier(
+        **{**SETTINGS, "classes": "observed", "neighbours": voting(threshold=25.0)}
+    ).fit(X, names)
     release = classifier.release(PUBLIC[:60])
     assert all(value is None for value in release.values[release.withheld])
     assert {str(value) for value in release.released} <= set(names)
@@ -231,7 +234,8 @@ def test_keys_of_every_text_and_integer_are_told_apart() -> None:
 
 def test_both_engines_give_the_same_answers() -> None:
     first, second = (
-        _fitted(engine=engine).simulate(PUBLIC[:60], seed=3) for engine in ("numpy", "faiss")
+        _fitted(neighbours=voting(engine=engine)).simulate(PUBLIC[:60], seed=3)
+        for engine in ("numpy", "faiss")
     )
     assert (first.values == second.values).all()
     assert first.receipt.seeded
@@ -245,7 +249,7 @@ def test_both_engines_give_the_same_answers() -> None:
         (lambda: _fitted(feature_map="sift"), UnknownName, "feature_map='sift'"),
         (lambda: _fitted(feature_map="hog"), InvalidParameter, "expected pictures"),
         (lambda: _fitted(feature_map=3), InvalidParameter, "feature_map: expected a name"),
-        (lambda: _fitted(engine="annoy"), UnknownName, "engine='annoy'"),
+        (lambda: _fitted(neighbours=voting(engine="annoy")), UnknownName, "engine='annoy'"),
         (lambda: _fitted(delta=0.0), InvalidParameter, r"delta=0\.0"),
         (lambda: _fitted(epsilon=-1.0), InvalidParameter, r"epsilon=-1\.0"),
         (lambda: _fitted(answers=61), InvalidParameter, "answers=61"),

@@ -20,7 +20,7 @@ import pytest
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, LedgerUnavailable
 from reticent.ledger import Ledger, Reservation
-from reticent.systems import PrivateKNNClassifier
+from reticent.systems import Neighbours, PrivateKNNClassifier
 
 RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.random((200, 4)), np.arange(200) % 2
@@ -29,8 +29,7 @@ SETTINGS: dict[str, Any] = {
     "epsilon": 3.0,
     "delta": 1e-5,
     "queries": QUERIES,
-    "neighbours": 5,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=5, sampling_probability=0.5),
     "classes": [0, 1],
     "feature_range": (0.0, 1.0),
     "data_set": "ward 7",

@@ -22,7 +22,7 @@ from reticent.core.errors import (
     NotFittedYet,
 )
 from reticent.ledger import Ledger, Reservation
-from reticent.systems import IndividualKNNClassifier
+from reticent.systems import Ball, IndividualKNNClassifier
 from reticent.tables.frames import NamedRows
 
 DIGITS, NAMES = load_digits(return_X_y=True)
@@ -35,7 +35,7 @@ SETTINGS: dict[str, Any] = {
     "delta": 1e-5,
     "classes": [0, 1],
     "votes": 5.0,
-    "radius": 0.5,
+    "ball": Ball(radius=0.5),
     "feature_range": (0.0, 1.0),
     "data_set": "ward 7",
 }
@@ -57,7 +57,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def test_digits_are_right_and_without_end() -> None:
     classifier = IndividualKNNClassifier(
-        epsilon=8.0, delta=1e-5, classes=range(10), votes=10.0, share=0.05, power=2
+        epsilon=8.0, delta=1e-5, classes=range(10), votes=10.0, ball=Ball(share=0.05, power=2)
     ).fit(DIGITS[:1400], NAMES[:1400], public_X=DIGITS[1400:1600])
     release = classifier.release(DIGITS[1600:])
     assert (release.values == NAMES[1600:]).mean() > 0.8
@@ -78,7 +78,7 @@ def test_answers_depend_on_who_is_left() -> None:
         delta=1e-2,
         classes=["no", "yes"],
         votes=9.0,
-        radius=1.0,
+        ball=Ball(radius=1.0),
         feature_range=(0.0, 1.0),
     ).fit(np.zeros((5, 1)), [*labels.values(), "no"], persons=[*labels, "e"])
     query = np.zeros((9, 1))
@@ -92,7 +92,12 @@ def test_answers_depend_on_who_is_left() -> None:
 
 def test_coming_back_does_not_renew_a_budget() -> None:
     classifier = IndividualKNNClassifier(
-        epsilon=3.0, delta=1e-5, classes=[0, 1], votes=2.0, radius=1.0, feature_range=(0.0, 1.0)
+        epsilon=3.0,
+        delta=1e-5,
+        classes=[0, 1],
+        votes=2.0,
+        ball=Ball(radius=1.0),
+        feature_range=(0.0, 1.0),
     ).fit(np.zeros((3, 1)), [1, 1, 1], persons=["a", "b", "c"])
     classifier.release(np.zeros((5, 1)))
     spent = classifier.held_.filter.room(np.arange(3)).tolist()
@@ -215,7 +220,7 @@ def test_two_threads_pay_once(ledger: Ledger) -> None:
 def test_records_come_and_go_between_the_answers_of_another_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    classifier = fitted(radius=3.0)
+    classifier = fitted(ball=Ball(radius=3.0))
     changes = [
         threading.Thread(target=classifier.forget, args=(f"person {number}",))
         for number in range(10)
@@ -266,7 +271,7 @@ def test_columns_of_a_data_frame_are_found_by_name() -> None:
         classifier.release(X)
     with pytest.raises(InvalidInput, match="public_X"):
         IndividualKNNClassifier(**SETTINGS).fit(frame, Y, public_X=other)
-    radii = {**SETTINGS, "radius": None}
+    radii = {**SETTINGS, "ball": None}
     alike = [
         IndividualKNNClassifier(**radii).fit(frame, Y, public_X=public).exact_predict(X_asked)
         for public, X_asked in ((frame, frame), (turned, turned))
@@ -278,9 +283,9 @@ def test_what_cannot_be_is_refused_and_keeps_nothing() -> None:
     with pytest.raises(NotFittedYet):
         IndividualKNNClassifier(**SETTINGS).release(X)
     for changes, message in (
-        ({"radius": None}, "expected a radius in units of the features, or public_X"),
-        ({"radius": -1.0}, "radius"),
-        ({"power": 3}, "power"),
+        ({"ball": None}, "expected a radius in units of the features, or public_X"),
+        ({"ball": Ball(radius=-1.0)}, "radius"),
+        ({"ball": Ball(radius=0.5, power=3)}, "power"),
         ({"votes": 0.0}, "votes"),
         ({"looks": ()}, "looks"),
         ({"feature_range": None}, "feature_range"),

@@ -10,7 +10,13 @@ import pytest
 from torch import nn
 
 from reticent.release.fits import not_counted
-from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier, PrivateKNNStudent
+from reticent.systems import (
+    Ball,
+    IndividualKNNClassifier,
+    Neighbours,
+    PrivateKNNClassifier,
+    PrivateKNNStudent,
+)
 from reticent.training.students import StudentConfig
 
 RANDOM = np.random.default_rng(0)
@@ -43,9 +49,7 @@ def test_a_classifier_of_neighbours_fits_and_answers(
 ) -> None:
     classifier = PrivateKNNClassifier(
         queries=60,
-        neighbours=5,
-        sampling_probability=0.5,
-        engine=engine,
+        neighbours=Neighbours(number=5, sampling_probability=0.5, engine=engine),
         **COMMON,
         **MAPS[features],
     )
@@ -63,8 +67,8 @@ def test_a_classifier_of_neighbours_fits_and_answers(
 @pytest.mark.parametrize("persons", [None, ("a", "b", "a")])
 @pytest.mark.parametrize("public", [False, True])
 def test_records_come_to_none(features: str, persons: Any, public: bool) -> None:
-    radius = {"share": 0.2} if public else {"radius": 100.0}
-    classifier = IndividualKNNClassifier(**COMMON, **MAPS[features], **radius)
+    ball = Ball(share=0.2) if public else Ball(radius=100.0)
+    classifier = IndividualKNNClassifier(**COMMON, **MAPS[features], ball=ball)
     names = [] if persons is None else list(persons)
 
     def named(size: int) -> dict[str, Any]:
@@ -90,10 +94,10 @@ def test_a_student_of_none_or_one_record(kind: str, size: int) -> None:
     network = StudentConfig(image_shape=(1, 8, 8), channels=(2, 2), width=4, epochs=1)
     student = PrivateKNNStudent(
         queries=(4, 4),
-        neighbours=5,
-        sampling_probability=0.5,
+        neighbours=Neighbours(
+            number=5, sampling_probability=0.5, threshold=40.0 if kind == "withheld" else None
+        ),
         student="svm" if kind == "svm" else network,
-        threshold=40.0 if kind == "withheld" else None,
         feature_map="hog",
         random_state=0,
         **COMMON,

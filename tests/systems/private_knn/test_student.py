@@ -24,7 +24,7 @@ from reticent.core.errors import (
 from reticent.datasets import load_digits
 from reticent.ledger import Ledger, Reservation
 from reticent.release import Bundle
-from reticent.systems import PrivateKNNStudent
+from reticent.systems import Neighbours, PrivateKNNStudent
 from reticent.training.nearest_labels import NearestLabels
 from reticent.training.students import Student, StudentConfig
 from reticent.training.surest_student import SurestStudent
@@ -36,8 +36,7 @@ SETTINGS: dict[str, Any] = {
     "epsilon": 6.0,
     "delta": 1e-5,
     "queries": (60, 40),
-    "neighbours": 30,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=30, sampling_probability=0.5),
     "feature_map": "identity",
     "reduce_to": 20,
     "student": StudentConfig(
@@ -217,12 +216,8 @@ def test_a_machine_on_public_features_learns_from_the_surest_labels() -> None:
     np.testing.assert_allclose(student.predict_proba(PUBLIC[:5]).sum(axis=1), 1)
     with pytest.raises(InvalidInput, match="student='svm'"):
         student.bundle()
-    for settings in (
-        {"student": "forest"},
-        {"student": "svm", "last_student": StudentConfig(image_shape=(1, 8, 8))},
-    ):
-        with pytest.raises(InvalidParameter, match="expected 'svm' without last_student"):
-            PrivateKNNStudent(**{**SETTINGS, **settings}).fit(X, Y, public=PUBLIC)
+    with pytest.raises(InvalidParameter, match="student='forest'"):
+        PrivateKNNStudent(**{**SETTINGS, "student": "forest"}).fit(X, Y, public=PUBLIC)
 
 
 def test_only_a_student_that_beats_its_own_labels_is_kept() -> None:
@@ -265,7 +260,12 @@ def test_without_validation_rows_the_student_stays(fitted: PrivateKNNStudent) ->
 def test_a_plan_that_was_paid_ends_in_a_student_though_all_labels_are_withheld(
     student: Any, tmp_path: Path
 ) -> None:
-    every = {**SETTINGS, "student": student, "threshold": 1e4, "data_set": "digits"}
+    every = {
+        **SETTINGS,
+        "student": student,
+        "neighbours": Neighbours(threshold=1e4),
+        "data_set": "digits",
+    }
     rows, labels = DATA.test_images, DATA.test_labels
     with closing(Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")) as ledger:
         scope = Scope(subject="digits")

@@ -29,6 +29,7 @@ from reticent.ledger import Ledger
 from reticent.noise import AuditSampler
 from reticent.systems import Features
 from reticent.systems.votes.cell_model import nearest
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.outputs import RangeOutput
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.training.public_space import LENGTH, UNIT, cut_directions
@@ -46,7 +47,11 @@ MODELS: dict[str, tuple[type[ReleasedRegressor], dict[str, Any], float]] = {
     "cells, two resolutions": (CellsRegressor, {"cells": [8, 64]}, 0.4),
     "moments": (MomentRegressor, {}, 0.7),
     "gradient": (NoisyGradientRegressor, {}, 0.8),
-    "warm gradient": (NoisyGradientRegressor, {"warm_start": True, "records": 3000}, 0.8),
+    "warm gradient": (
+        NoisyGradientRegressor,
+        {"warm_start": True, "pace": Pace(records=3000)},
+        0.8,
+    ),
 }
 
 
@@ -98,7 +103,7 @@ def test_moments_without_noise_are_regression_with_public_second_moments() -> No
 
 
 def test_steps_without_noise_end_at_least_squares() -> None:
-    model = quiet("gradient", steps=60, residual=2.0, records=3000)
+    model = quiet("gradient", steps=60, residual=2.0, pace=Pace(records=3000))
     unit = cut_directions(model._points(X), intercept=1.0, reach=2.0) / LENGTH
     plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
     away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])

@@ -26,6 +26,7 @@ from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.public_features import PatchFeatures, PublicPCA
@@ -51,7 +52,12 @@ MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
     "gradient": (NoisyGradientClassifier, {"features": Features(components=30), "steps": 20}, 0.8),
     "warm gradient": (
         NoisyGradientClassifier,
-        {"features": Features(components=30), "steps": 10, "warm_start": True, "records": 1200},
+        {
+            "features": Features(components=30),
+            "steps": 10,
+            "warm_start": True,
+            "pace": Pace(records=1200),
+        },
         0.85,
     ),
     "student": (MomentClassifier, {"features": Features(components=30), "student_share": 0.8}, 0.8),

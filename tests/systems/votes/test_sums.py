@@ -27,6 +27,7 @@ from reticent.systems.votes.cells_regressor import CellsRegressor
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.outputs import TARGET_STEPS, RangeOutput
 from reticent.systems.votes.voters import Voters
@@ -53,7 +54,7 @@ MODELS: dict[str, Make] = {
     "moments": lambda **more: MomentClassifier(**COMMON, **more),
     "gradient": lambda **more: NoisyGradientClassifier(steps=3, **COMMON, **more),
     "gradient, warm": lambda **more: NoisyGradientClassifier(
-        steps=2, warm_start=True, records=3, **COMMON, **more
+        steps=2, warm_start=True, pace=Pace(records=3), **COMMON, **more
     ),
     "two labels, cells": lambda **more: CellsClassifier(cells=[2, 4], **TWO_LABELS, **more),
     "two labels, moments": lambda **more: MomentClassifier(**TWO_LABELS, **more),

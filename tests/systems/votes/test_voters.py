@@ -17,6 +17,7 @@ from reticent import (
     PrivateKNNClassifier,
 )
 from reticent.core.errors import InvalidInput
+from reticent.systems import Neighbours
 from reticent.tables import Shards
 from reticent.tables import shards as shards_module
 
@@ -93,8 +94,7 @@ def test_private_knn_gives_the_same_answers(shards: int) -> None:
             delta=1e-5,
             classes=(0, 1, 2),
             queries=20,
-            neighbours=8,
-            sampling_probability=0.1,
+            neighbours=Neighbours(number=8, sampling_probability=0.1),
             feature_range=(-4.0, 4.0),
         )
 

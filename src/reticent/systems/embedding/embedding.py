@@ -11,7 +11,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
-from reticent.core.checks import finite_array, is_sparse
+from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.rows import each_row, finite_or_zero
@@ -100,8 +100,8 @@ class IdentityEmbedding(Embedding):
 
     @override
     def embed(self, inputs: Array) -> Array:
-        """The inputs themselves: whoever uses them clips them to a public box."""
-        return finite_or_zero(inputs)
+        """The inputs themselves, which are finite: whoever uses them clips them to a public box."""
+        return inputs
 
     @override
     def alone(self, inputs: Array) -> Array:
@@ -136,8 +136,6 @@ def check_pictures(
     Raises:
         InvalidInput: not numbers, empty, not finite, or without a feature axis.
     """
-    if is_sparse(inputs):
-        raise InvalidInput(f"{name}: sparse input is not supported; pass a dense array")
     array = finite_array(inputs, name=name, allow_empty=True)
     if array.ndim < 2:
         raise InvalidInput(

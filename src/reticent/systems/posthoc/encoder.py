@@ -45,11 +45,10 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
             ``nn.Unflatten(1, (1, height))``. ``Named`` gives it a name, which answers of two
             systems need to share a budget where the code of a module cannot be read
             (docs/guarantees.md).
-        obfuscator: what makes released values of embeddings: "noise-aware" (ours), "encoder" (the
-            plain encoder of the papers), "identity", "live" (the coordinates that vary), "pca",
-            "discriminants", "auto" (all of these but the published ones, scored on calibration
-            rows; ``considered_`` has every score), a part such as
-            ``Published("arl", "contrastive")``, or your own trained torch module.
+        obfuscator: what makes released values of embeddings: "noise-aware" (ours),
+            "identity", "live" (the coordinates that vary), "pca", "discriminants", "auto" (all of
+            these, scored on calibration rows; ``considered_`` has every score), a part such as
+            ``NoiseAware(outputs=2)``, or your own trained torch module.
         certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
             number of inputs), "operator-norm" (affine maps and sorted pairs), "exact" (the constant
             itself, by complete search; small ReLU networks and l-infinity only, and

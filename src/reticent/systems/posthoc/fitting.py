@@ -32,7 +32,7 @@ from reticent.systems.posthoc.certificates import bound_of
 from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
 from reticent.systems.posthoc.plans import (
     LABEL_RULES,
-    Plan,
+    PosthocSetting,
     Requirement,
     output_of,
     releases_labels,
@@ -80,7 +80,7 @@ class FittedRelease:
     embedder: BaseEstimator
     released: BaseEstimator
     head: Head | None
-    considered: tuple[Plan, ...]
+    considered: tuple[PosthocSetting, ...]
     classes: npt.NDArray[Any] | None
     input_shape: tuple[int, ...]
 

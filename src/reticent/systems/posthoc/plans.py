@@ -76,7 +76,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PosthocSetting:
     """One complete setting of a release.
 
     Attributes:
@@ -113,9 +113,9 @@ class Plan:
         return asdict(self)
 
 
-def rule_plan(mechanism: str, epsilon: float) -> Plan:
+def rule_plan(mechanism: str, epsilon: float) -> PosthocSetting:
     """The plan of a mechanism that needs no Lipschitz constant: all of epsilon for the label."""
-    return Plan(
+    return PosthocSetting(
         path="global",
         mechanism=mechanism,
         proposal=0.0,
@@ -165,7 +165,7 @@ def effective_radius(bound: LipschitzBound, radius: float) -> float:
 
 
 def inner_mechanism(
-    network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement
+    network: Network, bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement
 ) -> AdditiveMechanism | LabelRelease:
     """The mechanism that adds the noise of ``plan``: sensitivity P times the effective radius, the
     rounding of f included.
@@ -203,7 +203,7 @@ def inner_mechanism(
 
 
 def plan_mechanism(
-    network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement
+    network: Network, bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement
 ) -> Mechanism:
     """The mechanism of ``plan``: the inner one alone on the global path, propose-test-release on
     the local one.
@@ -248,7 +248,7 @@ def checked_cost(mechanism: _Costed, requirement: Requirement) -> _Costed:
     return mechanism
 
 
-def level_test(bound: LipschitzBound, plan: Plan, requirement: Requirement) -> LevelTest:
+def level_test(bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement) -> LevelTest:
     """The test's view of points on the local path.
 
     Raises:

@@ -33,7 +33,7 @@ from reticent.systems.posthoc.plans import (
     LabelRelease,
     LabelRule,
     Mechanism,
-    Plan,
+    PosthocSetting,
     Requirement,
     checked_cost,
     level_test,
@@ -63,7 +63,7 @@ class PrivateQuery:
     network: Network
     bound: LipschitzBound
     requirement: Requirement
-    plan: Plan
+    plan: PosthocSetting
     rule: LabelRule | None = None
 
     def __post_init__(self) -> None:
@@ -252,7 +252,7 @@ class PrivateQuery:
                     "bundle: states another space than that of its embedder and box; fetch or "
                     "fit it again"
                 )
-            plan = Plan(**settings["plan"])
+            plan = PosthocSetting(**settings["plan"])
             requirement = Requirement(
                 epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency
             )
@@ -275,7 +275,7 @@ class PrivateQuery:
         return query
 
 
-def _check_fits(rule: LabelRule, plan: Plan, network: Network, domain: Box) -> None:
+def _check_fits(rule: LabelRule, plan: PosthocSetting, network: Network, domain: Box) -> None:
     """Raises ``CorruptBundle`` unless the nodes are those of the plan, for these embeddings."""
     nodes = rule.lattice if isinstance(rule, HopRelease) else rule.nodes
     size = nodes.size if isinstance(nodes, AnyTwo) else nodes.dimension

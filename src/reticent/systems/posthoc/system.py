@@ -18,7 +18,7 @@ from reticent.release.bundle import Bundle
 from reticent.systems.posthoc.answering import PosthocRelease
 from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.fitting import FittedRelease, fit_release
-from reticent.systems.posthoc.plans import Plan
+from reticent.systems.posthoc.plans import PosthocSetting
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
 from reticent.tables.frames import named_rows
@@ -60,7 +60,7 @@ class PosthocSystem(PosthocRelease):
 
     query_: PrivateQuery = learned()
     embedder_: BaseEstimator = learned()
-    considered_: tuple[Plan, ...] = learned()
+    considered_: tuple[PosthocSetting, ...] = learned()
     classes_: npt.NDArray[Any] | None = learned()
 
     def set_params(self, **params: Any) -> Self:

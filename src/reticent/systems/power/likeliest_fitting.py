@@ -22,7 +22,7 @@ from reticent.systems.power.mechanism_choice import PublicRows
 from reticent.systems.power.protection import Protection
 from reticent.systems.power.public_forest import Forest
 from reticent.systems.power.public_models import BoostedTrees, label_shares
-from reticent.systems.power.query import CHOICES, PowerPlan
+from reticent.systems.power.query import CHOICES, PowerSetting
 from reticent.training.progress import Report
 
 Labels = npt.NDArray[np.int64]
@@ -102,7 +102,7 @@ class FittedLikeliest:
 
 def fit_likeliest(
     protection: Protection,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: PublicRows,
     *,
     seed: int,

@@ -21,7 +21,7 @@ from reticent.mechanisms import FiniteChannel
 from reticent.noise import Sampler
 from reticent.systems.power.public_forest import Forest
 from reticent.systems.power.public_models import BoostedTrees, label_shares, model_from
-from reticent.systems.power.query import PowerPlan, RowQuery, dense, protection_of
+from reticent.systems.power.query import PowerSetting, RowQuery, dense, protection_of
 from reticent.tables.schema import TabularSchema
 
 _LEAST = 1e-12
@@ -51,7 +51,7 @@ class LikeliestQuery(RowQuery):
     given: BoostedTrees
     forest: Forest
     hits: Array
-    plan: PowerPlan
+    plan: PowerSetting
 
     def __post_init__(self) -> None:
         size = self.plan.candidates
@@ -152,7 +152,7 @@ class LikeliestQuery(RowQuery):
     @classmethod
     @override
     def rebuilt(
-        cls, schema: TabularSchema, plan: PowerPlan, settings: dict[str, Any], arrays: Arrays
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
     ) -> Self:
         columns = 1 + len(protection_of(schema, plan).free)
         given = model_from(BoostedTrees.kind, arrays, dimension=columns)

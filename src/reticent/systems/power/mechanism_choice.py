@@ -20,7 +20,7 @@ from reticent.systems.power.protection import (
     AttributeRadii,
     Protection,
 )
-from reticent.systems.power.query import PROTECTED, PowerPlan, PowerQuery, RowQuery, rank
+from reticent.systems.power.query import PROTECTED, PowerQuery, PowerSetting, RowQuery, rank
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.tasks import Tasks
 from reticent.tables.schema import TabularSchema
@@ -36,7 +36,7 @@ ANY_TWO_RECORDS = ("score-code", "code")
 the diameter of the encoded box; it stays available by name."""
 
 
-def compared(plan: PowerPlan, schema: TabularSchema) -> tuple[str, ...]:
+def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
     """What "auto" compares for the budget and the radius of ``plan``.
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
@@ -93,14 +93,14 @@ class FitSettings:
 
 def fit_mechanisms(
     schema: TabularSchema,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: PublicRows,
     *,
     tasks: Tasks,
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
-) -> tuple[RowQuery, tuple[PowerPlan, ...]]:
+) -> tuple[RowQuery, tuple[PowerSetting, ...]]:
     """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
     first.
 
@@ -122,7 +122,7 @@ def fit_mechanisms(
             f"X: n_samples={len(rows.train) + len(rows.held)} is too few to train and calibrate "
             "on; expected rows of two classes"
         )
-    found: list[tuple[RowQuery, tuple[PowerPlan, ...]]] = []
+    found: list[tuple[RowQuery, tuple[PowerSetting, ...]]] = []
     if "score-code" in mechanisms:
         from reticent.systems.power.score_fitting import fit_score_code
 

@@ -27,7 +27,7 @@ from reticent.noise import Sampler
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.lipschitz_scores import LipschitzScores
 from reticent.systems.power.protection import UNIT
-from reticent.systems.power.query import PowerPlan, RowQuery, dense, protection_of
+from reticent.systems.power.query import PowerSetting, RowQuery, dense, protection_of
 from reticent.tables.schema import TabularSchema
 
 NOISY = ("score-noise", "score-levels", "clear-noise")
@@ -56,7 +56,7 @@ class ProtectedQuery(RowQuery):
     schema: TabularSchema
     scores: LipschitzScores | None
     model: Network
-    plan: PowerPlan
+    plan: PowerSetting
 
     def __post_init__(self) -> None:
         if (
@@ -153,7 +153,7 @@ class ProtectedQuery(RowQuery):
     @classmethod
     @override
     def rebuilt(
-        cls, schema: TabularSchema, plan: PowerPlan, settings: dict[str, Any], arrays: Arrays
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
     ) -> Self:
         protection, described = protection_of(schema, plan), settings["scores"]
         scores = (

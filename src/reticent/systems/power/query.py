@@ -69,7 +69,7 @@ up within one schema only."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerPlan:
+class PowerSetting:
     """One complete setting of a release.
 
     Attributes:
@@ -170,7 +170,7 @@ class PowerPlan:
         return {**asdict(self), **lists, "radius": radius}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerPlan:
+    def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerSetting:
         """The plan that ``to_dict`` described, for records of ``schema``."""
         radius = values.get("radius")
         if isinstance(radius, dict):
@@ -178,7 +178,7 @@ class PowerPlan:
         return cls(**{**values, "radius": radius})
 
 
-def rank(plan: PowerPlan) -> tuple[float, float]:
+def rank(plan: PowerSetting) -> tuple[float, float]:
     """What plans are sorted by, best first: utility, and information where utilities tie."""
     return -round(plan.utility / TIE) * TIE, -plan.information
 
@@ -210,7 +210,7 @@ class RowQuery(ABC):
     """
 
     schema: TabularSchema
-    plan: PowerPlan
+    plan: PowerSetting
 
     @property
     @abstractmethod
@@ -237,7 +237,7 @@ class RowQuery(ABC):
     @classmethod
     @abstractmethod
     def rebuilt(
-        cls, schema: TabularSchema, plan: PowerPlan, settings: dict[str, Any], arrays: Arrays
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
     ) -> Self:
         """The query that ``parts`` took apart, checked again."""
 
@@ -309,13 +309,13 @@ class RowQuery(ABC):
         """
         with rebuilding():
             schema = TabularSchema.from_dict(settings["schema"])
-            plan = PowerPlan.from_dict(settings["plan"], schema)
+            plan = PowerSetting.from_dict(settings["plan"], schema)
             query = cls.rebuilt(schema, plan, settings, arrays)
             query.rehearse()
         return query
 
 
-def protection_of(schema: TabularSchema, plan: PowerPlan) -> Protection:
+def protection_of(schema: TabularSchema, plan: PowerSetting) -> Protection:
     """What ``plan`` protects of records of ``schema``.
 
     Raises:
@@ -348,7 +348,7 @@ class PowerQuery(RowQuery):
 
     schema: TabularSchema
     network: Network
-    plan: PowerPlan
+    plan: PowerSetting
 
     @cached_property
     @override
@@ -420,7 +420,7 @@ class PowerQuery(RowQuery):
     @classmethod
     @override
     def rebuilt(
-        cls, schema: TabularSchema, plan: PowerPlan, settings: dict[str, Any], arrays: Arrays
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
     ) -> Self:
         network, most = rebuild(settings["network"], arrays, "encoder"), max(plan.codes, default=0)
         if network.input_shape != (schema.dimension,) or most >= network.output_dimension:

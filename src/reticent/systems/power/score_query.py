@@ -18,7 +18,7 @@ from reticent.grids.shares import Shares
 from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.noise import Sampler
 from reticent.systems.power.public_models import PublicModel, model_from
-from reticent.systems.power.query import PowerPlan, RowQuery, coded, neighbours_within
+from reticent.systems.power.query import PowerSetting, RowQuery, coded, neighbours_within
 from reticent.tables.schema import TabularSchema
 
 
@@ -82,7 +82,7 @@ class ScoreCodeQuery(RowQuery):
     model: PublicModel
     bins: ScoreBins
     shares: Shares
-    plan: PowerPlan
+    plan: PowerSetting
 
     @cached_property
     def mechanism(self) -> FiniteChannel:
@@ -121,7 +121,7 @@ class ScoreCodeQuery(RowQuery):
     @classmethod
     @override
     def rebuilt(
-        cls, schema: TabularSchema, plan: PowerPlan, settings: dict[str, Any], arrays: Arrays
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
     ) -> Self:
         model = model_from(plan.model, arrays, dimension=schema.dimension)
         bins = ScoreBins(arrays["bins"], len(model.start))

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.training.power.density import KernelDensity
-from reticent.training.power.published import (
+from reticent.published.density import KernelDensity
+from reticent.published.power_network import (
     PowerConfig,
     PowerNetwork,
     log_det_gradient,

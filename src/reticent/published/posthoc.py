@@ -31,12 +31,12 @@ from reticent.core.arrays import Array, Booleans
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
-from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Grid, Sampler
+from reticent.published.printed import AsPrinted
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedPosthoc(Mechanism):
+class PublishedPosthoc(AsPrinted):
     """Algorithm 1 of the posthoc papers, flaw by flaw.
 
     **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it.

@@ -16,15 +16,15 @@ from torch.nn import functional
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
-from reticent.training.dpsgd import private_optimizer, step_noise
-from reticent.training.networks import labelled, relu_network
-from reticent.training.power.density import KernelDensity
-from reticent.training.power.published import (
+from reticent.published.density import KernelDensity
+from reticent.published.power_network import (
     PowerConfig,
     PowerNetwork,
     PowerTraining,
     log_det_gradient,
 )
+from reticent.training.dpsgd import private_optimizer, step_noise
+from reticent.training.networks import labelled, relu_network
 from reticent.training.progress import Report, silent
 
 

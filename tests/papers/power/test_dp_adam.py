@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from papers.power import dp_adam as power_private
+from papers.power.dp_adam import train_power_privately
 from reticent.core.errors import InvalidInput
-from reticent.training.power import private as power_private
-from reticent.training.power.density import KernelDensity
-from reticent.training.power.private import train_power_privately
-from reticent.training.power.published import PowerConfig
+from reticent.published.density import KernelDensity
+from reticent.published.power_network import PowerConfig
 
 CONFIG = PowerConfig(steps=40, batch_size=100, learning_rate=1e-2, hidden=(4,), utility_hidden=(8,))
 

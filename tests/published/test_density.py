@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from reticent.core.errors import InvalidInput, UnknownName
-from reticent.training.power.density import KernelDensity, bandwidth, fisher_bound
+from reticent.published.density import KernelDensity, bandwidth, fisher_bound
 
 
 def test_is_the_mixture_of_gaussians_that_it_says() -> None:
@@ -61,7 +61,7 @@ def test_blocks_and_single_precision_agree(monkeypatch: pytest.MonkeyPatch) -> N
     random = np.random.default_rng(3)
     centers, rows = random.normal(size=(500, 5)), random.normal(size=(60, 5))
     whole = KernelDensity(centers, 0.4).evaluate(rows)
-    monkeypatch.setattr("reticent.training.power.density._BLOCK", 700)
+    monkeypatch.setattr("reticent.published.density._BLOCK", 700)
     for one, other in zip(whole, KernelDensity(centers, 0.4).evaluate(rows), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     single = KernelDensity(centers.astype(np.float32), 0.4)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from papers.posthoc.milp_model import Program, Variables
 from reticent.core.arrays import Array
-from reticent.lipschitz.milp_model import Program, Variables
 
 Bits = npt.NDArray[np.bool_]
 

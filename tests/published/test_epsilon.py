@@ -11,9 +11,13 @@ import pytest
 import torch
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.training.power.density import KernelDensity
-from reticent.training.power.epsilon import per_sample_epsilon, smoothness
-from reticent.training.power.published import PowerNetwork, log_det_gradients
+from reticent.published.density import KernelDensity
+from reticent.published.power_network import (
+    PowerNetwork,
+    log_det_gradients,
+    per_sample_epsilon,
+    smoothness,
+)
 
 
 def by_hand(centers, h, x, gradient, z):

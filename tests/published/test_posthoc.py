@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from reticent.core import GuaranteeKind, Neighborhood, Norm
-from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.mechanisms import PublishedPosthoc
+from reticent.core.errors import IncompatibleGuarantees, InvalidInput, InvalidParameter
 from reticent.noise import SecureSampler, SeededSampler
+from reticent.published.posthoc import PublishedPosthoc
 
 NEAR = Neighborhood(Norm.LINF, 2.0, "embedding")
 
@@ -73,7 +73,8 @@ def test_noise_of_the_test(test_scale, unit) -> None:
 def test_it_promises_nothing() -> None:
     mechanism = published()
     assert mechanism.guarantee.kind is GuaranteeKind.NO_PRIVACY
-    assert mechanism.event.cost is None
+    with pytest.raises(IncompatibleGuarantees):
+        _ = mechanism.event
     assert (mechanism.claimed_epsilon, mechanism.claimed_delta) == (2.0, 0.025)
     assert mechanism.guarantee.describe() == "no differential privacy"
 

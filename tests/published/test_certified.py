@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.core import AddRemove, GuaranteeKind
-from reticent.core.errors import InvalidInput
-from reticent.mechanisms import SmoothCauchy, StabilityResponse
+from reticent.core import AddRemove, GuaranteeKind, Replace
+from reticent.core.errors import IncompatibleGuarantees, InvalidInput
+from reticent.mechanisms import StabilityResponse
 from reticent.noise import SecureSampler, SeededSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 
 EPSILONS = [1e-3, 0.1, 1.0, 3.0, 8.0]
 
@@ -98,7 +99,8 @@ def test_only_smooth_credit_carries_a_guarantee(
 ) -> None:
     mechanism = response(1.0, **fields)
     assert mechanism.guarantee.kind is kind
-    assert mechanism.event.guarantee == mechanism.guarantee
+    with pytest.raises(IncompatibleGuarantees):
+        _ = mechanism.event
 
 
 def test_answers_follow_the_distribution() -> None:
@@ -138,3 +140,30 @@ def test_settings_out_of_range_are_refused(fields: dict[str, object], message: s
 def test_labels_and_levels_out_of_range_are_refused(labels: object, levels: object) -> None:
     with pytest.raises(InvalidInput, match="labels and levels: expected"):
         response(1.0).release(labels, levels, sampler=SecureSampler())
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 20.0])
+def test_the_baseline_is_that_of_thresholded_laplace_noise(epsilon: float) -> None:
+    mechanism = GlobalSensitivityResponse(epsilon=epsilon, adjacency=Replace(1))
+    [wrong] = mechanism.flip_probabilities([7])
+    np.testing.assert_allclose(wrong, stats.laplace(scale=1 / epsilon).sf(0.5), rtol=1e-9)
+    assert (1 - wrong) / wrong <= np.exp(epsilon)
+    assert (
+        wrong
+        >= StabilityResponse(classes=2, epsilon=epsilon, adjacency=Replace(1)).wrong_probabilities[
+            0
+        ]
+    )
+    assert mechanism.guarantee.adjacency == Replace(1)
+
+
+def test_answers_of_the_baseline_follow_their_distribution() -> None:
+    """Binomial test, false-alarm rate 1e-6; two thirds of epsilon is rejected."""
+    mechanism = GlobalSensitivityResponse(epsilon=1.5, adjacency=Replace(1))
+    wrong = int(
+        mechanism.release(
+            np.zeros(50_000, int), np.zeros(50_000, int), sampler=SeededSampler(1)
+        ).sum()
+    )
+    assert stats.binomtest(wrong, 50_000, 0.5 * np.exp(-0.75)).pvalue > 1e-6
+    assert stats.binomtest(wrong, 50_000, 0.5 * np.exp(-0.5)).pvalue < 1e-6

@@ -9,7 +9,7 @@ from time import monotonic, thread_time
 import numpy as np
 import pytest
 
-from reticent.lipschitz.milp_model import Program
+from papers.posthoc.milp_model import Program
 
 
 def knapsack() -> tuple[Program, np.ndarray]:

@@ -51,6 +51,9 @@ def data_dependent_label_rdp(
     References:
         - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, theorem 6
           with the orders of proposition 10.
+
+    See Also:
+        reticent.accounting.private_knn_total: the total that holds for all data.
     """
     _acknowledged(private)
     counts = _votes(votes)
@@ -100,6 +103,9 @@ def data_dependent_screening_rdp(
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
           computer vision", doi:10.1109/CVPR42600.2020.01187, appendix E.
+
+    See Also:
+        reticent.accounting.private_knn_total: the total that holds for all data.
     """
     _acknowledged(private)
     most = round(float(_votes(votes).max()))

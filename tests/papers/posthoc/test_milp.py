@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute_force import cells, lipschitz, measure_of, nearest_violation, tiny_networks
 
+from papers.posthoc import milp
+from papers.posthoc.milp import _Search, milp_lipschitz, milp_nearest_violation
+from papers.posthoc.milp_network import BoxedChain
 from reticent.core import Box, Norm
 from reticent.core.errors import (
     CertificationFailed,
@@ -16,18 +18,17 @@ from reticent.core.errors import (
     UnsupportedNetwork,
     UnsupportedNorm,
 )
-from reticent.lipschitz import (
-    Limits,
-    lipschitz_constant,
-    milp,
-    milp_lipschitz,
-    milp_nearest_violation,
-)
+from reticent.lipschitz import Limits, lipschitz_constant
 from reticent.lipschitz import nearest_violation as exact_nearest
 from reticent.lipschitz.bounds import parse_output
-from reticent.lipschitz.milp import _Search
-from reticent.lipschitz.milp_network import BoxedChain
 from reticent.networks import Activation, ActivationKind, Affine, Network, affine_chain
+from tests.lipschitz.brute_force import (
+    cells,
+    lipschitz,
+    measure_of,
+    nearest_violation,
+    tiny_networks,
+)
 
 OUTPUTS = ("l1", "linf", "spread")
 RADII = (0.1, 0.5, 1.0, 2.0)

@@ -22,6 +22,8 @@ from time import monotonic, thread_time
 import numpy as np
 import numpy.typing as npt
 
+from papers.posthoc.milp_model import Answer, Program, Variables
+from papers.posthoc.milp_network import Bits, BoxedChain, Chain
 from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import (
@@ -37,8 +39,6 @@ from reticent.lipschitz.bounds import Functionals, Output, parse_output
 from reticent.lipschitz.enumeration import MAX_INPUTS
 from reticent.lipschitz.exact import Status
 from reticent.lipschitz.exact_search import Limits
-from reticent.lipschitz.milp_model import Answer, Program, Variables
-from reticent.lipschitz.milp_network import Bits, BoxedChain, Chain
 from reticent.networks.network import Network
 
 STEP = 1e-8
@@ -136,7 +136,7 @@ def milp_lipschitz(
 
     See Also:
         reticent.lipschitz.lipschitz_constant: the same by a search with proofs.
-        reticent.lipschitz.milp_nearest_violation: the other question.
+        milp_nearest_violation: the other question.
     """
     search = _Search(network, center, radius, domain, output, limits)
     boxed = search.ball(search.radius)
@@ -217,7 +217,7 @@ def milp_nearest_violation(
 
     See Also:
         reticent.lipschitz.nearest_violation: the same by a search with proofs.
-        reticent.lipschitz.milp_lipschitz: the other question.
+        milp_lipschitz: the other question.
     """
     floor = positive(limit, name="limit") * (1 + _ABOVE)
     search = _Search(network, center, max_radius, domain, output, limits)
