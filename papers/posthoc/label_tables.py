@@ -40,7 +40,8 @@ from reticent.core.checks import count, positive
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
-from reticent.mechanisms import LabelMechanism, LabelTable
+from reticent.grids.shares import WHOLE
+from reticent.mechanisms import FiniteChannel, LabelMechanism
 from reticent.networks import Network
 from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
@@ -49,9 +50,9 @@ from reticent.systems.posthoc.label_lattice import (
     label_lattices,
     promising_lattice,
 )
-from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
+    LabelRule,
     Requirement,
     inner_mechanism,
     rule_plan,
@@ -145,7 +146,7 @@ class Rungs:
         network = self.public.network
 
         def probabilities(rule: LabelRule) -> Probabilities:
-            return lambda points: chances(rule, points, network.forward(points))
+            return lambda points: rule.at(points, network.forward(points)).T / WHOLE
 
         return self.best((name, probabilities(rule)) for rule in rules)
 
@@ -189,8 +190,8 @@ class Rungs:
         found: ExactTable = exact_table(
             weights, lattice=lattice, epsilon=epsilon, iterations=iterations, report=self.report
         )
-        table = LabelTable(
-            lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=self.adjacency(radius)
+        table = FiniteChannel(
+            nodes=lattice, shares=found.shares, epsilon=epsilon, adjacency=self.adjacency(radius)
         )
         public = table.probabilities(self.public.points)
         return {
