@@ -17,7 +17,7 @@ from reticent.audit import epsilon_lower_bound
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.mechanisms import LaplaceMechanism, ProposeTestRelease
 from reticent.noise import AuditSampler, Sampler, SecureSampler
-from reticent.systems import PosthocEncoder
+from reticent.systems import Calibration, PosthocEncoder
 
 RUNS, MILLION = 200_000, 1_000_000
 # The released code on words of a seed; and, with --soak, ``release`` itself at a false-alarm rate
@@ -46,7 +46,7 @@ def encoder() -> PosthocEncoder:
         embedder="identity",
         obfuscator=module,
         mechanism="laplace",
-        path="local",
+        calibration=Calibration(path="local"),
         random_state=0,
     ).fit(points)
     assert fitted.query_.plan.proposal < 5  # the ramp is given up, not paid for
@@ -152,7 +152,7 @@ def _stretched(factor: float) -> PosthocEncoder:
         "delta": 0.0,
         "radius": 0.5,
         "mechanism": "laplace",
-        "path": "global",
+        "calibration": Calibration(path="global"),
         "random_state": 0,
     }
     return PosthocEncoder(embedder=nn.Sequential(embedder), obfuscator=copy, **settings).fit(points)

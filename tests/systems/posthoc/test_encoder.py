@@ -145,7 +145,7 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
         embedder="identity",
         obfuscator=module,
         mechanism="laplace",
-        path="local",
+        calibration=Calibration(path="local"),
         random_state=0,
     ).fit(np.concatenate([calm, steep]))
     assert encoder.query_.plan.path == "local"
@@ -260,7 +260,11 @@ def test_published_regularisers_by_name(points) -> None:
 def test_refuses_before_training(points) -> None:
     with pytest.raises(CalibrationFailed, match="delta above 0"):
         PosthocEncoder(
-            epsilon=1.0, delta=0.0, radius=0.5, path="local", mechanism="laplace", **OURS
+            epsilon=1.0,
+            delta=0.0,
+            radius=0.5,
+            mechanism="laplace",
+            **{**OURS, "calibration": Calibration(path="local")},
         ).fit(*points)
     with pytest.raises(NotFittedYet, match="call fit"):
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5).release(points[0])

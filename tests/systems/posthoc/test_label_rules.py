@@ -13,6 +13,7 @@ from reticent.core.norms import Norm
 from reticent.grids.lattice import Lattice
 from reticent.mechanisms import FiniteChannel, HopRelease
 from reticent.networks import Affine, Network
+from reticent.systems import Calibration
 from reticent.systems.posthoc import label_lattice as label_lattice_module
 from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
@@ -182,7 +183,7 @@ def test_a_table_is_solved_until_it_is_close_to_its_bound_or_costs_too_much(monk
 def test_tests_and_rules_do_not_go_together() -> None:
     for mechanism in RULES:
         with pytest.raises(InvalidParameter, match="path='local'"):
-            classifier(mechanism, path="local").fit(*rows())
+            classifier(mechanism, calibration=Calibration(path="local")).fit(*rows())
 
 
 def test_lattice_uses_the_coordinates_that_tell_labels_apart() -> None:

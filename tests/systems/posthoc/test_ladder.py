@@ -132,7 +132,10 @@ def test_the_same_function_is_tried_once() -> None:
     X, y = sentences(10)
     rungs = (Identity(), LiveCoordinates(least_share=0.0), Identity())
     encoder = PosthocEncoder(
-        radius=0.05, obfuscator=Ladder(rungs), mechanism="laplace", path="global", **SETTINGS
+        radius=0.05,
+        obfuscator=Ladder(rungs),
+        mechanism="laplace",
+        **{**SETTINGS, "calibration": Calibration(path="global", head_epochs=2)},
     ).fit(X, y)
     assert [plan.rung for plan in encoder.considered_] == ["Identity(outputs=10)"]
 
