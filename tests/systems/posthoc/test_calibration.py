@@ -203,7 +203,7 @@ def test_a_plan_that_costs_too_much_or_proves_too_little_is_refused() -> None:
     chosen = candidate("laplace")
     required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
     honest = PosthocSetting(
-        calibration=Calibration(path="global"),
+        path="global",
         mechanism="laplace",
         proposal=chosen.global_bound,
         epsilon_test=0.0,
