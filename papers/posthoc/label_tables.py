@@ -35,6 +35,7 @@ from papers.posthoc.seeded_command import (
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, positive
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -61,7 +62,6 @@ from reticent.training.label_tables import ExactTable, exact_table
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
 Probabilities = Callable[[Array], Array]
 """From points, shape (n, d), to probabilities of labels, shape (n, classes)."""
@@ -395,7 +395,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(folder / "table.md")
 
 
-def _right(probabilities: Array, labels: Labels) -> float:
+def _right(probabilities: Array, labels: Integers) -> float:
     """Expected accuracy: the mean probability of the right label."""
     return float(probabilities[np.arange(len(labels)), labels].mean())
 

@@ -115,5 +115,5 @@ def test_bad_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="initial"):
         train_private(np.zeros((4, 2)), np.array([0, 1, 0, 1]), config, initial=[np.zeros((1, 5))])
     monkeypatch.setitem(sys.modules, "opacus", None)
-    with pytest.raises(MissingExtra, match=r"reticent\[baselines\]"):
+    with pytest.raises(MissingExtra, match="baselines"):
         train_private(np.zeros((4, 2)), np.array([0, 1, 0, 1]), config)

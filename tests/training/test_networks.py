@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.training.networks import labelled, minimise, relu_network, rescale
+from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network, rescale
 
 
 def test_relu_network_has_linear_ends() -> None:
@@ -60,10 +60,8 @@ def test_loop_visits_every_row_and_reports() -> None:
     mean = minimise(
         loss,
         [weight],
+        TrainingConfig(epochs=20, batch_size=4, learning_rate=0.3),
         rows=10,
-        epochs=20,
-        batch_size=4,
-        learning_rate=0.3,
         decay=True,
         stage="test",
         report=lambda stage, done, total, loss: told.append((done, total, loss)),

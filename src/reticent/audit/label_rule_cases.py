@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase, Scores
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import AnyTwo, FiniteChannel, HopRelease
 from reticent.mechanisms.finite_channel import Nodes
 from reticent.noise import Sampler
 
-Labels = npt.NDArray[np.int64]
-Draw = Callable[[int, Sampler], Labels]
+Draw = Callable[[int, Sampler], Integers]
 
 
 def finite_channel_case(table: FiniteChannel, *, epsilon: float) -> AuditCase:

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from reticent.core.checks import count, counts, positive, probability
 from reticent.core.errors import UnknownName
-from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network
 from reticent.training.parts.contract import seed_of
 from reticent.training.parts.obfuscators import Obfuscator, Outputs
 from reticent.training.progress import Report, silent
@@ -170,18 +170,14 @@ PUBLISHED_ROWS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObfuscatorConfig:
+class ObfuscatorConfig(TrainingConfig):
     """Everything that decides a published obfuscator, apart from the embeddings.
 
     Attributes:
         regularisers: names from ``REGULARISERS``; empty for the plain encoder.
         hidden: widths of the hidden layers.
         outputs: dimension of the obfuscated representation.
-        epochs: passes over the embeddings.
-        batch_size: embeddings per step.
-        learning_rate: of Adam (published: 1e-3).
         alpha: weight of the adversary's term in (0, 1), where "arl" is named.
-        seed: seed of weights, order and noise.
     """
 
     regularisers: tuple[str, ...] = ()
@@ -191,17 +187,15 @@ class ObfuscatorConfig:
     batch_size: int = 128
     learning_rate: float = 1e-3
     alpha: float = PUBLISHED_ALPHA
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in self.regularisers:
             if name not in REGULARISERS:
                 raise UnknownName(
                     f"regulariser={name!r}: expected names from {', '.join(REGULARISERS)}"
                 )
-        for name in ("outputs", "epochs", "batch_size"):
-            count(getattr(self, name), name=name)
-        positive(self.learning_rate, name="learning_rate")
+        count(self.outputs, name="outputs")
         probability(self.alpha, name="alpha", allow_zero=False)
 
 
@@ -256,10 +250,8 @@ def train_obfuscator(
     minimise(
         loss,
         [*network.parameters(), *classifier.parameters()],
+        config,
         rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=False,
         stage="obfuscator " + ("-".join(config.regularisers) or "encoder"),
         report=report,

@@ -289,7 +289,9 @@ def share_of(value: Any, *, name: str) -> float:
     Raises:
         InvalidParameter: it is not.
     """
-    return 1.0 if value == 1 else probability(value, name=name, allow_zero=False)
+    if real(value, name=name) == 1:
+        return 1.0
+    return probability(value, name=name, allow_zero=False)
 
 
 def _principal(rows: Array, components: int | None) -> tuple[Array, Array]:

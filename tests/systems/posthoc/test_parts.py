@@ -4,7 +4,6 @@ scikit-learn does with parts.
 
 from __future__ import annotations
 
-import inspect
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -171,18 +170,6 @@ def test_foreign_parts_go_by_what_their_networks_are() -> None:
     with pytest.raises(InvalidInput, match="one logit for each of 3 labels of y, got 2"):
         PosthocClassifier(**TOTAL, embedder=ColumnMeans(), classifier=ClassDirections()).fit(
             PICTURES, WORDS
-        )
-
-
-@pytest.mark.parametrize("kind", [PosthocEncoder, PosthocClassifier])
-def test_few_arguments_and_no_instance_for_a_default(kind: type) -> None:
-    parameters = inspect.signature(kind).parameters
-    assert len(parameters) <= (13 if kind is PosthocClassifier else 12)
-    for name in ("epsilon", "delta", "radius"):
-        assert parameters[name].default is inspect.Parameter.empty
-    for parameter in parameters.values():
-        assert parameter.default is inspect.Parameter.empty or isinstance(
-            parameter.default, str | bool | type(None)
         )
 
 

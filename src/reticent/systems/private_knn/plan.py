@@ -15,7 +15,7 @@ from reticent.accounting import (
     private_knn_total,
 )
 from reticent.core.arrays import Booleans, Integers
-from reticent.core.checks import count, positive, real
+from reticent.core.checks import count, positive, probability, real
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.core.settings import Group
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
@@ -116,6 +116,8 @@ class KnnNoise:
             InvalidParameter: a parameter out of its range.
             CalibrationFailed: no noise is enough.
         """
+        positive(epsilon, name="epsilon")
+        probability(delta, name="delta", allow_zero=False)
         asked = count(queries, name="queries")
         most = asked if answers is None else count(answers, name="answers")
         count(neighbours, name="neighbours")
