@@ -33,7 +33,7 @@ SCHEMA = TabularSchema(
 )
 SMALL = {
     "schema": SCHEMA,
-    "training": VectorTraining(hidden=(8,), epochs=15, head_epochs=3, outputs=1),
+    "training": VectorTraining(hidden=(8,), epochs=8, head_epochs=2, outputs=1),
     "random_state": 0,
 }
 RUNS = 100_000
@@ -42,11 +42,11 @@ RUNS = 100_000
 @pytest.fixture(scope="module")
 def table() -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(0)
-    labels = np.arange(1500) % 2
-    rows = np.empty((1500, 3), dtype=object)
-    rows[:, 0] = np.clip(2 + 6 * labels + random.normal(size=1500), 0, 10)
-    rows[:, 1] = random.uniform(-1, 1, 1500)
-    rows[:, 2] = np.where(random.random(1500) < 0.8, np.array(["x", "y"])[labels], "z")
+    labels = np.arange(900) % 2
+    rows = np.empty((900, 3), dtype=object)
+    rows[:, 0] = np.clip(2 + 6 * labels + random.normal(size=900), 0, 10)
+    rows[:, 1] = random.uniform(-1, 1, 900)
+    rows[:, 2] = np.where(random.random(900) < 0.8, np.array(["x", "y"])[labels], "z")
     return rows, np.array(["no", "yes"])[labels]
 
 
@@ -59,7 +59,7 @@ def metric(table) -> PowerEncoder:
 
 @pytest.fixture(scope="module")
 def local(table) -> PowerEncoder:
-    return PowerEncoder(epsilon=3.0, delta=0.0, radius=None, **SMALL).fit(*table)
+    return PowerEncoder(epsilon=3.0, delta=0.0, radius=None, mechanism="code", **SMALL).fit(*table)
 
 
 def test_labels_survive_in_both_kinds_of_answer(
@@ -68,8 +68,8 @@ def test_labels_survive_in_both_kinds_of_answer(
     rows, labels = table
     for encoder, least in ((metric, 0.9), (local, 0.9)):
         answer = encoder.release(rows)
-        model = LogisticRegression().fit(answer.values[:700], labels[:700])
-        assert model.score(answer.values[700:], labels[700:]) > least
+        model = LogisticRegression().fit(answer.values[:450], labels[:450])
+        assert model.score(answer.values[450:], labels[450:]) > least
         assert not answer.withheld.any()
         assert answer.receipt.bundle == encoder.bundle_identity_
     assert set(np.unique(local.release(rows).values)) == {0.0, 1.0}
@@ -253,8 +253,8 @@ def test_refuses_rows_and_labels(metric: PowerEncoder, table) -> None:
     fresh = PowerEncoder(epsilon=1.0, delta=0.0, radius=None, **SMALL)
     for targets, message in (
         (None, "requires y"),
-        (labels[:-1], "expected 1500 labels"),
-        (np.zeros(1500), "two classes"),
+        (labels[:-1], "expected 900 labels"),
+        (np.zeros(900), "two classes"),
     ):
         with pytest.raises(InvalidInput, match=message):
             fresh.fit(rows, targets)
