@@ -168,8 +168,7 @@ class Rungs:
             radius=radius,
             embedder="identity",
             obfuscator=part,
-            path="global",
-            calibration=Calibration(),
+            calibration=Calibration(path="global"),
             random_state=self.seed,
         ).fit(self.train, self.train_labels)
         query = encoder.query_

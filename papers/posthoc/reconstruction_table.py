@@ -42,7 +42,7 @@ from reticent.datasets import Dataset, load
 from reticent.demos.baselines import RESPONSE
 from reticent.mechanisms import AdditiveMechanism, FiniteChannel
 from reticent.noise import SeededSampler
-from reticent.systems import PosthocEncoder
+from reticent.systems import Calibration, PosthocEncoder
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
@@ -120,7 +120,7 @@ class Attacker:
             embedder="identity",
             obfuscator="live",
             mechanism=_MECHANISM,
-            path="global",
+            calibration=Calibration(path="global"),
             random_state=self.seed,
         ).fit(own, self.own_labels)
         query = encoder.query_

@@ -12,7 +12,13 @@ from reticent.attacks import attack_fitted
 from reticent.attacks.page import attack_page
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import FiniteChannel
-from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, VectorTraining
+from reticent.systems import (
+    Calibration,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    VectorTraining,
+)
 from reticent.tables import Numeric, TabularSchema
 
 X, Y = load_iris(return_X_y=True)
@@ -41,7 +47,7 @@ def halved(system):
         {"mechanism": "laplace"},
         {"mechanism": "k-norm-linf"},
         {"mechanism": "gaussian", "delta": 1e-3},
-        {"mechanism": "laplace", "delta": 1e-3, "path": "local"},
+        {"mechanism": "laplace", "delta": 1e-3, "calibration": Calibration(path="local")},
     ],
 )
 def test_no_cap_is_exceeded(changes) -> None:

@@ -18,6 +18,7 @@ from reticent.audit.fitted import stated_guarantee
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import FiniteChannel, StabilityResponse
 from reticent.systems import (
+    Calibration,
     CertifiedClassifier,
     ClippedDescent,
     LabelAware,
@@ -67,13 +68,18 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         epsilon=1.0, delta=0.0, mechanism="laplace", obfuscator=OBFUSCATOR, **POSTHOC
     ),
     "local path": lambda: PosthocEncoder(
-        epsilon=2.0, delta=1e-2, mechanism="laplace", path="local", obfuscator=OBFUSCATOR, **POSTHOC
+        epsilon=2.0,
+        delta=1e-2,
+        mechanism="laplace",
+        calibration=Calibration(path="local"),
+        obfuscator=OBFUSCATOR,
+        **POSTHOC,
     ),
     "gaussian": lambda: PosthocEncoder(
         epsilon=1.0,
         delta=1e-2,
         mechanism="gaussian",
-        path="global",
+        calibration=Calibration(path="global"),
         obfuscator=OBFUSCATOR,
         **POSTHOC,
     ),

@@ -31,6 +31,7 @@ from reticent.core.errors import CorruptBundle, InvalidInput, ReticentError
 from reticent.release import Bundle
 from reticent.systems import (
     BetaVAE,
+    Calibration,
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
@@ -92,7 +93,7 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         delta=1e-2,
         embedder="identity",
         obfuscator=nn.Linear(4, 2),
-        path="local",
+        calibration=Calibration(path="local"),
         mechanism="laplace",
         **POSTHOC,
     ).fit(X, Y),

@@ -20,6 +20,7 @@ from reticent.core.regions import Box
 from reticent.ledger import Ledger
 from reticent.release import Bundle
 from reticent.systems import (
+    Calibration,
     LabelAware,
     Named,
     NoiseAware,
@@ -78,7 +79,7 @@ def test_an_embedding_and_a_label_of_one_embedder_share_a_budget(tmp_path: Path)
     # Other epsilon, seed, mechanism, path, certificate, obfuscator and grid; the same embedder,
     # rows and so the same box.
     module = scaling(1.0)
-    labels = classifier(module, certificate="interval")
+    labels = classifier(module, calibration=Calibration(certificate="interval"))
     vectors = PosthocEncoder(
         **SMALL,
         epsilon=2.0,

@@ -74,10 +74,9 @@ def local_encoder() -> PosthocEncoder:
     settings = {
         **POSTHOC,
         "delta": 1e-3,
-        "path": "local",
         "mechanism": "laplace",
         "embedder": BetaVAE(epochs=1),
-        "calibration": Calibration(head_epochs=1),
+        "calibration": Calibration(head_epochs=1, path="local"),
     }
     return PosthocEncoder(**settings, obfuscator=obfuscator).fit(PICTURES, LABELS)
 
