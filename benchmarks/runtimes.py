@@ -52,12 +52,11 @@ from reticent.lipschitz import (
     stability_radius,
 )
 from reticent.mechanisms import (
-    ArgmaxResponse,
     DistanceToInstability,
+    FiniteChannel,
     GaussianMechanism,
     HopRelease,
     KNormMechanism,
-    LabelTable,
     LaplaceMechanism,
     LaplaceTestRelease,
     NoisyArgmax,
@@ -66,7 +65,6 @@ from reticent.mechanisms import (
     NoisyScreening,
     NoisySums,
     ProposeTestRelease,
-    RecordChannel,
     SignedDistanceRelease,
     SoftmaxRelease,
     SparseVectorScreening,
@@ -107,7 +105,6 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 ROWS = 2000
-SHARES = np.array([[3 * 2**30, 2**30], [3 * 2**29, 5 * 2**29]])
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 RECORDS = AddRemove()
 
@@ -166,13 +163,13 @@ def mechanisms() -> None:
     )
     shares = np.full((10, lattice.size), 2**32 // 10, dtype=np.uint32)
     shares[0] += 2**32 % 10
-    cells = {"lattice": lattice, "epsilon": 1.0, "adjacency": NEAR}
-    table = partial(LabelTable, shares=shares, **cells)
+    near = {"epsilon": 1.0, "adjacency": NEAR}
+    table = partial(FiniteChannel, nodes=lattice, shares=shares, **near)
     allowed = rng.random((10, lattice.size)) < 0.2
     allowed[0] |= ~allowed.any(axis=0)
-    hop = HopRelease.of(allowed, **cells)
-    hop_again = partial(HopRelease, allowed=allowed, weights=hop.weights, **cells)
-    show(f"LabelTable, check of {lattice.size:,} cells", fastest(table), "table")
+    hop = HopRelease.of(allowed, lattice=lattice, **near)
+    hop_again = partial(HopRelease, lattice=lattice, allowed=allowed, weights=hop.weights, **near)
+    show(f"FiniteChannel, check of {lattice.size:,} cells", fastest(table), "table")
     show(f"HopRelease, check of {lattice.size:,} cells", fastest(hop_again), "map")
     attributes = NoisyAttributes(attributes=10, tau=2, sigma=25.0, steps=256, **sampled)
     answers: list[tuple[Any, tuple[Integers | Array, ...]]] = [
@@ -184,14 +181,13 @@ def mechanisms() -> None:
         (SoftmaxRelease(**labelled), (logits,)),
         (table(), (vectors,)),
         (hop, (vectors, logits)),
-        (ArgmaxResponse(classes=10, epsilon=1.0, adjacency=NEAR), (logits,)),
+        (FiniteChannel.response(10, **near), (labels,)),
         (NoisyMaxRelease(**labelled), (logits,)),
         (ProposeTestRelease(**test, inner=inner), (vectors, levels)),
         (LaplaceTestRelease(**test, tolerance=0.01, inner=inner), (vectors, radii)),
         (published, (vectors, radii)),
         (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
         (StabilityResponse(**record, classes=10), (labels, levels)),
-        (RecordChannel(**record, shares=SHARES), (two,)),
         (SmoothCauchy(**record), (two, levels)),
         (GlobalSensitivityResponse(**record), (two, levels)),
         (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from papers.posthoc.settings import TableSettings
+from reticent.core.arrays import Integers
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
@@ -40,7 +41,6 @@ from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 
 _CALIBRATION_TRAIN = 10_000
 _CALIBRATION_HELD = 1_000
@@ -87,8 +87,8 @@ class Embedded:
     domain: Box
     train: Array
     test: Array
-    train_labels: Labels
-    test_labels: Labels
+    train_labels: Integers
+    test_labels: Integers
     seed: int
 
     @classmethod

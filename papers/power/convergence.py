@@ -17,9 +17,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from papers.power.parts import Array, Labels, Parts, Results
+from papers.power.parts import Array, Parts, Results
 from papers.power.published_mode import DP_ADAM_DELTA, published_encoder
 from papers.power.step_costs import StepCost, step_cost
+from reticent.core.arrays import Integers
 from reticent.published.power_network import PowerSteps
 from reticent.training.dpsgd import PrivateSteps, PrivateTraining
 from reticent.training.networks import relu_network
@@ -41,10 +42,10 @@ class _Task:
     rows: torch.Tensor
     labels: torch.Tensor
     test_rows: torch.Tensor
-    test_labels: Labels
+    test_labels: Integers
 
     @classmethod
-    def of(cls, rows: Array, labels: Labels, test_rows: Array, test_labels: Labels) -> _Task:
+    def of(cls, rows: Array, labels: Integers, test_rows: Array, test_labels: Integers) -> _Task:
         return cls(_float(rows), torch.from_numpy(labels), _float(test_rows), test_labels)
 
 

@@ -24,6 +24,7 @@ import torch
 
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, epsilon_per_answer
+from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import SecureSampler
@@ -37,7 +38,6 @@ from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 DELTA = 1e-5

@@ -45,7 +45,6 @@ from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 SEEDS = (0, 1, 2)
 RELEASED: dict[str, type[ReleasedModel]] = {

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from papers.private_knn.command import read_command, total_axis
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
+from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 SCREENED_SHARE, NOISE_RATIO = 0.6, 3.0

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits, load_iris
 from reticent.attacks import attack_fitted
 from reticent.attacks.page import attack_page
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.mechanisms import FiniteChannel
 from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, VectorTraining
 from reticent.tables import Numeric, TabularSchema
 
@@ -85,7 +86,9 @@ def test_rows_of_tables() -> None:
     assert found.exceeded == ()
     assert len(found.reconstructions) == 2
     mechanism = codes.query_.mechanism
-    codes.query_.__dict__["mechanism"] = replace(mechanism, epsilon=2 * mechanism.epsilon)
+    codes.query_.__dict__["mechanism"] = FiniteChannel.response(
+        mechanism.classes, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
+    )
     assert attack_fitted(codes, X, **QUICK).exceeded
 
 

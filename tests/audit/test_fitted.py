@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 from reticent.audit import audit_fitted, epsilon_lower_bound
 from reticent.audit.fitted import stated_guarantee
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.mechanisms import StabilityResponse
+from reticent.mechanisms import FiniteChannel, StabilityResponse
 from reticent.systems import (
     CertifiedClassifier,
     ClippedDescent,
@@ -125,6 +125,10 @@ def _halved(system: Any) -> Any:
     if hasattr(mechanism, "inner"):
         faulty: Any = replace(
             mechanism, inner=replace(mechanism.inner, sensitivity=mechanism.inner.sensitivity / 2)
+        )
+    elif isinstance(mechanism, FiniteChannel):
+        faulty = FiniteChannel.response(
+            mechanism.classes, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
         )
     elif isinstance(mechanism, StabilityResponse):
         faulty = replace(mechanism, epsilon=2 * mechanism.epsilon)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from dataclasses import replace
@@ -12,7 +11,6 @@ import pytest
 from scipy.stats import t as student
 from sklearn.datasets import load_breast_cancer
 
-import reticent
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.planning.candidates import Requirements, all_candidates
 from reticent.planning.planner import plan, standard_errors
@@ -67,20 +65,6 @@ def test_the_winner_is_an_unfitted_estimator_with_its_settings():
     assert found.best.behind == 0
     assert [row.score for row in found.rows] == sorted(
         (row.score for row in found.rows), reverse=True
-    )
-
-
-def test_a_plan_takes_no_private_rows_and_depends_on_their_number_alone():
-    names = set(inspect.signature(plan).parameters)
-    assert names == {
-        *("X", "y", "n_private", "epsilon", "delta", "adjacency", "answers", "classes"),
-        *("scoring", "prevalence", "schema", "epsilons", "candidates", "prior", "seconds"),
-        *("random_state", "report", "n_jobs"),
-    }
-    privacy = inspect.signature(plan).parameters
-    assert all(
-        privacy[name].default is inspect.Parameter.empty
-        for name in ("n_private", "epsilon", "delta")
     )
 
 
@@ -288,17 +272,6 @@ def test_other_packages_register_candidates(monkeypatch):
         module._registered.cache_clear()
 
 
-def test_all_candidates_say_what_they_need():
-    names = [candidate.name for candidate in all_candidates()]
-    assert names[:3] == ["constant", "public rows alone", "warm start"]
-    assert {"cells", "moment", "linear vote", "noisy gradient descent"} <= set(names)
-    slow = {one.name for one in all_candidates() if one.requirements.slow}
-    assert slow == {
-        *("private kNN", "individual kNN", "PATE", "student"),
-        *("certified prediction", "convex certified prediction", "DP-SGD"),
-    }
-
-
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
@@ -324,11 +297,6 @@ def test_arguments_that_do_not_fit_are_refused(changed, error, message):
     assert never.seen == []
 
 
-def test_reticent_has_it():
-    assert reticent.plan is plan
-    assert reticent.Plan.__module__ == "reticent.planning.plans"
-
-
 FRAMES = {
     "pandas": lambda columns: pytest.importorskip("pandas").DataFrame(columns),
     "polars": lambda columns: pytest.importorskip("polars").DataFrame(columns),
@@ -350,14 +318,6 @@ def test_frames_and_words_are_what_arrays_are(library):
     assert named.task.label_list == ["ill", "well"]
     fitted = named.estimator.fit(X, words)
     assert set(fitted.predict(X)) == {"ill", "well"}
-
-
-def test_an_estimator_of_private_records_has_their_labels():
-    X, y = rows_and_labels(400)
-    chosen = next(one for one in all_candidates() if one.name == "cells")
-    found = plan(X, np.array(["ill", "well"])[y], **WANTED, random_state=0, candidates=[chosen])
-    fitted = found.estimator.fit(X, np.array(["ill", "well"])[y], public_X=X)
-    assert (fitted.predict(X) == np.array(["ill", "well"])[y]).mean() > 0.8
 
 
 def test_columns_of_words_need_a_schema():

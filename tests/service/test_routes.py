@@ -232,3 +232,42 @@ def test_models_answer_released_values_alone(client: httpx.Client) -> None:
     assert client.post(path, json={"values": [None]}).json()["predictions"] == [None]
     for wrong in ({"rows": ROWS}, {"values": [[1.0]]}, {"values": [[1.0, 2.0], [1.0]]}, {}):
         assert client.post(path, json=wrong).status_code == 422, wrong
+
+
+def test_raw_rows_of_a_bundle_that_protects_them_are_refused(
+    client: httpx.Client, place: Place
+) -> None:
+    told = ask(client, "rows", {"rows": ROWS, "subject": "patient-1"})
+    assert (told.status_code, told.json()["code"]) == (403, 21)
+    listed = {found["name"]: found for found in client.get("/v1/bundles").json()["bundles"]}
+    assert listed["rows"]["route"] == "device"
+    assert listed["rows"]["protects"] == listed["curated"]["protects"] == "input"
+    assert listed["curated"]["route"] == "answers"
+    assert listed["labels"]["subject"] == RECORDS
+    assert listed["free"]["route"] == "free"
+    assert place.spent("patient-1") == 0
+
+
+OUT_OF_BOUNDS: list[tuple[dict[str, str], bytes, int]] = [
+    ({"Content-Encoding": "gzip"}, b"{}", 415),
+    ({"Content-Type": "text/plain"}, b"{}", 415),
+    ({"Idempotency-Key": "short"}, b"{}", 422),
+    ({}, b"[" * 100_000, 422),
+    ({}, b"\xff\xfe", 422),
+]
+
+
+def test_bodies_have_bounds(client: httpx.Client) -> None:
+    usual = {"Idempotency-Key": "request-1", "Content-Type": "application/json"}
+    for headers, content, status in OUT_OF_BOUNDS:
+        told = client.post("/v1/bundles/labels/answers", content=content, headers=usual | headers)
+        assert told.status_code == status, told.text
+        assert told.json()["code"] == 2
+
+
+def test_bodies_of_equal_length_whatever_the_answers(client: httpx.Client) -> None:
+    lengths = {
+        len(ask(client, "labels", {"rows": [row] * 4}, name=f"request-{number}").content)
+        for number, row in enumerate([[0.6, 0.6], [-0.6, -0.6], [0.0, 0.0]] * 4)
+    }
+    assert len(lengths) == 1

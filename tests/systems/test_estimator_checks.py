@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from reticent.systems import (
+    Ball,
     Calibration,
     CellsClassifier,
     CellsRegressor,
@@ -195,7 +196,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             epsilon=500.0,
             delta=1e-5,
             classes="observed",
-            radius=2.0,
+            ball=Ball(radius=2.0),
             feature_range=(-100.0, 100.0),
         ),
         PublicRanges((-100.0, 100.0)),

@@ -167,6 +167,7 @@ class PublicSpace:
                 steps = np.clip(
                     (features[part] - self.center) * self.per_unit, -_INPUT_REACH, _INPUT_REACH
                 )
+            # bit-exact: entry by entry before and after a product of whole numbers.
             turned = exact_product(np.rint(steps), self.directions, bound=bound)
             found[part] = np.clip(np.rint(turned * self.scales), -REACH, REACH)
         return found

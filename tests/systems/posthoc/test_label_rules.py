@@ -11,7 +11,7 @@ from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.grids.lattice import Lattice
-from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.mechanisms import FiniteChannel, HopRelease
 from reticent.networks import Affine, Network
 from reticent.systems.posthoc import label_lattice as label_lattice_module
 from reticent.systems.posthoc.label_lattice import (
@@ -25,7 +25,7 @@ from reticent.systems.posthoc.label_lattice import (
 from reticent.training.label_tables import ExactTable, exact_table
 from reticent.training.parts.label_classifiers import LabelAware
 
-RULES = {"table": LabelTable, "hop": HopRelease, "response": ArgmaxResponse}
+RULES = {"table": FiniteChannel, "hop": HopRelease, "response": FiniteChannel}
 
 
 def rows(count: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -113,14 +113,14 @@ def test_a_changed_table_in_a_bundle_is_refused(change) -> None:
 
     table = classifier("table").fit(*rows())
     settings, arrays = table.query_.describe()
-    shares = arrays["label_table.shares"].astype(np.int64)
+    shares = arrays["channel.shares"].astype(np.int64)
     if change == "entry":
         shares[:, 0] = [1, 2, 2**32 - 3]
     if change == "column":
         shares[1, 4] += 1
     if change == "side":
         settings["rule"]["lattice"]["side"] -= 1
-    arrays = {**arrays, "label_table.shares": shares.astype(np.uint32)}
+    arrays = {**arrays, "channel.shares": shares.astype(np.uint32)}
     with pytest.raises(CorruptBundle, match=r"e\^epsilon|do not sum|does not cover"):
         PrivateQuery.from_description(settings, arrays, None)
 
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_refused(tmp_path) -> None:
     classifier("table").fit(*rows()).save(tmp_path / "bundle")
     (file,) = (tmp_path / "bundle").glob("*.safetensors")
     arrays = load_file(file)
-    arrays["label_table.shares"][0, 0] += 1
+    arrays["channel.shares"][0, 0] += 1
     save_file(arrays, file)
     with pytest.raises(ReticentError):
         PosthocClassifier.load(tmp_path / "bundle")

@@ -24,7 +24,7 @@ from reticent.core.scopes import Scope
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE
 from reticent.ledger import Ledger
-from reticent.mechanisms import GraphTable
+from reticent.mechanisms import FiniteChannel
 from reticent.systems import NearestRowClassifier
 from reticent.tables import NamedRows
 
@@ -218,5 +218,5 @@ def test_a_label_of_one_row_is_no_obstacle() -> None:
 
 def test_the_table_is_the_mechanism_of_its_graph() -> None:
     mechanism = fitted().query_.mechanism
-    assert isinstance(mechanism, GraphTable)
-    assert isinstance(mechanism.cells, PublicGraph)
+    assert isinstance(mechanism, FiniteChannel)
+    assert isinstance(mechanism.nodes, PublicGraph)

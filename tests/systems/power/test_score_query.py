@@ -97,7 +97,7 @@ def test_bundles_that_are_not_private_or_do_not_fit_are_refused(
     stored = encoder.bundle()
     cheaper = copy.deepcopy(stored.settings)
     cheaper["plan"]["epsilon"] = 1.9
-    fewer = {**stored.arrays, "channel": stored.arrays["channel"][:1]}
+    fewer = {**stored.arrays, "channel.shares": stored.arrays["channel.shares"][:1]}
     bins = {**stored.arrays, "bins": np.array([[np.nan]])}
     for settings, arrays in (
         (cheaper, stored.arrays),

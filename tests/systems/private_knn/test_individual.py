@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import multiprocessing
-import pickle
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,10 +15,9 @@ from reticent.core.errors import (
     BudgetExceeded,
     InvalidInput,
     InvalidParameter,
-    LedgerUnavailable,
     NotFittedYet,
 )
-from reticent.ledger import Ledger, Reservation
+from reticent.ledger import Ledger
 from reticent.systems import Ball, IndividualKNNClassifier
 from reticent.tables.frames import NamedRows
 
@@ -143,80 +139,6 @@ def test_booked_once_for_all_answers(ledger: Ledger) -> None:
         unbooked.release(X[:1], **where)
 
 
-def test_a_failed_commit_loses_its_answers_and_is_not_paid_twice(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
-
-    def fail(*_: object) -> None:
-        raise LedgerUnavailable("the disk is full; nothing is released")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Reservation, "commit", fail)
-        with pytest.raises(LedgerUnavailable):
-            classifier.release(X[:2], **where)
-    assert len(classifier.release(X[:2], **where)) == 2
-    [account] = ledger.report().accounts
-    assert account.answers == 1
-    assert ledger.verify().ok
-
-
-@pytest.mark.parametrize(
-    "way", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
-)
-def test_a_copy_predicts_and_has_no_budget(way: Any, ledger: Ledger) -> None:
-    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
-    for asked in (False, True):
-        twin = way(classifier)
-        assert (twin.exact_predict(X) == classifier.exact_predict(X)).all()
-        with pytest.raises(BudgetExceeded, match="a forked or copied session"):
-            twin.release(X[:1], **where)
-        if not asked:
-            with pytest.raises(BudgetExceeded, match="a forked or copied session"):
-                twin.release(X[:1])
-            assert ledger.report().accounts == ()
-            classifier.release(X[:1], **where)
-    everybody = classifier.held_.labels
-    twin.forget("person 0")
-    assert len(twin.held_) == len(everybody) - 2
-    assert len(classifier.held_) == len(everybody)
-    assert len(classifier.release(X[:1], **where)) == 1
-
-
-def test_a_forked_child_answers_nothing() -> None:
-    classifier = fitted()
-
-    def ask() -> str:
-        try:
-            classifier.release(X[:1])
-        except BudgetExceeded as error:
-            return str(error)
-        return "answered"
-
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    child = context.Process(target=lambda: results.put(ask()))
-    child.start()
-    assert "a forked or copied session" in results.get(timeout=60)
-    child.join()
-
-
-def test_two_threads_pay_once(ledger: Ledger) -> None:
-    classifier = fitted()
-    threads = [
-        threading.Thread(
-            target=classifier.release, args=(X[:5],), kwargs={"ledger": ledger, "scope": SCOPE}
-        )
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    [account] = ledger.report().accounts
-    assert account.answers == 1
-
-
 def test_records_come_and_go_between_the_answers_of_another_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -248,15 +170,6 @@ def test_records_come_and_go_between_the_answers_of_another_thread(
     assert seen == [(100, 200)] * 100
     assert len(classifier.held_) == 200 - 20 + 2
     assert len(classifier.held_.filter) == 101
-
-
-def test_the_card_says_what_holds_and_shows_nothing_private() -> None:
-    text = fitted().card().to_markdown()
-    for phrase in ("all records of one person", "any number", "inserted and forgotten", "ward 7"):
-        assert phrase in text
-    one = IndividualKNNClassifier(**{**SETTINGS, "classes": "observed"}).fit(X, Y).card()
-    assert any("classes='observed'" in item for item in one.assumptions)
-    assert any("no person owns more than one record" in item for item in one.assumptions)
 
 
 def test_columns_of_a_data_frame_are_found_by_name() -> None:

@@ -18,13 +18,14 @@ import torch
 
 from reticent.core.arrays import Array
 from reticent.core.errors import CalibrationFailed, InvalidInput
+from reticent.grids.shares import WHOLE
 from reticent.lipschitz import LipschitzBound
 from reticent.mechanisms import AdditiveMechanism, optimal_test
 from reticent.networks import Network
 from reticent.networks.serial import same_network
-from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
     VECTOR_MECHANISMS,
+    LabelRule,
     Path,
     PosthocSetting,
     Requirement,
@@ -346,7 +347,7 @@ class _Utility:
         labels, rule = self._data.held_labels, self._candidate.rule
         if rule is not None:
             assert labels is not None
-            right = chances(rule, self._data.held, self._held)[np.arange(len(labels)), labels]
+            right = rule.at(self._data.held, self._held)[labels, np.arange(len(labels))] / WHOLE
             return float(right.mean())
         inner = inner_mechanism(
             self._candidate.network, self._candidate.bound, plan, self._requirement

@@ -11,7 +11,9 @@ from reticent.core.norms import Norm
 from reticent.lipschitz import LevelTest, LipschitzBound, Output, grid_radius
 from reticent.mechanisms import (
     AdditiveMechanism,
+    FiniteChannel,
     GaussianMechanism,
+    HopRelease,
     KNormMechanism,
     LaplaceMechanism,
     NoisyMaxRelease,
@@ -24,6 +26,7 @@ from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.networks import Network
 
 Path = Literal["global", "local"]
+LabelRule = FiniteChannel | HopRelease
 LabelRelease = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
 Mechanism = AdditiveMechanism | LabelRelease | ProposeTestRelease
 
@@ -53,7 +56,8 @@ LABEL_MECHANISMS: dict[
 """Mechanisms for labels; differences of two logits must be Lipschitz ("spread")."""
 
 LABEL_RULES = ("table", "hop", "response")
-"""Mechanisms for labels that need no Lipschitz constant: they look at the point itself."""
+"""Mechanisms for labels that need no Lipschitz constant: a table, a formula, and a response for any
+two inputs, on public nodes that the point itself falls into."""
 
 
 @dataclass(frozen=True, kw_only=True)

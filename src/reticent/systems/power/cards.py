@@ -12,12 +12,11 @@ from reticent.systems import clauses as say
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, reach
-from reticent.systems.power.query import PowerQuery
-from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.query import PowerQuery, RowQuery
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
 
-TableQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery
+TableQuery = RowQuery
 
 _MECHANISMS = {
     "code": "randomised response on a code",

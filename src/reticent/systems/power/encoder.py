@@ -26,7 +26,6 @@ from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.cards import power_card
-from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import (
     SEVERAL_TASKS,
     FitSettings,
@@ -35,9 +34,8 @@ from reticent.systems.power.mechanism_choice import (
     fit_mechanisms,
     stored_query,
 )
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerQuery, PowerSetting
+from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerSetting, RowQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.settings import VectorTraining
 from reticent.systems.power.task_labels import task_labels
@@ -54,8 +52,6 @@ from reticent.tables.frames import (
 )
 from reticent.tables.schema import TabularSchema, as_table
 from reticent.training.progress import progress
-
-Fitted = PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery
 
 
 @with_settings
@@ -144,7 +140,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     training: VectorTraining | None = None
     random_state: int | np.random.RandomState | None = None
 
-    query_: Fitted = learned()
+    query_: RowQuery = learned()
     considered_: tuple[PowerSetting, ...] = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
@@ -380,7 +376,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         return self._fitted().plan.mechanism
 
-    def _fitted(self) -> Fitted:
+    def _fitted(self) -> RowQuery:
         if not hasattr(self, "query_"):
             raise NotFittedYet(
                 "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"

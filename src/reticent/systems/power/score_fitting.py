@@ -307,7 +307,7 @@ def _on_rows(
     """Scores of servers on other rows than the channel was chosen on, exactly over its noise, and
     what each row adds to them.
     """
-    members, table = bins.of(scores), channel.shares / WHOLE
+    members, table = bins.of(scores), channel.shares.T / WHOLE
     joints = tasks.joints(members, labels, bins=bins.count, seen=True)
     columns = [np.unique(place[labels], return_inverse=True)[1] for place in tasks.places]
     return joints.scores(table), row_scores(table, joints, members, columns)

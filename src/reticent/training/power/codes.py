@@ -12,13 +12,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput, UnknownName
 from reticent.networks import Network, from_torch
 from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network
 from reticent.training.progress import Report, silent
-
-Labels = npt.NDArray[np.int64]
 
 THRESHOLDS = ("even", "quantiles")
 
@@ -94,7 +92,7 @@ def train_classifier(
     return from_torch(network.eval(), (points.shape[1],))
 
 
-def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Labels]:
+def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Integers]:
     """The first layer: slope, offset and column of every unit. A unit for each coordinate itself
     comes first.
 
@@ -118,7 +116,7 @@ def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Labels]:
     return np.concatenate(slopes), np.concatenate(offsets), np.concatenate(columns)
 
 
-def best_codes(logits: Array, labels: Labels, *, epsilon: float) -> tuple[tuple[int, ...], float]:
+def best_codes(logits: Array, labels: Integers, *, epsilon: float) -> tuple[tuple[int, ...], float]:
     """The classes to tell apart by randomised response, and the accuracy that a server can then
     reach.
 
