@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase, Scores
 from reticent.core.arrays import Array, Integers
