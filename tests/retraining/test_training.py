@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from papers.certified.plain_training import plain_training
 from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter
 from reticent.retraining import (
     ParameterIntervals,
@@ -16,7 +17,6 @@ from reticent.retraining import (
     record_keys,
     training,
 )
-from reticent.retraining.plain_training import plain_training
 
 Records = tuple[np.ndarray, np.ndarray]
 
