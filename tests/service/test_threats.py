@@ -28,7 +28,7 @@ from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps
 from reticent.service.keys import KeyStore
 from tests.service.conftest import RECORDS, Place
-from tests.service.cutting_proxy import CuttingProxy
+from tests.service.cutting_proxy import cutting
 from tests.service.servers import Running, running, start_is_refused
 
 ROWS = [[0.3, 0.25], [-0.3, -0.2]]
@@ -233,24 +233,27 @@ def replay(place: Place, folder: Path, times: int) -> tuple[int, set[bytes]]:
     """Sends one request through a proxy that cuts the connection at one byte after another: how
     often it was cut, and all bodies that came.
     """
-    with running(place.settings(), folder / "log") as server, CuttingProxy(server.port) as proxy:
-        bodies: set[bytes] = set()
+    cuts, bodies = 0, set[bytes]()
+    limit: int | None = None
+    with (
+        running(place.settings(), folder / "log") as server,
+        cutting(server.url, lambda _: limit) as url,
+    ):
         whole = len(ask(server.client(place.secret), "measured").content) + 600
         for number in range(times):
-            proxy.cut_after = number * whole // times
-            told = None
-            while told is None:
+            for after in (number * whole // times, None):
+                limit = after
                 with httpx.Client(
-                    base_url=proxy.url, headers={"Authorization": f"Bearer {place.secret}"}
+                    base_url=url, headers={"Authorization": f"Bearer {place.secret}"}
                 ) as client:
                     try:
                         told = ask(client, "the-one-request")
                     except httpx.HTTPError:
-                        told = None
-                if told is not None and told.status_code == 200:
+                        cuts += 1
+                        continue
+                if told.status_code == 200:
                     bodies.add(told.content)
-                proxy.cut_after = None
-        return proxy.cuts, bodies
+        return cuts, bodies
 
 
 @pytest.mark.slow
