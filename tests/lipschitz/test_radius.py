@@ -24,8 +24,6 @@ ROWS = [
     *(("interval", norm) for norm in ("linf", "l2", "l1")),
     *(("enumeration", norm) for norm in ("linf", "l1")),
     *(("interval smooth", norm) for norm in ("linf", "l2")),
-    ("layered", "linf"),
-    ("linear", "l2"),
 ]
 
 
@@ -132,21 +130,22 @@ def test_bad_pairs_have_level_zero(kind, norm):
         assert not test.levels(second[bad]).any() if bad.any() else True
 
 
-@pytest.mark.parametrize(("kind", "norm"), ROWS)
+@pytest.mark.parametrize(("kind", "norm"), [*ROWS, ("layered", "linf"), ("linear", "l2")])
 def test_levels_are_what_a_plain_scan_finds(kind, norm):
     rng = np.random.default_rng(4)
     bound = small_bound(kind, norm)
     test = LevelTest(bound, 0.75 * bound.global_bound(), 0.06, 7)
-    points = rng.uniform(-3, 3, size=(200, 2))
+    count = 40 if kind == "layered" else 200
+    points = rng.uniform(-3, 3, size=(count, 2))
     centers = snap(bound, points)
-    scanned = np.zeros(200, dtype=int)
+    scanned = np.zeros(count, dtype=int)
     for level in range(1, 8):
-        radii = np.full(200, float(level * test.radius_steps))
+        radii = np.full(count, float(level * test.radius_steps))
         scanned += bound.bound_over(bound.region_on_grid(centers, radii)) <= test.proposal
     levels = test.levels(points)
     assert np.array_equal(levels, scanned)
     assert np.array_equal(
-        np.concatenate([test.levels(points[[i]]) for i in range(40)]), levels[:40]
+        np.concatenate([test.levels(points[[i]]) for i in range(20)]), levels[:20]
     )
 
 
