@@ -279,7 +279,8 @@ class PredictsByRelease(Releasing):
             scope: as for ``release``.
 
         Returns:
-            Shape (n,), labels. A withheld answer is the constructor's ``fallback``.
+            Shape (n,), labels. A withheld answer is the constructor's ``fallback``, where there is
+            one.
 
         Raises:
             InvalidInput: answers may be withheld, and ``fallback`` is none of ``classes_``. Nothing
@@ -307,7 +308,8 @@ def _fallback(system: Any) -> Any:
     if len(found) != 1:
         raise InvalidInput(
             f"fallback={label!r}: expected one of the labels, which predict gives where an answer "
-            "is withheld; set it, or call release, which says what is withheld"
+            f"is withheld; call release of this {type(system).__name__}, which says what is "
+            "withheld, or set it where it is a setting"
         )
     return found[0]
 
