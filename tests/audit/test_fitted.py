@@ -58,8 +58,7 @@ def _certified(mechanism: str, delta: float = 0.0) -> CertifiedClassifier:
         mechanism=mechanism,
         k_max=5,
         classes=range(3),
-        input_bound=8.0,
-        training=ClippedDescent(epochs=1),
+        training=ClippedDescent(epochs=1, input_bound=8.0),
     )
 
 

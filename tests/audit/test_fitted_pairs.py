@@ -107,8 +107,7 @@ def test_certified_distances_change_by_one_and_labels_at_zero_only() -> None:
         delta=0.0,
         k_max=5,
         classes=range(2),
-        input_bound=8.0,
-        training=ClippedDescent(epochs=4),
+        training=ClippedDescent(epochs=4, input_bound=8.0),
     ).fit(np.tile(X, (20, 1)), np.tile(y, 20))
     query = classifier.query_
     _, distances = query.stable_distances(X)

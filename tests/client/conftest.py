@@ -80,9 +80,8 @@ def records_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         delta=0.0,
         k_max=2,
         classes=data.target_names.tolist(),
-        input_bound=8.0,
         data_set="ward 7",
-        training=ClippedDescent(epochs=1),
+        training=ClippedDescent(epochs=1, input_bound=8.0),
     )
     rows = NamedRows(data.data, ("length", "width", "petal length", "petal width"))
     classifier.fit(rows, data.target_names[data.target])

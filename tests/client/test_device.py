@@ -150,8 +150,7 @@ def test_a_bundle_that_protects_records_is_not_for_a_device(tmp_path: Path) -> N
         delta=0.0,
         k_max=2,
         classes=range(3),
-        input_bound=8.0,
-        training=ClippedDescent(epochs=1),
+        training=ClippedDescent(epochs=1, input_bound=8.0),
     )
     folder = fitted.fit(X, y).save(tmp_path / "records")
     with pytest.raises(InvalidInput, match="protects the records"):

@@ -348,4 +348,4 @@ def test_needs_are_checked():
     assert dict(replaced.left_out) == {"b": "has no guarantee for replaced records"}
     extra = Requirements(module="no_such_module", extra="baselines")
     missing = planned([Known("a", 0.9), Known("b", 0.8, requirements=extra)])
-    assert "reticent[baselines]" in dict(missing.left_out)["b"]
+    assert "baselines" in dict(missing.left_out)["b"]

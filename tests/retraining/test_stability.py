@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from papers.certified.plain_training import plain_training
 from reticent.core.errors import InvalidInput
 from reticent.published import published_vote_distances
 from reticent.retraining import (
@@ -17,7 +18,6 @@ from reticent.retraining import (
     stable_distances,
     vote_distances,
 )
-from reticent.retraining.plain_training import plain_training
 
 CASES: dict[str, dict[str, Any]] = {
     "logistic": {"classes": 2},

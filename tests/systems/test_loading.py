@@ -28,8 +28,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         delta=0.0,
         k_max=2,
         classes=range(3),
-        input_bound=8.0,
-        training=ClippedDescent(epochs=1),
+        training=ClippedDescent(epochs=1, input_bound=8.0),
     )
     return fitted.fit(X, y).save(tmp_path_factory.mktemp("loading") / "bundle")
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import CertifiedClassifier, PublicRanges
+from reticent.systems import CertifiedClassifier, ClippedDescent, PublicRanges
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 RANDOM = np.random.default_rng(0)
@@ -47,7 +47,9 @@ def test_one_record_moves_no_other_record_as_a_fitted_scaler_lets_it() -> None:
 
 
 def test_it_stands_in_a_pipeline_and_keeps_everything_within_the_bound() -> None:
-    classifier = CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0)
+    classifier = CertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], k_max=5, training=ClippedDescent(input_bound=1.0)
+    )
     model = make_pipeline(PublicRanges(RANGES), classifier).fit(X, Y)
     assert model[-1].clipped_ == 0
     assert (model.predict(X) == Y).mean() > 0.8

@@ -105,7 +105,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         **POSTHOC, embedder=module(), classifier=LABELLING, mechanism="softmax"
     ).fit(PICTURES, LABELS),
     "certified": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0
+        epsilon=1.0, classes=[0, 1], k_max=5, training=ClippedDescent(input_bound=1.0)
     ).fit(PICTURES, LABELS),
     "certified, extractor": lambda: CertifiedClassifier(
         epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()

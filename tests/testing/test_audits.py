@@ -33,9 +33,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:X:UserWarning")  # rows cut to a
 
 FIT: dict[str, Any] = {"fit": {"public_X": PUBLIC}}
 STEPS: dict[str, Any] = {
-    "steps": 2, "pace": Pace(learning_rate=0.1), **LABELLED, "classes": tuple(range(10))
+    "steps": 2, "pace": Pace(learning_rate=0.001), **LABELLED, "classes": tuple(range(10))
 }  # fmt: skip
-"""Two steps, of which the last weights tell nearly all, and labels that none is sure of."""
+"""Two steps so small that both gradients are the first one's, and the last weights tell both."""
+
+ANSWERS: dict[str, Any] = {**LABELLED, "delta": 1e-3}
+"""A label is one bit of a noisy difference. At a tie, the best place for it, the bit keeps 2/pi of
+what the difference tells: all answers together are those of Gaussian noise of sqrt(2/pi) mu, which
+is .77 of epsilon 4 at delta 1e-5 after infinitely many runs. At 1e-5 events decide that 20,000 runs
+do not see, and such runs show .38 on average. At 1e-3 they show a half.
+"""
 
 AUDITED = {
     **{
@@ -50,23 +57,23 @@ AUDITED = {
     ),
     "descent, replaced": Case(
         estimator=NoisyGradientClassifier(
-            counting="replace", **{**STEPS, "pace": Pace(learning_rate=0.1, records=8)}
+            counting="replace", **{**STEPS, "pace": Pace(learning_rate=0.001, records=8)}
         ),
         X=ROWS, y=LABELS, extreme=np.concatenate([EXTREME, -EXTREME]), **FIT,
     ),
-    "linear votes": Case(estimator=LinearVoteClassifier(answers=8, **LABELLED), **FAR_TIE, **FIT),
+    "linear votes": Case(estimator=LinearVoteClassifier(answers=8, **ANSWERS), **FAR_TIE, **FIT),
     "linear votes, one answer": Case(
         estimator=LinearVoteClassifier(answers=1, **{**LABELLED, "delta": 0.0}), **FAR_TIE, **FIT
     ),
     "private-kNN": Case(
         estimator=PrivateKNNClassifier(
-            queries=16, feature_range=(-4, 4), **LABELLED,
+            queries=16, feature_range=(-4, 4), **ANSWERS,
             neighbours=Neighbours(number=1, sampling_probability=1.0),
         ),
         **TIE,
     ),
     "individual filters": Case(
-        estimator=IndividualKNNClassifier(votes=8.0, ball=Ball(share=0.3), **LABELLED), **TIE, **FIT
+        estimator=IndividualKNNClassifier(votes=8.0, ball=Ball(share=0.3), **ANSWERS), **TIE, **FIT
     ),
     **{
         name: OTHERS[name]
@@ -76,19 +83,27 @@ AUDITED = {
         )
     },
 }  # fmt: skip
-"""Every family on data that are near its worst. Systems of inputs that claim more than their own
-network needs are audited by ``audit_fitted``, at the worst pair of their mechanism.
-"""
+"""Every family on data that are near its worst. Missing are
 
-LESS = {"individual filters": 0.3}
-"""Shares for which a minute is too short: only the largest of two sums is seen, of few answers."""
+- posthoc vectors and labels: they claim more than their own network needs, so that no pair of
+  inputs is near the claim. ``audit_fitted`` takes the worst pair of their mechanism;
+- certified labels by "distance": two data sets whose certified distances differ can be written, but
+  clipping hides one record among as many as an answer needs to be likely;
+- private-kNN with screening: of a query two bits leave, whether it was answered and how, which
+  share one epsilon. Each alone shows less than the unscreened one.
+"""
 
 
 def shown(name: str, *, seconds: float, confidence: float) -> tuple[float, float]:
-    """Return the share of epsilon that an audit establishes, and delta; print the audit."""
+    """Return the share of epsilon that an audit establishes, and delta; print the audit.
+
+    A bound that is wrong once in a million runs must not be above the claim.
+    """
     case = AUDITED[name]
     found, claim = audited(case, seconds=seconds), case.fitted().guarantee
     assert not found.tests[0].refuted
+    sure = found.bound(delta=claim.delta, confidence=1.0 - 1e-6)
+    assert sure is None or sure.epsilon_lower <= claim.epsilon
     bound = found.bound(delta=claim.delta, confidence=confidence)
     lower = 0.0 if bound is None else bound.epsilon_lower
     print(
@@ -102,16 +117,14 @@ def shown(name: str, *, seconds: float, confidence: float) -> tuple[float, float
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_minute_shows_much_of_epsilon(name: str) -> None:
-    """One bound in twenty may be above the true epsilon, which is at most the claim."""
+    """One bound in twenty may be above the true epsilon."""
     share, delta = shown(name, seconds=60.0, confidence=0.95)
-    assert share >= LESS.get(name, 0.4 if delta else 0.6)
-    assert share <= 1.0
+    assert share >= (0.4 if delta else 0.6)
 
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_hundredth_of_it_shows_no_more_than_is_claimed(name: str) -> None:
     share, delta = shown(name, seconds=0.6, confidence=1.0 - 1e-6)
-    assert share <= 1.0
     if not delta and name in ("one network", "ensemble", "convex", "score codes"):
         assert share >= 0.6
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -27,7 +27,7 @@ from reticent.cli.options import (
     TableFormat,
     TrustedKey,
 )
-from reticent.core.checks import finite_array, positive
+from reticent.core.checks import check_jobs, finite_array, positive
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 
@@ -244,19 +244,22 @@ def _whole(
 ) -> None:
     """All answers at once, in one file."""
     import numpy as np
+    from joblib import parallel_config
 
     from reticent.cli.files import release_content, release_size
 
     inputs = found.inputs
     rows = len(inputs) if hasattr(inputs, "columns") else len(np.atleast_1d(inputs))
     room = release_size(rows, _numbers_per_answer(system), kind)
-    with output_file(output, size=room, overwrite=overwrite) as put:
+    check_jobs(jobs)
+    workers = nullcontext() if jobs is None else parallel_config(n_jobs=jobs)
+    with output_file(output, size=room, overwrite=overwrite) as put, workers:
         if book is None or scope is None:
-            answers = system.release(inputs, n_jobs=jobs)
+            answers = system.release(inputs)
         else:
             whole = scope
             each = [replace(whole, subject=name) for name in found.names or ()]
-            answers = system.release(inputs, ledger=book, scope=each or whole, n_jobs=jobs)
+            answers = system.release(inputs, ledger=book, scope=each or whole)
         put(release_content(answers, kind, key=key))
     charged = "" if found.names is None else f"; charged to {len(set(found.names))} subject(s)"
     typer.echo(

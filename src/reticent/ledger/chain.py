@@ -149,19 +149,22 @@ class Tip:
         return isinstance(digest, bytes | memoryview) and anchor.digest == bytes(digest).hex()
 
 
-def read_tip(connection: Connection, *, lock: bool) -> Tip | None:
-    """The end of the chain, None where there is no ledger.
+def read_tip(connection: Connection, *, lock: bool = False) -> Tip:
+    """The end of the chain.
 
     Args:
         connection: of a transaction.
         lock: whether to take, on PostgreSQL, the lock that makes writers take turns.
 
     Raises:
-        CorruptLedger: it holds something else than a ledger writes there.
+        CorruptLedger: there is none, or something else than a ledger writes there.
     """
     rows = (_LOCKED_HEAD if lock else _HEAD).rows(connection, {})
     if not rows:
-        return None
+        raise CorruptLedger(
+            "the ledger's head is missing; nothing is released. Put a backup in its place by "
+            "`reticent ledger restore`"
+        )
     (row,) = rows
     spent, gap = (row.spent_epsilon, row.spent_delta), (row.gap_epsilon, row.gap_delta)
     if (

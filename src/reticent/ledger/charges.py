@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from reticent.accounting.composition import smallest_epsilon
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.checks import count, positive, probability
-from reticent.core.errors import IncompatibleGuarantees, InvalidInput, InvalidParameter
+from reticent.core.checks import count, positive, probability, real
+from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
 from reticent.core.scopes import Scope
 
@@ -243,14 +243,10 @@ def charge_of(event: PrivacyEvent, *, answers: int, slack_delta: float) -> Charg
     statement_of(guarantee)
     answers = count(answers, name="answers")
     if answers > _MOST_ANSWERS:
-        raise InvalidInput(f"answers={answers}: expected at most 2**40 in one call")
-    return _charge(
-        guarantee.epsilon,
-        guarantee.delta,
-        guarantee.kind,
-        answers,
-        probability(slack_delta, name="slack_delta"),
-    )
+        raise InvalidParameter(f"answers={answers}: expected at most 2**40 in one call")
+    if type(slack_delta) is not float:
+        slack_delta = real(slack_delta, name="slack_delta")
+    return _charge(guarantee.epsilon, guarantee.delta, guarantee.kind, answers, slack_delta)
 
 
 # A service repeats few kinds of request many times; exact fractions and optimal composition are
@@ -259,6 +255,7 @@ def charge_of(event: PrivacyEvent, *, answers: int, slack_delta: float) -> Charg
 def _charge(
     epsilon: float, delta: float, kind: GuaranteeKind, answers: int, slack: float
 ) -> Charge:
+    probability(slack, name="slack_delta")
     basic = Charge(
         epsilon_cost(epsilon, answers=answers), delta_cost(delta, answers=answers), "basic"
     )

@@ -348,7 +348,7 @@ class Ledger:
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = self._tip(connection).policy
+            policy = read_tip(connection).policy
             (cover,) = covering(connection, [scope], policy=policy, statement=statement)
         if cover.lacking:
             raise uncovered(cover)
@@ -367,7 +367,7 @@ class Ledger:
         }
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = self._tip(connection).policy
+            policy = read_tip(connection).policy
             found = covering(connection, tuple(answers), policy=policy, statement=statement)
         claims = [
             Claim(cover, answers[cover.scope], charges[answers[cover.scope]]) for cover in found
@@ -393,7 +393,7 @@ class Ledger:
     def policy(self) -> Policy:
         """What every request must name, and be covered by a budget that names it too."""
         with self.store.read() as connection:
-            return self._tip(connection).policy
+            return read_tip(connection).policy
 
     def set_policy(self, required: Iterable[str]) -> Policy:
         """Sets what every request must name from now on; one entry.
@@ -426,17 +426,17 @@ class Ledger:
     def anchor_file(self) -> AnchorFile:
         """Where the ledger's last position is kept outside the database."""
         with self.store.read() as connection:
-            return self.store.anchor_of(self._tip(connection).ledger)
+            return self.store.anchor_of(read_tip(connection).ledger)
 
     def anchor(self) -> Anchor:
         """The ledger's last entry, and what was charged up to there."""
         with self.store.read() as connection:
-            return self._tip(connection).anchor
+            return read_tip(connection).anchor
 
     def holds(self, anchor: Anchor) -> bool:
         """Whether the ledger has the entry that ``anchor`` names."""
         with self.store.read() as connection:
-            return self._tip(connection).holds(connection, anchor)
+            return read_tip(connection).holds(connection, anchor)
 
     def check_anchor(self) -> None:
         """Refuses a ledger that does not hold the entry that its anchor names.
@@ -448,7 +448,7 @@ class Ledger:
         # snapshot cannot see yet.
         standing = self.anchor_file().read()
         with self.store.read() as connection:
-            tip = self._tip(connection)
+            tip = read_tip(connection)
             if standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
 
@@ -535,14 +535,14 @@ class Ledger:
                 # Somebody was here in the meantime: whoever wrote a later entry wrote it after
                 # ours, or into another copy.
                 with self.store.read() as connection:
-                    tip = self._tip(connection)
+                    tip = read_tip(connection)
                     if not tip.holds(connection, standing):
                         raise self._older(tip, standing)
         return result
 
     def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
         with self.store.write() as connection:
-            tip = self._tip(connection, lock=True)
+            tip = read_tip(connection, lock=True)
             standing = self.store.anchor_of(tip.ledger).read(to_write=True)
             if check and standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
@@ -551,12 +551,6 @@ class Ledger:
             if page.tip is not tip:
                 write_tip(connection, page.tip)
             return result, page.tip
-
-    def _tip(self, connection: Connection, *, lock: bool = False) -> Tip:
-        tip = read_tip(connection, lock=lock)
-        if tip is None:
-            raise self.store.no_ledger()
-        return tip
 
     def _older(self, tip: Tip, standing: Anchor) -> LedgerUnavailable:
         return LedgerUnavailable(

@@ -110,9 +110,7 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
     """
     limit = count(limit, name="limit")
     with store.read() as connection:
-        top = read_tip(connection, lock=False)
-        if top is None:
-            raise store.no_ledger()
+        top = read_tip(connection)
         standing = [
             Budget.of_row(row, row.statement) for row in connection.execute(_budgets_of(scope))
         ]
@@ -344,9 +342,7 @@ def _follows(entry: Entry, before: int) -> bool:
 
 def _rows(store: Store) -> Iterator[dict[str, Any]]:
     with store.read() as connection:
-        top = read_tip(connection, lock=False)
-        if top is None:
-            raise store.no_ledger()
+        top = read_tip(connection)
         previous = top.genesis
         for stored in stored_entries(connection):
             if isinstance(stored, MalformedEntry):

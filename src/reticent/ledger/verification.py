@@ -212,8 +212,8 @@ def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
     """
     try:
         with store.read() as connection:
-            tip = read_tip(connection, lock=False)
-        return None if tip is None else store.anchor_of(tip.ledger).read()
+            tip = read_tip(connection)
+        return store.anchor_of(tip.ledger).read()
     except CorruptLedger:
         return None  # the walk says so
     except LedgerUnavailable as error:
@@ -229,10 +229,7 @@ def _walk_all(
     named: list[tuple[int, str]],
     receipts: Sequence[ReceiptClaim],
 ) -> str:
-    top = read_tip(connection, lock=False)
-    if top is None:
-        walk.report("the ledger's head is missing")
-        return ""
+    top = read_tip(connection)
     if kept is not None:
         named = [*named, (kept.seq, kept.digest)]
     expected = defaultdict(set)

@@ -144,9 +144,13 @@ class Releasing(ABC):
                 booked. Answers that are paid for together are booked from the first call on, or
                 never.
             scope: the scope that is charged, given with ``ledger`` or not at all. A sequence
-                charges each row to a scope of its own, where X is what is protected.
+                charges each row to a scope of its own, all or none, where X is what is protected.
             sampler: the source of noise, "exact" (our own samplers) or "opendp" (an extra;
                 docs/noise.md).
+
+        Rows that are answered one by one are shared among as many workers as
+        ``joblib.parallel_config`` says, a Dask cluster among them (docs/size.md); one without it.
+        All of them are charged before any worker starts.
 
         Returns:
             ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
@@ -275,7 +279,8 @@ class PredictsByRelease(Releasing):
             scope: as for ``release``.
 
         Returns:
-            Shape (n,), labels. A withheld answer is the constructor's ``fallback``.
+            Shape (n,), labels. A withheld answer is the constructor's ``fallback``, where there is
+            one.
 
         Raises:
             InvalidInput: answers may be withheld, and ``fallback`` is none of ``classes_``. Nothing
@@ -303,16 +308,15 @@ def _fallback(system: Any) -> Any:
     if len(found) != 1:
         raise InvalidInput(
             f"fallback={label!r}: expected one of the labels, which predict gives where an answer "
-            "is withheld; set it, or call release, which says what is withheld"
+            f"is withheld; call release of this {type(system).__name__}, which says what is "
+            "withheld, or set it where it is a setting"
         )
     return found[0]
 
 
-def answers_in_parallel(
-    query: Any, inputs: Any, *, sampler: Sampler, n_jobs: int | None
-) -> Answers:
+def answers_in_parallel(query: Any, inputs: Any, *, sampler: Sampler) -> Answers:
     """One answer for each row of checked ``inputs``, in their order, computed by as many workers
-    as joblib gives.
+    as ``joblib.parallel_config`` says, or by one.
 
     *Independent noise.* A worker is given the kind of sampler and never a state: each of its words
     is read from the operating system, so that two workers cannot draw the same ones, however they
@@ -322,7 +326,6 @@ def answers_in_parallel(
         query: answers rows, each by itself.
         inputs: n rows as the query takes them.
         sampler: whose kind the workers draw from.
-        n_jobs: as of ``joblib.Parallel``; None for the number of ``joblib.parallel_config``, or 1.
 
     Returns:
         Values and which of them are withheld, as ``query.answer`` does.
@@ -330,13 +333,13 @@ def answers_in_parallel(
     many = type(sampler) in RELEASE_SAMPLERS.values()
     parts = len(inputs) // _LEAST_ROWS if many else 1
     if parts > 1:
-        parts = min(effective_n_jobs(n_jobs), parts)
+        parts = min(effective_n_jobs(None), parts)
     if parts <= 1:
         values, withheld = query.answer(inputs, sampler=sampler)
         return values, withheld
     ends = np.linspace(0, len(inputs), parts + 1).astype(int).tolist()
     # Rows are private: without a limit joblib would put large ones into files.
-    found = Parallel(n_jobs=n_jobs, max_nbytes=None)(
+    found = Parallel(max_nbytes=None)(
         delayed(_answer)(query, _part(inputs, slice(start, stop)), type(sampler))
         for start, stop in pairwise(ends)
     )

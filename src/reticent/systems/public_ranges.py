@@ -50,7 +50,7 @@ class PublicRanges(TransformerMixin, BaseEstimator):
         >>> from reticent import CertifiedClassifier
         >>> rng = np.random.default_rng(0)
         >>> X, y = rng.uniform(0, 100, size=(200, 2)), np.arange(200) % 2
-        >>> classifier = CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=5, input_bound=1.0)
+        >>> classifier = CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=5)
         >>> model = make_pipeline(PublicRanges((0, 100)), classifier).fit(X, y)
         >>> len(model[-1].release(model[:-1].transform(X[:3])))
         3

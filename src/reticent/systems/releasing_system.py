@@ -15,16 +15,14 @@ from sklearn.base import BaseEstimator
 from typing_extensions import override
 
 from reticent.core.arrays import Array
-from reticent.core.checks import check_jobs
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee
-from reticent.core.releases import Release
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 from reticent.release.bundle import Bundle
 from reticent.release.fits import DataUse
-from reticent.release.paying import Books, Drawn, Price, Scopes
-from reticent.release.system import Releasing, answers_in_parallel, release
+from reticent.release.paying import Drawn, Price
+from reticent.release.system import Releasing, answers_in_parallel
 from reticent.systems.embedding import check_pictures
 from reticent.tables.frames import keep_names, rows_as_fitted
 
@@ -79,53 +77,9 @@ class RowWise(Releasing):
         )
 
     @override
-    def draw(self, inputs: Any, sampler: Sampler, *, n_jobs: int | None = None) -> Drawn:
-        """Return one answer for each of the checked inputs, which must be paid for.
-
-        Args:
-            inputs: as of ``checked``.
-            sampler: the source of noise.
-            n_jobs: the number of workers, see ``release``.
-        """
-        answers = answers_in_parallel(self._fitted(), inputs, sampler=sampler, n_jobs=n_jobs)
-        return self._named(*answers)
-
-    @override
-    def release(
-        self,
-        X: npt.ArrayLike,
-        *,
-        ledger: Books | None = None,
-        scope: Scopes | None = None,
-        sampler: str = "exact",
-        n_jobs: int | None = None,
-    ) -> Release:
-        """Return one answer for each row of X, charged before it is drawn, with noise from the
-        operating system.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
-                says what is protected: X, or the records seen in ``fit``.
-            ledger: the ledger or its leases, or None for a receipt that says that nothing was
-                booked.
-            scope: the scope that is charged, given with ``ledger`` or not at all. A sequence
-                charges each row to a scope of its own, all or none, where X is what is protected.
-            sampler: the source of noise, "exact" (our own samplers) or "opendp" (an extra;
-                docs/noise.md).
-            n_jobs: the number of workers that answer, as of ``joblib.Parallel``. None is one, or
-                what ``joblib.parallel_config`` says, a Dask cluster among them (docs/size.md). All
-                rows are charged before any worker starts.
-
-        Returns:
-            ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
-            and ``receipt``.
-
-        Raises:
-            NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable:
-                nothing is answered.
-        """
-        check_jobs(n_jobs)
-        return release(self, X, sampler=sampler, ledger=ledger, scope=scope, n_jobs=n_jobs)
+    def draw(self, inputs: Any, sampler: Sampler) -> Drawn:
+        """Return one answer for each of the checked inputs, which must be paid for."""
+        return self._named(*answers_in_parallel(self._fitted(), inputs, sampler=sampler))
 
 
 class ReleasingSystem(RowWise, BaseEstimator):

@@ -221,10 +221,12 @@ def rows_as_fitted(estimator: Any, X: Any) -> Any:
     Raises:
         InvalidInput: a column is missing or unknown, or only one of the two had names.
     """
-    fitted, given = getattr(estimator, "feature_names_in_", None), names_of(X)
-    kind = type(estimator).__name__
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is None and isinstance(X, _PLAIN):
+        return X
+    given, kind = names_of(X), type(estimator).__name__
     if fitted is None and given is None:
-        return X if isinstance(X, _PLAIN) else plain_rows(X)
+        return plain_rows(X)
     if fitted is None:
         raise InvalidInput(
             f"X: has column names, and this {kind} was fitted without; pass X.to_numpy(), if its "

@@ -4,16 +4,14 @@ a proved guarantee.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import override
 
 from reticent.core.settings import with_settings
+from reticent.retraining.training_settings import Counting
 from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_settings
@@ -43,7 +41,6 @@ class CertifiedClassifier(IntervalSystem):
             as long.
         training: how the network is trained; None for ``ClippedDescent()``, logistic or softmax
             regression.
-        input_bound: features are cut to [-input_bound, input_bound], above 0; public.
         counting: "add-remove" or "replace".
         prevalence: share of each label, by label, known from elsewhere: makes every label count
             alike in training. None for records that count alike.
@@ -53,14 +50,12 @@ class CertifiedClassifier(IntervalSystem):
             among the records, which publishes them: the card then says that they are not protected.
         data_set: what the records are called, by their owner; the same name whenever they are the
             same, since a ledger charges every fit on them to it. None books in no ledger.
-        fallback: the public label that ``predict`` gives where an answer is withheld. None where
-            none is.
     Attributes:
         members_: the certified parameter intervals, one entry; as private as the records.
         public_check_: how the model compares with a constant on the public rows that ``fit`` was
             given, or None; private.
-        clipped_: how many feature values of the records were cut to ``input_bound``, or were not
-            finite; private.
+        clipped_: how many feature values of the records were cut to the training's ``input_bound``,
+            or were not finite; private.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 
@@ -94,6 +89,7 @@ class CertifiedClassifier(IntervalSystem):
     """
 
     k_max: int = 50
+    counting: Counting = "add-remove"
 
     @override
     def _member_count(self) -> int:
@@ -102,4 +98,4 @@ class CertifiedClassifier(IntervalSystem):
     @classmethod
     @override
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
-        return super()._arguments(query)
+        return {**super()._arguments(query), "counting": query.members[0].settings.counting}

@@ -5,7 +5,7 @@ minimum and released with a proved guarantee.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,9 @@ from reticent.core.settings import learned, with_settings
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.record_keys import record_keys
-from reticent.retraining.training_settings import PROTECTING
+from reticent.retraining.training_settings import PROTECTING, Counting
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
-
-if TYPE_CHECKING:
-    pass
-
 
 _FIELDS = ("regularization", "norm_bound", "counting")
 
@@ -52,8 +48,6 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         regularization: lambda, at least 1/16; distances grow with it, accuracy wants it small.
         norm_bound: rows are cut to this l2 norm, above 0; public.
         counting: "add-remove", or "replace" for data sets of one size.
-        fallback: the public label that ``predict`` gives where an answer is withheld. None where
-            none is.
     Attributes:
         members_: the certified model, one entry; as private as the records.
         clipped_: how many records were longer than ``norm_bound``, or not finite; private.
@@ -88,6 +82,7 @@ class ConvexCertifiedClassifier(CertifiedSystem):
 
     regularization: float = 10.0
     norm_bound: float = 1.0
+    counting: Counting = "add-remove"
 
     members_: tuple[ConvexModel, ...] = learned()
 

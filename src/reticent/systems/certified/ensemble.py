@@ -4,7 +4,7 @@ released with a proved guarantee.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import override
 
@@ -12,9 +12,6 @@ from reticent.core.checks import count
 from reticent.core.settings import with_settings
 from reticent.systems.certified.interval_system import IntervalSystem
 from reticent.systems.certified.query import CertifiedQuery
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_settings
@@ -33,19 +30,15 @@ class CertifiedEnsemble(IntervalSystem):
         the noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, k_max, training, input_bound, prevalence, extractor, classes,
-            data_set: as for ``CertifiedClassifier``; k_max is each member's.
+        epsilon, delta, mechanism, k_max, training, prevalence, extractor, classes, data_set: as for
+            ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
-        counting: "add-remove"; with more than one member "replace" is refused, since a replaced
-            record can change two of them.
-        fallback: the public label that ``predict`` gives where an answer is withheld. None where
-            none is.
     Attributes:
         members_: the certified parameter intervals of each member; as private as the records.
         public_check_: how the model compares with a constant on the public rows that ``fit`` was
             given, or None; private.
-        clipped_: how many feature values of the records were cut to ``input_bound``, or were not
-            finite; private.
+        clipped_: how many feature values of the records were cut to the training's ``input_bound``,
+            or were not finite; private.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 
@@ -75,6 +68,7 @@ class CertifiedEnsemble(IntervalSystem):
 
     members: int = 10
     k_max: int = 20
+    counting = "add-remove"  # a replaced record can change two members
 
     @override
     def _member_count(self) -> int:

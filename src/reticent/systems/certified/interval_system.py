@@ -27,7 +27,7 @@ from reticent.retraining.training_settings import PROTECTING, Counting, Training
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
 
-_TRAINING = ("hidden", "epochs", "learning_rate", "rate_decay", "clip")
+_TRAINING = ("hidden", "epochs", "learning_rate", "rate_decay", "clip", "input_bound")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ class ClippedDescent(Group):
         learning_rate: of the first step, above 0.
         rate_decay: the rate of step t is learning_rate / (1 + rate_decay t); at least 0.
         clip: largest absolute value of each entry of a record's gradient, above 0.
+        input_bound: features are cut to [-input_bound, input_bound], above 0; public.
         random_state: seed of the starting weights of hidden layers; never of noise.
 
     Raises:
@@ -67,6 +68,7 @@ class ClippedDescent(Group):
     learning_rate: float = 1.0
     rate_decay: float = 0.6
     clip: float = 0.06
+    input_bound: float = 16.0
     random_state: int | np.random.RandomState | None = None
 
     def __post_init__(self) -> None:
@@ -74,6 +76,7 @@ class ClippedDescent(Group):
         count(self.epochs, name="epochs")
         positive(self.learning_rate, name="learning_rate")
         positive(self.clip, name="clip")
+        positive(self.input_bound, name="input_bound")
         if not 0 <= real(self.rate_decay, name="rate_decay") < math.inf:
             raise InvalidParameter(
                 f"rate_decay={self.rate_decay!r}: expected a finite number of at least 0"
@@ -113,7 +116,6 @@ class IntervalSystem(CertifiedSystem):
 
     k_max: int
     training: ClippedDescent | None = None
-    input_bound: float = 16.0
 
     members_: tuple[ParameterIntervals, ...] = learned()
 
@@ -203,14 +205,9 @@ class IntervalSystem(CertifiedSystem):
             features=points.shape[1],
             classes=len(classes),
             class_weights=None if self.prevalence is None else weights,
-            input_bound=self.input_bound,
             counting=self.counting,
             **{name: getattr(chosen, name) for name in _TRAINING},
         )
-        if members > 1 and training.counting == "replace":
-            raise InvalidParameter(
-                "counting='replace': a replaced record can change two members; expected add-remove"
-            )
         names = record_keys(points, labels, identities)
         member = record_buckets(names, buckets=members, purpose="ensemble member")
         seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]
@@ -277,6 +274,4 @@ class IntervalSystem(CertifiedSystem):
         return {
             "k_max": first.k_max,
             "training": ClippedDescent(**{name: getattr(settings, name) for name in _TRAINING}),
-            "input_bound": settings.input_bound,
-            "counting": settings.counting,
         }

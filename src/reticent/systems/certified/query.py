@@ -120,7 +120,7 @@ class CertifiedQuery:
         """
         return replace(self.members[0].settings.adjacency, data_set=self.data_set)
 
-    @property
+    @cached_property
     def certificate(self) -> str:
         """Kind of the certificate that answers rest on: the first member's stands for all."""
         return self.members[0].kind

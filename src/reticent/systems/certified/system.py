@@ -84,12 +84,11 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     classes: Classes
     delta: float = 0.0
     mechanism: str = "auto"
-    counting: Counting = "add-remove"
     prevalence: Mapping[Any, float] | None = None
     extractor: nn.Module | None = None
     data_set: str | None = None
-    fallback: Any = None
 
+    counting: Counting = learned()
     members_: tuple[Certificate, ...] = learned()
     public_check_: PublicCheck | None = learned()
     extractor_: Embedding = learned()

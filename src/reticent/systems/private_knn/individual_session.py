@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,12 +122,12 @@ class IndividualNoise:
         """Noise of a class's count, in votes, if a query gets all its looks."""
         return self.budget.sigma / (self.classes * WEIGHT_STEPS * math.sqrt(sum(self.looks)))
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """The cost of everything that one session ever releases."""
         return Guarantee(self.budget.epsilon(delta=self.delta), self.delta, self.adjacency)
 
-    @property
+    @cached_property
     def event(self) -> PrivacyEvent:
         """The same as one cost, as a ledger books it."""
         return PrivacyEvent(

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from papers.certified.plain_training import plain_training
 from reticent.retraining import TrainingSettings
-from reticent.retraining.plain_training import plain_training
 
 SETTINGS = [
     {"classes": 2},
