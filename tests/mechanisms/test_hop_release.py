@@ -148,7 +148,7 @@ def test_bad_inputs_are_refused() -> None:
 def test_shares_sum_to_one_exactly() -> None:
     mechanism = hop(allowed(), 4.0)
     rng = np.random.default_rng(0)
-    shares = mechanism._shares(rng.uniform(-1, 5, (500, 2)), rng.normal(size=(500, 4)))
+    shares = mechanism.at(rng.uniform(-1, 5, (500, 2)), rng.normal(size=(500, 4)))
     assert set(shares.sum(axis=0, dtype=np.uint64).tolist()) == {WHOLE}
 
 
