@@ -26,16 +26,20 @@ import cProfile
 import pstats
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
 
+sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
+
+from papers.certified.plain_training import plain_training
 from reticent.datasets import load_blobs, load_imdb
-from reticent.retraining.plain_training import plain_training
 from reticent.retraining.stability import stable_distances
 from reticent.retraining.training import parameter_intervals
 from reticent.retraining.training_settings import TrainingSettings

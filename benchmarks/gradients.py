@@ -33,6 +33,7 @@ from reticent import NoisyGradientClassifier
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import load_mnist
 from reticent.systems import Features
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.training.dpsgd import PrivateTraining, train_private
 from reticent.training.public_space import INTERCEPT, LENGTH, PublicSpace, directions_of
 
@@ -113,8 +114,7 @@ def our_training(rows: Rows, steps: int, rate: float) -> tuple[float, float]:
         delta=DELTA,
         classes=range(10),
         steps=steps,
-        learning_rate=rate,
-        records=len(rows.private),
+        pace=Pace(learning_rate=rate, records=len(rows.private)),
         features=Features(**SPACE),
     ).fit(rows.private, rows.labels, public_X=rows.public)
     taken = time.process_time() - start

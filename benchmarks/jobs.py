@@ -23,7 +23,7 @@ from figures import Figure
 from torch import nn
 
 from reticent import CertifiedClassifier, CertifiedEnsemble, PosthocEncoder
-from reticent.systems import ClippedDescent
+from reticent.systems import Calibration, ClippedDescent
 
 
 def clock(task: Callable[[], object]) -> float:
@@ -80,8 +80,7 @@ def release(rows: int) -> Callable[[int], object]:
         embedder="identity",
         obfuscator=nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 8)),
         mechanism="k-norm-linf",
-        path="local",
-        certificate="interval",
+        calibration=Calibration(path="local", certificate="interval"),
         random_state=0,
     ).fit(embeddings[:1000])
     return lambda jobs: encoder.release(embeddings, n_jobs=jobs)

@@ -35,7 +35,7 @@ from reticent.accounting import PrivateKnnSteps
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours, label_votes
 from reticent.noise import SecureSampler
 from reticent.noise.coins import coins
-from reticent.systems.private_knn.plan import KnnPlan
+from reticent.systems.private_knn.plan import KnnNoise
 
 FEATURES, CLASSES, NEIGHBOURS, RATE = 64, 10, 300, 0.15
 STEPS = 2
@@ -162,7 +162,7 @@ def main() -> None:
         threshold=180.0,
         sigma_screening=75.0,
     )
-    session = KnnPlan(steps, 1e-5, CLASSES)
+    session = KnnNoise(steps, 1e-5, CLASSES)
     faiss.omp_set_num_threads(1)
     with threadpool_limits(1):
         start = time.process_time()

@@ -26,9 +26,10 @@ import torch
 from figures import Figure
 
 from reticent.datasets import load_covertype
-from reticent.systems import PowerEncoder, PublishedMode, VectorTraining, train_server
+from reticent.published.power import PublishedPower
+from reticent.published.power_network import PowerConfig, log_det_gradients
+from reticent.systems import PowerEncoder, VectorTraining, train_server
 from reticent.tables import covertype_schema
-from reticent.training.power.published import PowerConfig, log_det_gradients
 
 SERVER_ROWS = 50_000
 
@@ -61,34 +62,29 @@ def main() -> None:
     print(f"covertype, {count} rows, one thread")
     encoded, encoding = stage("encode by the public schema", lambda: schema.encode(rows))
     dimension, config = schema.dimension, PowerConfig(steps=100, batch_size=512, learning_rate=3e-4)
-    encoder = PowerEncoder(
-        epsilon=1.0,
-        delta=0.05,
-        radius=None,
-        schema=schema,
-        random_state=0,
-        published=PublishedMode(training=config),
+    encoder = PublishedPower(
+        epsilon=1.0, alpha=0.05, schema=schema, training=config, random_state=0
     )
     training = power_operations(config.steps * config.batch_size, dimension, config.hidden[0])
     _, fitting = stage(
         "fit the published encoder (client)", lambda: encoder.fit(rows, labels), training
     )
-    query = encoder.query_
-    pairs = 4.0 * count * len(query.density.centers) * dimension
-    _, density = stage("  density scores alone", lambda: query.density.evaluate(encoded), pairs)
+    network, estimate = encoder.training_.network, encoder.density_
+    pairs = 4.0 * count * len(estimate.centers) * dimension
+    _, density = stage("  density scores alone", lambda: estimate.evaluate(encoded), pairs)
     operations = power_operations(count, dimension, config.hidden[0])
     _, gradients = stage(
-        "  log-det gradients alone", lambda: log_det_gradients(query.network, encoded), operations
+        "  log-det gradients alone", lambda: log_det_gradients(network, encoded), operations
     )
     answer, releasing = stage(
-        "release, scores included (client)", lambda: encoder.release(rows), pairs + operations
+        "release, scores included (client)", lambda: encoder.transform(rows), pairs + operations
     )
     print(
-        f"released {1 - answer.withheld.mean():.1%}; end to end "
+        f"released {1 - np.isnan(answer[:, 0]).mean():.1%}; end to end "
         f"{encoding + fitting + releasing:.0f} s; goal: 600 s, 6 GB"
     )
     print(f"of which scores {density:.0f} s and gradients {gradients:.0f} s")
-    released, targets = query.exact(encoded[:SERVER_ROWS]), labels[:SERVER_ROWS]
+    released, targets = network.embed(encoded[:SERVER_ROWS]), labels[:SERVER_ROWS]
     for name in ("network", "forest", "boosted"):
         stage(
             f"server: {name} on {len(released)} rows",

@@ -37,7 +37,7 @@ from figures import Figure, processor_seconds
 from torch import nn
 
 from reticent.mechanisms import AdditiveMechanism
-from reticent.systems import PosthocEncoder
+from reticent.systems import Calibration, PosthocEncoder
 
 CALLS = 100
 MECHANISMS = ("laplace", "k-norm-linf", "k-norm-l2", "gaussian")
@@ -70,8 +70,7 @@ def fitted(
         embedder="identity",
         obfuscator=obfuscator,
         mechanism=mechanism,
-        path=path,
-        certificate=certificate,
+        calibration=Calibration(path=path, certificate=certificate),
         random_state=0,
     ).fit(embeddings)
     if path == "local":

@@ -48,19 +48,15 @@ from reticent.lipschitz import (
     LevelTest,
     LinearBound,
     lipschitz_constant,
-    milp_lipschitz,
-    milp_nearest_violation,
     nearest_violation,
     stability_radius,
 )
 from reticent.mechanisms import (
-    ArgmaxResponse,
     DistanceToInstability,
+    FiniteChannel,
     GaussianMechanism,
-    GlobalSensitivityResponse,
     HopRelease,
     KNormMechanism,
-    LabelTable,
     LaplaceMechanism,
     LaplaceTestRelease,
     NoisyArgmax,
@@ -69,10 +65,7 @@ from reticent.mechanisms import (
     NoisyScreening,
     NoisySums,
     ProposeTestRelease,
-    PublishedPosthoc,
-    RecordChannel,
     SignedDistanceRelease,
-    SmoothCauchy,
     SoftmaxRelease,
     SparseVectorScreening,
     StabilityRelease,
@@ -91,12 +84,17 @@ from reticent.noise import (
     SeededSampler,
     k_norm,
 )
+from reticent.published.certified import (
+    GlobalSensitivityResponse,
+    SmoothCauchy,
+    published_vote_distances,
+)
+from reticent.published.posthoc import PublishedPosthoc
 from reticent.retraining import (
     ConvexSettings,
     TrainingSettings,
     convex_model,
     parameter_intervals,
-    published_vote_distances,
     record_buckets,
     record_keys,
     stable_distances,
@@ -107,7 +105,6 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 ROWS = 2000
-SHARES = np.array([[3 * 2**30, 2**30], [3 * 2**29, 5 * 2**29]])
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 RECORDS = AddRemove()
 
@@ -166,13 +163,13 @@ def mechanisms() -> None:
     )
     shares = np.full((10, lattice.size), 2**32 // 10, dtype=np.uint32)
     shares[0] += 2**32 % 10
-    cells = {"lattice": lattice, "epsilon": 1.0, "adjacency": NEAR}
-    table = partial(LabelTable, shares=shares, **cells)
+    near = {"epsilon": 1.0, "adjacency": NEAR}
+    table = partial(FiniteChannel, nodes=lattice, shares=shares, **near)
     allowed = rng.random((10, lattice.size)) < 0.2
     allowed[0] |= ~allowed.any(axis=0)
-    hop = HopRelease.of(allowed, **cells)
-    hop_again = partial(HopRelease, allowed=allowed, weights=hop.weights, **cells)
-    show(f"LabelTable, check of {lattice.size:,} cells", fastest(table), "table")
+    hop = HopRelease.of(allowed, lattice=lattice, **near)
+    hop_again = partial(HopRelease, lattice=lattice, allowed=allowed, weights=hop.weights, **near)
+    show(f"FiniteChannel, check of {lattice.size:,} cells", fastest(table), "table")
     show(f"HopRelease, check of {lattice.size:,} cells", fastest(hop_again), "map")
     attributes = NoisyAttributes(attributes=10, tau=2, sigma=25.0, steps=256, **sampled)
     answers: list[tuple[Any, tuple[Integers | Array, ...]]] = [
@@ -184,14 +181,13 @@ def mechanisms() -> None:
         (SoftmaxRelease(**labelled), (logits,)),
         (table(), (vectors,)),
         (hop, (vectors, logits)),
-        (ArgmaxResponse(classes=10, epsilon=1.0, adjacency=NEAR), (logits,)),
+        (FiniteChannel.response(10, **near), (labels,)),
         (NoisyMaxRelease(**labelled), (logits,)),
         (ProposeTestRelease(**test, inner=inner), (vectors, levels)),
         (LaplaceTestRelease(**test, tolerance=0.01, inner=inner), (vectors, radii)),
         (published, (vectors, radii)),
         (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
         (StabilityResponse(**record, classes=10), (labels, levels)),
-        (RecordChannel(**record, shares=SHARES), (two,)),
         (SmoothCauchy(**record), (two, levels)),
         (GlobalSensitivityResponse(**record), (two, levels)),
         (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),
@@ -244,12 +240,10 @@ def bounds() -> None:
     limit = float(exact.bound(points[:4], 0.25).max())
     largest = {"domain": settings["domain"]}
     nearest = {**largest, "limit": limit, "max_radius": 1.0}
-    for search in (lipschitz_constant, milp_lipschitz):
-        task = partial(search, network, point, 0.5, **largest)
-        show(f"{search.__name__}, 8-16-8", fastest(task), "point")
-    for search in (nearest_violation, milp_nearest_violation):
-        task = partial(search, network, point, **nearest)
-        show(f"{search.__name__}, 8-16-8", fastest(task), "point")
+    task = partial(lipschitz_constant, network, point, 0.5, **largest)
+    show("lipschitz_constant, 8-16-8", fastest(task), "point")
+    task = partial(nearest_violation, network, point, **nearest)
+    show("nearest_violation, 8-16-8", fastest(task), "point")
     made = EnumerationBound(network, **settings)
     test = LevelTest(made, proposal=limit, radius=0.05, max_level=10)
     show("LevelTest, 10 levels", fastest(partial(test.levels, points), count=64), "point")

@@ -34,8 +34,8 @@ from figures import Figure
 from http_load import Loaded, load
 
 from reticent.core import Guarantee, Scope
+from reticent.core.signatures import write_key_pair
 from reticent.ledger import Ledger
-from reticent.service.demo import write_signing_key
 from reticent.service.keys import KeyStore
 from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
 
@@ -52,7 +52,7 @@ def make(folder: Path, url: str) -> tuple[str, np.ndarray]:
     model = ConvexCertifiedClassifier(epsilon=0.1, classes=[0, 1], data_set=RECORDS)
     model.fit(X, y)
     model.save(folder / "bundles" / "labels")
-    write_signing_key(folder / "key.pem")
+    write_key_pair(folder / "key.pem")
     ledger = Ledger.create(url, synchronous="NORMAL", anchor=folder / "anchors")
     total = Guarantee(ENOUGH, 0.0, model.guarantee.adjacency)
     ledger.grant(Scope(subject=RECORDS), total)

@@ -51,6 +51,7 @@ def write(folder: Path, records: int, features: int) -> list[tuple[Path, Path]]:
 
 def run(method: str, paths: list[tuple[Path, Path]], queries: int, features: int) -> None:
     from reticent import LinearVoteClassifier, MomentClassifier, PrivateKNNClassifier
+    from reticent.systems import Neighbours
     from reticent.tables import Shards
 
     rng = np.random.default_rng(1)
@@ -61,8 +62,7 @@ def run(method: str, paths: list[tuple[Path, Path]], queries: int, features: int
     if method == "private k-nn":
         model: Any = PrivateKNNClassifier(
             queries=queries,
-            neighbours=300,
-            sampling_probability=0.05,
+            neighbours=Neighbours(number=300, sampling_probability=0.05),
             feature_range=(-6.0, 6.0),
             **common,
         )

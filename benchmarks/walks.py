@@ -132,9 +132,9 @@ def place() -> Iterator[dict[str, Callable[[], Any]]]:
 @contextmanager
 def _answering(folder: Path, total: Guarantee) -> Iterator[Callable[[], Any]]:
     """One request to a service: its answering object, without HTTP and without other threads."""
+    from reticent.core.signatures import write_key_pair
     from reticent.service.answering import Answering
     from reticent.service.catalogue import Catalogue
-    from reticent.service.demo import write_signing_key
     from reticent.service.drawing import Question
     from reticent.service.keys import KeyStore
     from reticent.service.signing import Signer
@@ -144,7 +144,7 @@ def _answering(folder: Path, total: Guarantee) -> Iterator[Callable[[], Any]]:
     keys = KeyStore(ledger.store)
     _, secret = keys.create("acme", bundles=["*"], subjects=["*"])
     key = keys.find(secret)
-    write_signing_key(folder / "key.pem")
+    write_key_pair(folder / "key.pem")
     signer = Signer(folder / "key.pem")
     bundle = Catalogue(folder / "bundles").find("labels", may_ask=key.may_ask)
     answering = Answering(ledger, keys, signer, _Here(ledger), lease=60.0)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _smallest() -> list[Any]:
     found = []
     for one in MAIN["ALL"]:
-        marks = [pytest.mark.soak] if one.needs or one.name in HEAVY else []
+        marks = [pytest.mark.soak] if one.needs or one.name in HEAVY else [pytest.mark.slow]
         found.append(pytest.param(one, id=one.name, marks=marks))
     return found
 

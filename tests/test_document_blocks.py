@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LEDGER = """
+from reticent.published.certified import GlobalSensitivityResponse
 from reticent.core import AddRemove, Guarantee, Replace, Scope
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
@@ -95,7 +96,6 @@ center, points = np.zeros(8), rng.normal(size=(3, 8))
     "docs/ledger.md": LEDGER
     + """
 from reticent.core import Neighborhood, Norm
-from reticent.mechanisms import GlobalSensitivityResponse
 
 
 class Answers:

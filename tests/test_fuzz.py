@@ -22,16 +22,14 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
-from reticent import Calibration, LabelAware, NoiseAware, mechanisms
+from reticent import mechanisms
 from reticent.core import AddRemove, Neighborhood, Norm
 from reticent.core.errors import ReticentError
 from reticent.mechanisms import (
     DistanceToInstability,
     GaussianMechanism,
-    GlobalSensitivityResponse,
     KNormMechanism,
     LaplaceMechanism,
     NoisyArgmax,
@@ -39,7 +37,6 @@ from reticent.mechanisms import (
     NoisyMaxRelease,
     NoisyScreening,
     ProposeTestRelease,
-    SmoothCauchy,
     SoftmaxRelease,
     SparseVectorScreening,
     StabilityRelease,
@@ -47,20 +44,17 @@ from reticent.mechanisms import (
 )
 from reticent.neighbours import PointGrid, Records
 from reticent.noise import SeededSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 from reticent.systems import (
-    CertifiedClassifier,
-    CertifiedEnsemble,
-    NearestRowClassifier,
-    PosthocClassifier,
-    PosthocEncoder,
-    PowerEncoder,
+    Neighbours,
     PrivateKNNClassifier,
     PrivateKNNStudent,
     PublicRanges,
-    VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, OneHot, TabularSchema
 from reticent.training.students import StudentConfig
+from tests.systems.test_contract import CASES
+from tests.systems.votes.test_contract import cases
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.random((24, 4))
@@ -166,78 +160,29 @@ class Target:
     arguments: dict[str, Any]
 
 
-SMALL: dict[str, Any] = {"epochs": 1, "hidden": (2,), "random_state": 0}
-POSTHOC: dict[str, Any] = {
-    "epsilon": 4.0,
-    "delta": 0.0,
-    "radius": 0.2,
-    "embedder": "identity",
-    "random_state": 0,
+KNN = {
+    "epsilon": 20.0,
+    "delta": 1e-5,
+    "neighbours": Neighbours(number=3, sampling_probability=0.5),
+    "classes": [0, 1],
 }
-TRAINING: dict[str, Any] = {"epochs": 1, "hidden": (2,)}
+STUDENT = StudentConfig(image_shape=(1, 4, 4), channels=(2, 2), width=4, epochs=1)
+PICTURES = {"X": RANDOM.random((24, 16)), "public": RANDOM.random((8, 16))}
 ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
-    PosthocEncoder: (
-        {
-            **POSTHOC,
-            "obfuscator": NoiseAware(outputs=1, **TRAINING),
-            "mechanism": "laplace",
-            "calibration": Calibration(head_epochs=1),
-        },
-        {"X": X, "y": Y},
-    ),
-    PosthocClassifier: (
-        {**POSTHOC, "classifier": LabelAware(**TRAINING), "mechanism": "softmax"},
-        {"X": X, "y": Y},
-    ),
-    NearestRowClassifier: (
-        {"epsilon": 1.0, "nodes": 8, "neighbours": 2, "classifier": GaussianNB()},
-        {"X": X, "y": Y, "attribute": None},
-    ),
-    CertifiedClassifier: (
-        {"epsilon": 1.0, "classes": [0, 1], "k_max": 1},
-        {"X": X, "y": Y, "identities": None},
-    ),
-    CertifiedEnsemble: (
-        {"epsilon": 1.0, "classes": [0, 1], "k_max": 1, "members": 2},
-        {"X": X, "y": Y, "identities": None},
-    ),
+    **{
+        type(case.estimator): (
+            case.estimator.get_params(deep=False),
+            {"X": case.X, "y": case.y, **case.fit},
+        )
+        for case in {**CASES, **cases()}.values()
+    },
     PrivateKNNClassifier: (
-        {
-            "epsilon": 20.0,
-            "delta": 1e-5,
-            "queries": 5,
-            "neighbours": 3,
-            "sampling_probability": 0.5,
-            "classes": [0, 1],
-            "feature_range": (0.0, 1.0),
-        },
+        {**KNN, "queries": 5, "feature_range": (0.0, 1.0)},
         {"X": X, "y": Y, "persons": None},
     ),
     PrivateKNNStudent: (
-        {
-            "epsilon": 20.0,
-            "delta": 1e-5,
-            "queries": (3,),
-            "neighbours": 3,
-            "sampling_probability": 0.5,
-            "classes": [0, 1],
-            "feature_map": "identity",
-            "reduce_to": None,
-            "student": StudentConfig(image_shape=(1, 4, 4), channels=(2, 2), width=4, epochs=1),
-        },
-        {"X": RANDOM.random((24, 16)), "y": Y, "persons": None, "public": RANDOM.random((8, 16))},
-    ),
-    PowerEncoder: (
-        {
-            "epsilon": 4.0,
-            "delta": 0.0,
-            "radius": None,
-            "schema": (0.0, 1.0),
-            "mechanism": "code",
-            "training": VectorTraining(epochs=1, hidden=(2,), outputs=1, head_epochs=1),
-            "random_state": 0,
-        },
-        {"X": X, "y": Y},
+        {**KNN, "queries": (3,), "feature_map": "identity", "reduce_to": None, "student": STUDENT},
+        {**PICTURES, "y": Y, "persons": None},
     ),
     PublicRanges: ({"ranges": (0.0, 1.0)}, {"X": X}),
 }
@@ -461,9 +406,9 @@ def test_every_mechanism_is_called() -> None:
         for mechanism in releasing - set(MECHANISMS)
         if not inspect.isabstract(mechanism)
     }
-    research = {"LaplaceTestRelease", "PublishedPosthoc"}  # in no estimator
+    research = {"LaplaceTestRelease"}  # in no estimator
     # Their arguments are checked tables, sums and distances; their own tests spoil these.
-    of_tables = {"ArgmaxResponse", "GraphTable", "HopRelease", "LabelTable", "RecordChannel"}
+    of_tables = {"FiniteChannel", "HopRelease"}
     of_sums = {"SignedDistanceRelease", "SumSession"}
     assert left_out == research | of_tables | of_sums
     for mechanism, (settings, _) in MECHANISMS.items():

@@ -42,18 +42,3 @@ def test_estimators_are_the_same_objects_everywhere():
     assert reticent.PosthocClassifier is PosthocClassifier
     with pytest.raises(AttributeError, match="no attribute 'PosthocDecoder'"):
         _ = reticent.PosthocDecoder
-
-
-def test_every_error_has_its_own_code_and_stands_in_the_drawing():
-    from reticent.core import errors
-
-    assert errors.NotFittedYet.code == 10  # made when it is first asked for
-    classes = [
-        value
-        for value in vars(errors).values()
-        if isinstance(value, type) and issubclass(value, errors.ReticentError)
-    ]
-    codes = [error.code for error in classes]
-    assert len(set(codes)) == len(codes)
-    drawing = errors.__doc__ or ""
-    assert [error.__name__ for error in classes if f"{error.__name__} " not in drawing] == []

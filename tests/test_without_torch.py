@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,9 @@ NEED_TORCH = (
     "reticent.demos.power",
     "reticent.demos.private_knn",
     "reticent.networks.torch_modules",
+    "reticent.published.obfuscators",
+    "reticent.published.power",
+    "reticent.published.power_network",
     "reticent.systems.embedding.modules",
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
@@ -58,21 +62,10 @@ TORCH_FREE_TRAINING = (
     "reticent.training.features",
     "reticent.training.hog",
     "reticent.training.pate",
-    "reticent.training.power.density",
+    "reticent.published.density",
     "reticent.training.progress",
     "reticent.training.query_choice",
 )
-
-NEEDED = """
-import importlib, json
-failed = {}
-for name in json.loads(sys.argv[1]):
-    try:
-        importlib.import_module(name)
-    except ImportError as error:
-        failed[name] = str(error)
-print(json.dumps(failed))
-"""
 
 LEDGER = """
 from reticent.accounting import LaplaceCost, PrivacyEvent
@@ -95,12 +88,14 @@ book.close()
 NEIGHBOURS = """
 from sklearn.datasets import load_digits
 from reticent import PrivateKNNClassifier
+from reticent.systems import Neighbours
 
 X, y = load_digits(return_X_y=True)
 X = X.reshape(-1, 8, 8)
 for feature_map in ("identity", "hog", "upright hog"):
     classifier = PrivateKNNClassifier(
-        epsilon=4.0, delta=1e-5, queries=40, neighbours=60, sampling_probability=0.5,
+        epsilon=4.0, delta=1e-5, queries=40,
+        neighbours=Neighbours(number=60, sampling_probability=0.5),
         classes=range(10), feature_map=feature_map,
         feature_range=(0, 16) if feature_map == "identity" else None,
     ).fit(X[:1700], y[:1700])
@@ -177,14 +172,101 @@ def run_without_torch(code: str, folder: Path, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_only_these_modules_need_torch(tmp_path: Path) -> None:
+ALL = """
+import contextlib, io, json
+from reticent.cli.main import run
+asked, found, answers, failed = json.loads(sys.argv[1]), {}, [], {}
+for name, code in asked["parts"].items():
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(code, {})
+    found[name] = out.getvalue().splitlines()
+for words in asked["commands"]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = run(words)
+    answers.append([status, out.getvalue(), err.getvalue()])
+import importlib
+for name in asked["modules"]:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        failed[name] = str(error)
+print(json.dumps([found, answers, failed]))
+"""
+MISSING = (
+    "reticent.PosthocEncoder",
+    "reticent.PosthocClassifier",
+    "reticent.PrivateKNNStudent",
+    "reticent.systems.embedding.ModuleEmbedding",
+    "reticent.networks.from_torch",
+    "reticent.attacks.train_hijacker",
+)
+IMPORTS = "".join(
+    f"try:\n    from {package} import {wanted}\n"
+    "except ImportError as error:\n    print(type(error).__name__, error.code, error)\n"
+    for package, _, wanted in (name.rpartition(".") for name in MISSING)
+)
+COMMANDS = [
+    ["--version"],
+    ["ledger", "init", "--ledger", "commands.sqlite"],
+    ["ledger", "verify", "--ledger", "commands.sqlite"],
+    ["card", "certified"],
+    ["release", "certified", "--input", "rows.npy", "--output", "out.npz"],
+    ["certify", "certified", "--input", "rows.npy", "--radius", "0.1"],
+    ["card", "posthoc"],
+    ["demo", "posthoc", "--output", "demo"],
+    ["demo", "power", "--output", "demo"],
+    ["demo", "knn", "--output", "demo"],
+]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one process without torch did.
+
+    Attributes:
+        folder: where it ran.
+        printed: lines of each part.
+        answers: exit status, output and errors of each command.
+        failed: modules that could not be imported, and why.
+    """
+
+    folder: Path
+    printed: dict[str, list[str]]
+    answers: list[tuple[int, str, str]]
+    failed: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """Everything that is asked of one process, which starts in seconds."""
+    folder, iris = tmp_path_factory.mktemp("without"), load_iris()
+    np.save(folder / "rows.npy", iris.data[:5])
+    PowerEncoder(
+        epsilon=4.0, delta=0.0, radius=None, schema=(0.0, 8.0), mechanism="code",
+        random_state=0, training=VectorTraining(epochs=1),
+    ).fit(iris.data, iris.target).save(folder / "table bundle")  # fmt: skip
+    CertifiedClassifier(epsilon=2.0, classes=range(3), k_max=2, data_set="iris").fit(
+        iris.data, iris.target
+    ).save(folder / "certified")
+    PosthocEncoder(
+        epsilon=8.0, delta=0.0, radius=0.2, embedder="identity",
+        obfuscator=NoiseAware(outputs=2, hidden=(4,), epochs=1),
+    ).fit(iris.data, iris.target).save(folder / "posthoc")  # fmt: skip
     modules = sorted(
         ".".join(path.relative_to(SOURCES.parent).with_suffix("").parts).removesuffix(".__init__")
         for path in SOURCES.rglob("*.py")
         if "migrations" not in path.parts
     )
-    (failed,) = run_without_torch(NEEDED, tmp_path, json.dumps(modules))
-    missing: dict[str, str] = json.loads(failed)
+    parts = {name: code for name, (code, _) in WORKS.items()}
+    parts |= {"a stored encoder": TABLES, "imports": IMPORTS}
+    asked = json.dumps({"parts": parts, "commands": COMMANDS, "modules": modules})
+    (line,) = run_without_torch(ALL, folder, asked)
+    return Found(folder, *json.loads(line))
+
+
+def test_only_these_modules_need_torch(without: Found) -> None:
+    missing = dict(without.failed)
     # modules of the service are built on packages of an extra of their own
     other = [package for package in WHOLE_MODULES if package != "torch"]
     for name, said in [*missing.items()]:
@@ -204,89 +286,26 @@ def test_only_these_modules_need_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", WORKS)
-def test_what_works_without_torch(what: str, tmp_path: Path) -> None:
-    code, expected = WORKS[what]
-    assert run_without_torch(code, tmp_path) == expected
+def test_what_works_without_torch(what: str, without: Found) -> None:
+    assert without.printed[what] == WORKS[what][1]
 
 
-def test_a_stored_encoder_of_tables_releases_without_torch(tmp_path: Path) -> None:
-    iris = load_iris()
-    PowerEncoder(
-        epsilon=4.0,
-        delta=0.0,
-        radius=None,
-        schema=(0.0, 8.0),
-        mechanism="code",
-        random_state=0,
-        training=VectorTraining(epochs=1),
-    ).fit(iris.data, iris.target).save(tmp_path / "table bundle")
-    shape, line = run_without_torch(TABLES, tmp_path)
+def test_a_stored_encoder_of_tables_releases_without_torch(without: Found) -> None:
+    shape, line = without.printed["a stored encoder"]
     assert shape.startswith("(3, ")
     assert line == f"{LINE}, or use mechanism='score-code'"
 
 
-def test_what_needs_torch_says_in_one_line_what_to_install(tmp_path: Path) -> None:
-    names = (
-        "reticent.PosthocEncoder",
-        "reticent.PosthocClassifier",
-        "reticent.PrivateKNNStudent",
-        "reticent.systems.embedding.ModuleEmbedding",
-        "reticent.networks.from_torch",
-        "reticent.attacks.train_hijacker",
-    )
-    code = "".join(
-        f"try:\n    from {package} import {wanted}\n"
-        "except ImportError as error:\n    print(type(error).__name__, error.code, error)\n"
-        for package, _, wanted in (name.rpartition(".") for name in names)
-    )
-    assert run_without_torch(code, tmp_path) == [f"MissingExtra 15 {LINE}"] * len(names)
+def test_what_needs_torch_says_in_one_line_what_to_install(without: Found) -> None:
+    assert without.printed["imports"] == [f"MissingExtra 15 {LINE}"] * len(MISSING)
 
 
-COMMANDS = """
-import contextlib, io, json
-from reticent.cli.main import run
-for words in json.loads(sys.argv[1]):
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = run(words)
-    print(json.dumps([status, out.getvalue(), err.getvalue()]))
-"""
-
-
-def test_commands_without_torch(tmp_path: Path) -> None:
-    iris = load_iris()
-    np.save(tmp_path / "rows.npy", iris.data[:5])
-    CertifiedClassifier(epsilon=2.0, classes=range(3), k_max=2, data_set="iris").fit(
-        iris.data, iris.target
-    ).save(tmp_path / "certified")
-    PosthocEncoder(
-        epsilon=8.0,
-        delta=0.0,
-        radius=0.2,
-        embedder="identity",
-        obfuscator=NoiseAware(outputs=2, hidden=(4,), epochs=1),
-    ).fit(iris.data, iris.target).save(tmp_path / "posthoc")
-    release = ["release", "certified", "--input", "rows.npy", "--output", "out.npz"]
-    words = [
-        ["--version"],
-        ["ledger", "init", "--ledger", "book.sqlite"],
-        ["ledger", "verify", "--ledger", "book.sqlite"],
-        ["card", "certified"],
-        release,
-        ["certify", "certified", "--input", "rows.npy", "--radius", "0.1"],
-        ["card", "posthoc"],
-        ["demo", "posthoc", "--output", "demo"],
-        ["demo", "power", "--output", "demo"],
-        ["demo", "knn", "--output", "demo"],
-    ]
-    lines = run_without_torch(COMMANDS, tmp_path, json.dumps(words))
-    answers = [json.loads(line) for line in lines]
-    statuses = [status for status, _, _ in answers]
-    assert statuses == [0, 0, 0, 0, 0, 2, 15, 15, 15, 15], answers
-    assert "as private as" in answers[3][1]
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
+def test_commands_without_torch(without: Found) -> None:
+    answers = without.answers
+    assert [status for status, _, _ in answers] == [0, 0, 0, 0, 0, 2, 15, 15, 15, 15], answers
+    with np.load(without.folder / "out.npz", allow_pickle=False) as written:
         assert len(written["values"]) == 5
-    assert "expected one of PosthocEncoder, PosthocClassifier" in answers[5][2]
+    assert "PosthocEncoder" in answers[5][2]
     for _, out, err in answers[6:]:
         assert (out, err.strip()) == ("", f"error: {LINE}")
-    assert not (tmp_path / "demo").exists()
+    assert not (without.folder / "demo").exists()

@@ -25,6 +25,7 @@ from sklearn.model_selection import GridSearchCV
 
 from papers.result_files import write_result
 from papers.seeds import combined
+from reticent.core.arrays import Integers
 from reticent.core.errors import UnknownName
 from reticent.core.guarantees import AddRemove
 from reticent.datasets import load_blobs, load_imdb
@@ -34,10 +35,10 @@ from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.systems import CertifiedClassifier, ClippedDescent, ConvexCertifiedClassifier
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
+from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 Curve = Callable[[float, float, int], float]
 """From a total (epsilon, delta) and a number of answers to the expected accuracy."""
 
@@ -75,11 +76,11 @@ class Split:
     """
 
     X: Array
-    y: Labels
+    y: Integers
     queries: Array
-    truth: Labels
+    truth: Integers
     open_rows: Array
-    open_labels: Labels
+    open_labels: Integers
     raw: tuple[Array, Array, Array]
     training: dict[str, Any]
     norm_bound: float
@@ -178,7 +179,9 @@ SPLITS: dict[str, tuple[Callable[[int], Split], str]] = {
 }
 
 
-def certified_curve(labels: Labels, distances: Labels, truth: Labels, mechanism: str) -> Curve:
+def certified_curve(
+    labels: Integers, distances: Integers, truth: Integers, mechanism: str
+) -> Curve:
     """Expected accuracy of certified labels by "auto", "stability" or "signed-distance"."""
     right = labels == truth
 
@@ -197,7 +200,7 @@ def certified_curve(labels: Labels, distances: Labels, truth: Labels, mechanism:
     return curve
 
 
-def vote_curve(margins: Array, truth: Labels, *, noise_scale: float = 1.0) -> Curve:
+def vote_curve(margins: Array, truth: Integers, *, noise_scale: float = 1.0) -> Curve:
     """Expected accuracy of votes of which one record moves the margin by at most 1: the response
     to the exact margin for one answer, Gaussian noise for more.
 
@@ -221,7 +224,7 @@ def vote_curve(margins: Array, truth: Labels, *, noise_scale: float = 1.0) -> Cu
 
 
 def vote_margins(
-    records: Array, labels: Labels, public: Array, queries: Array, settings: dict[str, Any]
+    records: Array, labels: Integers, public: Array, queries: Array, settings: dict[str, Any]
 ) -> Array:
     """Votes for label 1 less those for label 0, in records, without noise."""
     vote = LinearVoteClassifier(
@@ -285,7 +288,7 @@ def trained_accuracy(split: Split, epsilon: float, seed: int) -> tuple[float, fl
     ):
         scores = []
         for draw in range(2):
-            model = NoisyGradientClassifier(**fields, **settings, records=half)
+            model = NoisyGradientClassifier(**fields, **counted(settings, half))
             model.simulate_fit(
                 public[:half],
                 split.open_labels[:half],

@@ -14,21 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from sklearn.linear_model import LogisticRegression
 
 from papers.certified.measurements import DP_SGD, TUNED, answers_of, argmax_sigma, private_training
 from papers.result_files import write_result
 from reticent.accounting import epsilon_per_answer
+from reticent.core.arrays import Integers
 from reticent.core.guarantees import AddRemove
 from reticent.demos.certified import Answers, Problem, problem_of
 from reticent.mechanisms import NoisyArgmax, StabilityResponse
-from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
-from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.noise import SeededSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 
-Integers = npt.NDArray[np.int64]
 Draw = Callable[[Answers, Integers, int], Integers]
 
 TOTAL = {"epsilon": 10.0, "delta": 1e-5}

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from papers.result_files import write_result
+from reticent.core.arrays import Integers
 from reticent.datasets import load
 from reticent.training.progress import Report, silent
 from reticent.training.public_features import PatchFeatures, PublicPCA
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 COMPONENTS = 400
 DATA = ("mnist", "fashion", "cifar10")

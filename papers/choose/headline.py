@@ -24,9 +24,10 @@ import numpy.typing as npt
 from papers.choose.features import DATA, Parts, parts_of
 from papers.result_files import write_result
 from papers.seeds import combined
+from reticent.planning.released_models import in_parts
 from reticent.systems.votes.cells import CellsClassifier
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.progress import Report, bar, silent
@@ -109,18 +110,14 @@ def fitted(
 ) -> Iterator[ReleasedModel]:
     """The models of one row, with noise from each seed; the number of records counts as public."""
     kind = ROWS[row][0]
-    counted: dict[str, Any] = (
-        {"records": len(parts.private)} if kind is NoisyGradientClassifier else {}
-    )
+    given = in_parts(settings)
+    if kind is NoisyGradientClassifier:
+        given = counted(given, len(parts.private))
     model = kind(
         epsilon=epsilon,
         delta=DELTA,
         classes=range(10),
-        features=Features(
-            map=AsTheyAre(), components=settings["components"], whitening=settings["whitening"]
-        ),
-        **counted,
-        **{name: settings[name] for name in settings.keys() - {"components", "whitening"}},
+        **{**given, "features": replace(given["features"], map=AsTheyAre())},
     )
     return model.simulate_fits(
         parts.private,

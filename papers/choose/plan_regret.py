@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from papers.result_files import write_result
+from reticent.core.arrays import Integers
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.datasets import (
     Dataset,
@@ -53,7 +54,6 @@ from reticent.tables import (
 )
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 EPSILONS = (0.1, 1.0)

@@ -22,8 +22,8 @@ from papers.result_files import write_result
 from reticent.datasets import Dataset, load
 from reticent.lipschitz import ExactBound
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
-from reticent.systems import PosthocEncoder
-from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
+from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
+from reticent.systems import Calibration, PosthocEncoder
 from reticent.training.progress import Report, bar
 
 CERTIFICATES = ("interval", "enumeration")
@@ -111,8 +111,7 @@ def run(
                 embedder="identity",
                 obfuscator=obfuscator,
                 mechanism="laplace",
-                path="local",
-                certificate=name,
+                calibration=Calibration(path="local", certificate=name),
                 random_state=seed,
             )
             start = time.perf_counter()

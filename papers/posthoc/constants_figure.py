@@ -37,7 +37,7 @@ from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
 from reticent.plots import empty_drawing, png
-from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
+from reticent.published.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.progress import Report
 
 if TYPE_CHECKING:

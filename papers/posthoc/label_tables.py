@@ -35,11 +35,13 @@ from papers.posthoc.seeded_command import (
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
+from reticent.core.arrays import Integers
 from reticent.core.checks import count, positive
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
-from reticent.mechanisms import LabelMechanism, LabelTable
+from reticent.grids.shares import WHOLE
+from reticent.mechanisms import FiniteChannel, LabelMechanism
 from reticent.networks import Network
 from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
@@ -48,9 +50,9 @@ from reticent.systems.posthoc.label_lattice import (
     label_lattices,
     promising_lattice,
 )
-from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
+    LabelRule,
     Requirement,
     inner_mechanism,
     rule_plan,
@@ -60,7 +62,6 @@ from reticent.training.label_tables import ExactTable, exact_table
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
 Probabilities = Callable[[Array], Array]
 """From points, shape (n, d), to probabilities of labels, shape (n, classes)."""
@@ -145,7 +146,7 @@ class Rungs:
         network = self.public.network
 
         def probabilities(rule: LabelRule) -> Probabilities:
-            return lambda points: chances(rule, points, network.forward(points))
+            return lambda points: rule.at(points, network.forward(points)).T / WHOLE
 
         return self.best((name, probabilities(rule)) for rule in rules)
 
@@ -189,8 +190,8 @@ class Rungs:
         found: ExactTable = exact_table(
             weights, lattice=lattice, epsilon=epsilon, iterations=iterations, report=self.report
         )
-        table = LabelTable(
-            lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=self.adjacency(radius)
+        table = FiniteChannel(
+            nodes=lattice, shares=found.shares, epsilon=epsilon, adjacency=self.adjacency(radius)
         )
         public = table.probabilities(self.public.points)
         return {
@@ -394,7 +395,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(folder / "table.md")
 
 
-def _right(probabilities: Array, labels: Labels) -> float:
+def _right(probabilities: Array, labels: Integers) -> float:
     """Expected accuracy: the mean probability of the right label."""
     return float(probabilities[np.arange(len(labels)), labels].mean())
 

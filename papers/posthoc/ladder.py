@@ -39,6 +39,7 @@ from reticent.core.errors import InvalidParameter
 from reticent.datasets import Dataset, load
 from reticent.demos.baselines import RESPONSE, response_accuracy
 from reticent.mechanisms import AdditiveMechanism
+from reticent.published import PublishedObfuscator
 from reticent.systems import Calibration, PosthocEncoder
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
@@ -49,7 +50,6 @@ from reticent.training.parts import (
     NoiseAware,
     PublicDiscriminants,
     PublicPCA,
-    Published,
 )
 from reticent.training.progress import Report
 
@@ -121,7 +121,7 @@ class Rungs:
     @cached_property
     def published(self) -> Any:
         """The obfuscator of the papers' best row, trained once: it knows of no noise."""
-        part = Published(
+        part = PublishedObfuscator(
             "arl",
             "contrastive",
             "noise",
@@ -168,8 +168,7 @@ class Rungs:
             radius=radius,
             embedder="identity",
             obfuscator=part,
-            path="global",
-            calibration=Calibration(),
+            calibration=Calibration(path="global"),
             random_state=self.seed,
         ).fit(self.train, self.train_labels)
         query = encoder.query_

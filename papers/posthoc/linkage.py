@@ -31,7 +31,7 @@ from papers.posthoc.seeded_command import (
 from papers.seeds import combined, with_error
 from reticent.attacks import attack_fitted
 from reticent.radius import survey_radius
-from reticent.systems import PosthocClassifier, PosthocEncoder
+from reticent.systems import Calibration, PosthocClassifier, PosthocEncoder
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.progress import Report, bar
 
@@ -114,7 +114,7 @@ def _cell(
         "radius": radius,
         "input_norm": "l2",
         "embedder": "identity",
-        "path": "global",
+        "calibration": Calibration(path="global"),
         "random_state": seed,
     }
     rows, labels, held = inputs.public, inputs.public_y, inputs.held

@@ -14,6 +14,7 @@ from torch import from_numpy, nn, no_grad
 
 from papers.choose.features import COMPONENTS, patch_features
 from papers.result_files import write_result
+from reticent.core.arrays import Integers
 from reticent.datasets import load_cifar10, load_imdb
 from reticent.training.parts import LiveCoordinates, NoiseAware, PublicDiscriminants, PublicPCA
 from reticent.training.parts.contract import Part
@@ -21,7 +22,6 @@ from reticent.training.progress import Report
 from reticent.training.public_features import PublicPCA as PublicComponents
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 
 _PUBLIC_REVIEWS = 6_000
 _PUBLIC_PICTURES = 5_000
@@ -45,11 +45,11 @@ class Inputs:
     """
 
     public: Array
-    public_y: Labels
+    public_y: Integers
     asked: Array
-    asked_y: Labels
+    asked_y: Integers
     held: Array
-    held_y: Labels
+    held_y: Integers
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _values(number: int) -> str:
     return f"{number} value{'s' if number > 1 else ''}"
 
 
-def classifier(rows: Array, labels: Labels, *, strength: float) -> nn.Linear:
+def classifier(rows: Array, labels: Integers, *, strength: float) -> nn.Linear:
     """Logistic regression of labels 0, 1, ... as one logit for each.
 
     Args:

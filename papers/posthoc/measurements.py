@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from papers.posthoc.settings import TableSettings
+from reticent.core.arrays import Integers
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
@@ -21,13 +22,14 @@ from reticent.lipschitz import EnumerationBound, Output
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
+from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
     VECTOR_MECHANISMS,
     Path,
-    Plan,
+    PosthocSetting,
     Requirement,
     output_of,
 )
@@ -36,11 +38,9 @@ from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
-from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 
 _CALIBRATION_TRAIN = 10_000
 _CALIBRATION_HELD = 1_000
@@ -87,8 +87,8 @@ class Embedded:
     domain: Box
     train: Array
     test: Array
-    train_labels: Labels
-    test_labels: Labels
+    train_labels: Integers
+    test_labels: Integers
     seed: int
 
     @classmethod
@@ -322,7 +322,7 @@ def published_accounting(
 
 
 def _query(
-    points: Embedded, candidate: Candidate, requirement: Requirement, plan: Plan
+    points: Embedded, candidate: Candidate, requirement: Requirement, plan: PosthocSetting
 ) -> PrivateQuery:
     assert output_of(plan.mechanism) == output_of(candidate.mechanism)
     return PrivateQuery(

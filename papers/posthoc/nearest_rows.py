@@ -36,6 +36,7 @@ from papers.posthoc.seeded_command import (
 )
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
+from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
 from reticent.demos.baselines import RESPONSE, response_accuracy
 from reticent.grids.public_graph import PublicGraph
@@ -43,7 +44,6 @@ from reticent.systems import NearestRowClassifier
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 ROWS, NODES = 20_000, 2_000
@@ -72,8 +72,8 @@ class Rows:
 
     public: Array
     test: Array
-    public_labels: Labels
-    test_labels: Labels
+    public_labels: Integers
+    test_labels: Integers
 
 
 def classifier() -> KNeighborsClassifier:
@@ -189,7 +189,7 @@ def _simple(embedded: Any, name: str, epsilons: Sequence[float], nodes: int) -> 
     }
 
 
-def simple_table(graph: PublicGraph, labels: Labels, classes: int, epsilon: float) -> Array:
+def simple_table(graph: PublicGraph, labels: Integers, classes: int, epsilon: float) -> Array:
     """Probabilities of labels at nodes, shape (nodes, classes), that fall by one factor with every
     edge to the nearest node of that label; the largest factor that keeps ``epsilon`` between joined
     nodes, which is at least e^(epsilon/2) (McSherry and Talwar 2007).

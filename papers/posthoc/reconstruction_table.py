@@ -40,9 +40,9 @@ from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
 from reticent.demos.baselines import RESPONSE
-from reticent.mechanisms import AdditiveMechanism, ArgmaxResponse
+from reticent.mechanisms import AdditiveMechanism, FiniteChannel
 from reticent.noise import SeededSampler
-from reticent.systems import PosthocEncoder
+from reticent.systems import Calibration, PosthocEncoder
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
@@ -120,7 +120,7 @@ class Attacker:
             embedder="identity",
             obfuscator="live",
             mechanism=_MECHANISM,
-            path="global",
+            calibration=Calibration(path="global"),
             random_state=self.seed,
         ).fit(own, self.own_labels)
         query = encoder.query_
@@ -146,12 +146,13 @@ class Attacker:
     def draws_by_label(self, *, epsilon: float) -> Results:
         """How close he comes to pictures whose label was released by randomised response."""
         own = self._logits(self.own)
-        response = ArgmaxResponse(
-            classes=own.shape[1], epsilon=epsilon, adjacency=Neighborhood(Norm.LINF, 1.0, "any")
+        response = FiniteChannel.response(
+            own.shape[1], epsilon=epsilon, adjacency=Neighborhood(Norm.LINF, 1.0, "any")
         )
-        weights = response.probabilities(own)
+        weights = response.probabilities(own.argmax(axis=1))
         means = np.einsum("nl,nhw->lhw", weights / weights.sum(axis=0), self.own)
-        answers = response.release(self._logits(self.held), sampler=SeededSampler(self.seed))
+        held = self._logits(self.held).argmax(axis=1)
+        answers = response.release(held, sampler=SeededSampler(self.seed))
         return picture_quality(self.held, means[answers]).to_dict()
 
     def _logits(self, pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

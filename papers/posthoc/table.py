@@ -36,8 +36,8 @@ from papers.posthoc.settings import DELTAS, EPSILONS, TableSettings, settings_of
 from papers.result_files import write_result
 from reticent.datasets import Dataset, load
 from reticent.pages.drawings import one_panel, png
+from reticent.published.obfuscators import PUBLISHED_ROWS
 from reticent.systems.posthoc.plans import Path as PlanPath
-from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import Report, bar
 
 if TYPE_CHECKING:

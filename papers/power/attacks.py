@@ -8,7 +8,7 @@ import numpy as np
 
 from papers.power.default_mode import default_encoder
 from papers.power.parts import Array, Parts, Results
-from papers.power.published_mode import dp_adam_encoder, published_encoder, published_query
+from papers.power.published_mode import dp_adam_encoder, published_encoder
 from reticent.attacks.hijacking import (
     HijackingConfig,
     hijacking_quality,
@@ -17,7 +17,7 @@ from reticent.attacks.hijacking import (
 )
 from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.noise import SeededSampler
-from reticent.training.power.density import KernelDensity, bandwidth, fisher_bound
+from reticent.published.density import KernelDensity, bandwidth, fisher_bound
 
 ATTACK_ROWS = 4000
 
@@ -36,8 +36,8 @@ def hijacking(parts: Parts, *, epsilon: float, radius: float | None) -> Results:
         results[name] = vars(hijacking_quality(found, truth, parts.schema.groups))
 
     for name, private in (("published", True), ("non-private", False)):
-        query = published_query(published_encoder(parts, private=private))
-        attack(name, query.exact(rows), query.exact(truth))
+        network = published_encoder(parts, private=private).training_.network
+        attack(name, network.embed(rows), network.embed(truth))
     network = dp_adam_encoder(parts).network
     attack("DP-Adam", network.embed(rows), network.embed(truth))
     encoder = default_encoder(parts, epsilon=epsilon, radius=radius)

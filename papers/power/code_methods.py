@@ -24,7 +24,7 @@ from reticent.noise import SeededSampler
 from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.fitting import code_networks, code_query
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
-from reticent.systems.power.query import PowerPlan, rank
+from reticent.systems.power.query import PowerSetting, rank
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, public_models
 from reticent.systems.power.servers import train_server
@@ -109,10 +109,10 @@ class Fitted:
         return (found[0], found[1]), seconds
 
 
-def score_bins(fit: Fitted, epsilon: float, *, scoring: str) -> tuple[Results, PowerPlan]:
+def score_bins(fit: Fitted, epsilon: float, *, scoring: str) -> tuple[Results, PowerSetting]:
     """What ``PowerEncoder(mechanism="score-code")`` releases, and its plan."""
     part = fit.part
-    required = PowerPlan(
+    required = PowerSetting(
         mechanism="k-norm-l2", epsilon=epsilon, delta=0.0, radius=None, scoring=scoring
     )
     models, seconds = fit.models
@@ -126,12 +126,12 @@ def score_bins(fit: Fitted, epsilon: float, *, scoring: str) -> tuple[Results, P
     return {**scored(private, tested, part, channel), "seconds": seconds}, plans[0]
 
 
-def network_code(fit: Fitted, epsilon: float) -> tuple[Results, PowerPlan]:
+def network_code(fit: Fitted, epsilon: float) -> tuple[Results, PowerSetting]:
     """What ``PowerEncoder(mechanism="code")`` releases, and its plan."""
     part = fit.part
     networks, rows, seconds = fit.networks
     begin = time.process_time()
-    required = PowerPlan(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=None)
+    required = PowerSetting(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=None)
     queries = [code_query(part.schema, required, network, rows) for network in networks]
     query = min(queries, key=lambda query: rank(query.plan))
     seconds += time.process_time() - begin

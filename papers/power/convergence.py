@@ -17,12 +17,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from papers.power.parts import Array, Labels, Parts, Results
-from papers.power.published_mode import DP_ADAM_DELTA, published_encoder, published_query
+from papers.power.parts import Array, Parts, Results
+from papers.power.published_mode import DP_ADAM_DELTA, published_encoder
 from papers.power.step_costs import StepCost, step_cost
+from reticent.core.arrays import Integers
+from reticent.published.power_network import PowerSteps
 from reticent.training.dpsgd import PrivateSteps, PrivateTraining
 from reticent.training.networks import relu_network
-from reticent.training.power.published import PowerSteps
 
 CLIENTS = {"PowerSmall": 128, "PowerLarge": 512}
 """Batch sizes of the paper's two clients."""
@@ -41,10 +42,10 @@ class _Task:
     rows: torch.Tensor
     labels: torch.Tensor
     test_rows: torch.Tensor
-    test_labels: Labels
+    test_labels: Integers
 
     @classmethod
-    def of(cls, rows: Array, labels: Labels, test_rows: Array, test_labels: Labels) -> _Task:
+    def of(cls, rows: Array, labels: Integers, test_rows: Array, test_labels: Integers) -> _Task:
         return cls(_float(rows), torch.from_numpy(labels), _float(test_rows), test_labels)
 
 
@@ -58,9 +59,7 @@ def clients(parts: Parts) -> Results:
         "NonPriv": (128, False),
     }.items():
         encoder = published_encoder(parts, private=private, batch_size=batch)
-        training = encoder.training_
-        assert training is not None
-        density = published_query(encoder).density
+        training, density = encoder.training_, encoder.density_
         config = replace(
             parts.settings.power_config, batch_size=batch, private=private, seed=parts.seed
         )
@@ -96,19 +95,17 @@ def servers(parts: Parts) -> Results:
     labels, wanted = parts.private_labels[:count], parts.test_labels
     results: Results = {}
     for client, batch in CLIENTS.items():
-        query = published_query(published_encoder(parts, batch_size=batch))
-        scores, embedded, tested = query.scores(rows), query.exact(rows), query.exact(test)
+        encoder = published_encoder(parts, batch_size=batch)
+        scores = encoder.scores(parts.private_rows[:count])
+        embedded, tested = (encoder.training_.network.embed(part) for part in (rows, test))
         for epsilon in settings.cost_epsilons:
             kept = scores <= epsilon
             if len(np.unique(labels[kept])) > 1:
                 task = _Task.of(embedded[kept], labels[kept], tested, wanted)
                 results[f"{client}, score {epsilon:g}"] = _plain_training(parts, task)
-    query = published_query(
-        published_encoder(parts, private=False, batch_size=CLIENTS["PowerSmall"])
-    )
-    results["NonPriv"] = _plain_training(
-        parts, _Task.of(query.exact(rows), labels, query.exact(test), wanted)
-    )
+    encoder = published_encoder(parts, private=False, batch_size=CLIENTS["PowerSmall"])
+    embedded, tested = (encoder.training_.network.embed(part) for part in (rows, test))
+    results["NonPriv"] = _plain_training(parts, _Task.of(embedded, labels, tested, wanted))
     rows, test = parts.standardised(rows, test)
     for epsilon in settings.cost_epsilons:
         task = _Task.of(rows, labels, test, wanted)

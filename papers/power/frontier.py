@@ -24,7 +24,7 @@ from papers.power.code_splits import DATA, split
 from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.systems.power.channels import best_staircase, randomised_response
-from reticent.systems.power.query import PowerPlan
+from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, both_sides
 from reticent.systems.power.tasks import Joints, Tasks
@@ -115,7 +115,7 @@ def released(fit: Fitted, models: list[FittedScores], epsilon: float) -> Scores:
     from them.
     """
     labels = fit.part.public[1]
-    required = PowerPlan(
+    required = PowerSetting(
         mechanism="k-norm-l2", epsilon=epsilon, delta=0.0, radius=None, scoring="information"
     )
     query, _ = best_score_code(

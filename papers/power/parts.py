@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from papers.power.settings import SERVERS, PowerSettings
+from reticent.core.arrays import Integers
 from reticent.datasets.table import Table
 from reticent.systems.power.servers import train_server
 from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 
@@ -39,9 +39,9 @@ class Parts:
     public_rows: npt.NDArray[Any]
     private_rows: npt.NDArray[Any]
     test_rows: npt.NDArray[Any]
-    public_labels: Labels
-    private_labels: Labels
-    test_labels: Labels
+    public_labels: Integers
+    private_labels: Integers
+    test_labels: Integers
     seed: int
 
     @classmethod
@@ -69,7 +69,7 @@ class Parts:
             seed,
         )
 
-    def released(self) -> tuple[Array, Labels]:
+    def released(self) -> tuple[Array, Integers]:
         """Encoded rows and labels of those private rows that the default mode releases."""
         count = self.settings.private_rows
         return self.schema.encode(self.private_rows[:count]), self.private_labels[:count]
@@ -84,7 +84,7 @@ class Parts:
 
 
 def server_accuracies(
-    released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int
+    released: Array, labels: Integers, tested: Array, wanted: Integers, *, seed: int
 ) -> Results:
     """Accuracy of every server on released test rows; withheld rows are errors."""
     return {
@@ -94,7 +94,7 @@ def server_accuracies(
 
 
 def server_hits(
-    released: Array, labels: Labels, tested: Array, wanted: Labels, *, seed: int
+    released: Array, labels: Integers, tested: Array, wanted: Integers, *, seed: int
 ) -> dict[str, npt.NDArray[np.bool_]]:
     """Whether each server is right about each test row; a server without two classes to learn
     from never is.

@@ -10,14 +10,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from papers.power.dp_adam import train_power_privately
 from papers.power.parts import Array, Parts, Results, server_hits
 from reticent.attacks.inversion import invert, relative_errors
-from reticent.systems import PublishedMode
-from reticent.systems.power.encoder import PowerEncoder
-from reticent.systems.power.published import PublishedQuery
-from reticent.training.power.epsilon import per_sample_epsilon
-from reticent.training.power.private import train_power_privately
-from reticent.training.power.published import PowerTraining
+from reticent.published.power import PublishedPower
+from reticent.published.power_network import PowerTraining, per_sample_epsilon
 
 ALPHA = 0.05
 QUANTILES = np.linspace(0.0, 1.0, 401)
@@ -31,33 +28,23 @@ _INVERTED_ROWS = 2_000
 @lru_cache(maxsize=4)
 def published_encoder(
     parts: Parts, *, private: bool = True, power: int = 1, batch_size: int | None = None
-) -> PowerEncoder:
+) -> PublishedPower:
     """The published encoder fitted on the private rows; without ``private`` the paper's
     non-private baseline.
     """
     settings = parts.settings
     config = replace(settings.power_config, private=private, power=power, seed=parts.seed)
-    return PowerEncoder(
+    return PublishedPower(
         epsilon=1.0,
-        delta=ALPHA,
-        radius=None,
+        alpha=ALPHA,
         schema=parts.schema,
+        training=config if batch_size is None else replace(config, batch_size=batch_size),
+        bandwidth_factor=settings.bandwidth_factor,
         random_state=parts.seed,
-        published=PublishedMode(
-            training=config if batch_size is None else replace(config, batch_size=batch_size),
-            bandwidth_factor=settings.bandwidth_factor,
-        ),
     ).fit(
         parts.private_rows[: settings.published_rows],
         parts.private_labels[: settings.published_rows],
     )
-
-
-def published_query(encoder: PowerEncoder) -> PublishedQuery:
-    """The published release inside ``encoder``."""
-    query = encoder.query_
-    assert isinstance(query, PublishedQuery)
-    return query
 
 
 def published(parts: Parts) -> Results:
@@ -65,14 +52,13 @@ def published(parts: Parts) -> Results:
     filter threshold.
     """
     settings = parts.settings
-    query = published_query(published_encoder(parts))
+    encoder = published_encoder(parts)
     rows, labels = (
         parts.private_rows[: settings.published_rows],
         parts.private_labels[: settings.published_rows],
     )
-    private, test = parts.schema.encode(rows), parts.schema.encode(parts.test_rows)
-    scores, test_scores = query.scores(private), query.scores(test)
-    embedded, test_embedded = query.exact(private), query.exact(test)
+    scores, test_scores = encoder.scores(rows), encoder.scores(parts.test_rows)
+    embedded, test_embedded = encoder.embed(rows), encoder.embed(parts.test_rows)
     results: Results = {
         "train scores": quantiles(scores),
         "test scores": quantiles(test_scores),
@@ -98,9 +84,10 @@ def baseline_scores(parts: Parts) -> Results:
     """Scores of the embeddings of the two baselines: without the privacy loss, and trained by
     DP-Adam.
     """
-    rows = parts.schema.encode(parts.private_rows[:_SCORED_ROWS])
-    plain = published_query(published_encoder(parts, private=False))
-    private = per_sample_epsilon(dp_adam_encoder(parts).network, plain.density, rows, alpha=ALPHA)
+    rows = parts.private_rows[:_SCORED_ROWS]
+    plain, network = published_encoder(parts, private=False), dp_adam_encoder(parts).network
+    encoded = parts.schema.encode(rows)
+    private = per_sample_epsilon(network, plain.density_, encoded, alpha=ALPHA)
     return {"non-private": quantiles(plain.scores(rows)), "DP-Adam": quantiles(private)}
 
 
@@ -114,7 +101,7 @@ def dp_adam_encoder(parts: Parts) -> PowerTraining:
         replace(settings.power_config, seed=parts.seed),
         epsilon=DP_ADAM_EPSILON,
         delta=DP_ADAM_DELTA,
-        density=published_query(published_encoder(parts, private=False)).density,
+        density=published_encoder(parts, private=False).density_,
     )
 
 
@@ -123,7 +110,6 @@ def powers(parts: Parts) -> Results:
     curves = {}
     for power in (1, 2, 3):
         training = published_encoder(parts, power=power).training_
-        assert training is not None
         curves[str(power)] = list(training.privacy_losses)
     return curves
 
@@ -135,13 +121,13 @@ def inversion(parts: Parts) -> Results:
     Twice: with the encoder alone, and with the public rows as starts. ``found``: a relative
     error below 1e-3.
     """
-    query = published_query(published_encoder(parts))
+    encoder = published_encoder(parts)
     rows = parts.schema.encode(parts.test_rows[:_INVERTED_ROWS])
-    released = query.exact(rows).astype(np.float32)
+    released = encoder.embed(parts.test_rows[:_INVERTED_ROWS]).astype(np.float32)
     public = parts.schema.encode(parts.public_rows)
     results: Results = {}
     for name, starts in (("encoder alone", None), ("encoder and public rows", public)):
-        errors = relative_errors(invert(query.network, released, public=starts), rows)
+        errors = relative_errors(invert(encoder.training_.network, released, public=starts), rows)
         results[name] = {
             "found": float((errors < 1e-3).mean()),
             "median": float(np.median(errors)),

@@ -10,9 +10,9 @@ from reticent.datasets.adult import load_adult
 from reticent.datasets.covertype import load_covertype
 from reticent.datasets.higgs import load_atlas, load_higgs
 from reticent.datasets.table import Table
+from reticent.published.power_network import PowerConfig
 from reticent.tables.known_schemas import adult_schema, atlas_schema, covertype_schema, higgs_schema
 from reticent.tables.schema import TabularSchema
-from reticent.training.power.published import PowerConfig
 
 SERVERS = ("network", "forest", "xgboost")
 """The paper's NN, random forest and XGBoost."""

@@ -29,6 +29,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from papers.power.code_splits import DATA, Split, split
 from papers.result_files import write_result
 from papers.seeds import combined
+from reticent.core.arrays import Integers
 from reticent.demos.baselines import raw_columns, raw_vector
 from reticent.mechanisms import KNormMechanism, StabilityResponse
 from reticent.noise import SeededSampler
@@ -39,7 +40,6 @@ from reticent.systems.power.query import PROTECTED, neighbours_within
 from reticent.systems.scores import prediction_scores
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 RADIUS = 0.1
@@ -210,7 +210,7 @@ def booster(shape: dict[str, Any], seed: int) -> HistGradientBoostingClassifier:
     )
 
 
-def _loss(model: HistGradientBoostingClassifier, rows: Array, labels: Labels) -> float:
+def _loss(model: HistGradientBoostingClassifier, rows: Array, labels: Integers) -> float:
     """Mean negative log probability of the right label; of one that was not seen, the least."""
     chances = np.column_stack([model.predict_proba(rows), np.zeros(len(rows))])
     places = np.searchsorted(model.classes_, labels).clip(max=len(model.classes_) - 1)

@@ -24,12 +24,13 @@ import torch
 
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, epsilon_per_answer
+from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import SecureSampler
-from reticent.systems import PrivateKNNStudent
+from reticent.systems import Neighbours, PrivateKNNStudent
 from reticent.systems.private_knn.inputs import feature_map_of, grid_of
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import FeatureMap, ReducedFeatures, upright
 from reticent.training.pate import PateTeachers
 from reticent.training.progress import Report, bar, silent
@@ -37,7 +38,6 @@ from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 DELTA = 1e-5
@@ -201,12 +201,12 @@ def calibrated(parts: Parts, settings: HeadlineSettings, seed: int, report: Repo
         epsilon=settings.epsilon,
         delta=DELTA,
         queries=settings.rounds,
-        neighbours=settings.neighbours,
-        sampling_probability=settings.sampling_probability,
+        neighbours=Neighbours(
+            number=settings.neighbours, sampling_probability=settings.sampling_probability
+        ),
         feature_map=settings.features,
         reduce_to=settings.reduce_to,
-        student=settings.student,
-        last_student=replace(settings.student, epochs=settings.last_epochs),
+        student=(settings.student, replace(settings.student, epochs=settings.last_epochs)),
         classes=range(parts.classes),
         random_state=seed,
     ).fit(
@@ -235,7 +235,7 @@ def as_in_the_paper(parts: Parts, settings: HeadlineSettings, seed: int, report:
         sigma_votes=25.0,
         sigma_screening=75.0,
     )
-    plan = KnnPlan(steps, DELTA, parts.classes)
+    plan = KnnNoise(steps, DELTA, parts.classes)
     features = _features(parts, settings)
     private, asked = (features.features(rows) for rows in (parts.private, parts.public[places]))
     grid = grid_of(None, features, private.shape[1])
@@ -293,7 +293,7 @@ def pate(
         threshold=threshold,
         noise_ratio=3.0,
     )
-    plan = KnnPlan(steps, DELTA, parts.classes)
+    plan = KnnNoise(steps, DELTA, parts.classes)
     assert plan.screening is not None
     passed = plan.screening.release(votes.max(axis=1), sampler=sampler)
     released = np.full(queries, UNANSWERED, dtype=np.int64)
@@ -324,7 +324,7 @@ def _taught(
     settings: HeadlineSettings,
     seed: int,
     report: Report,
-    plan: KnnPlan | None,
+    plan: KnnNoise | None,
 ) -> Results:
     """The student of one round of released labels, scored."""
     lessons = np.full(len(parts.public), UNANSWERED, dtype=np.int64)
@@ -356,7 +356,7 @@ def _scores(student: Student, parts: Parts) -> Results:
     }
 
 
-def _cost(plan: KnnPlan) -> Results:
+def _cost(plan: KnnNoise) -> Results:
     return {
         "epsilon": plan.total.epsilon,
         "delta": plan.delta,

@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from papers.private_knn.command import read_command, total_axis
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, private_knn_total
+from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
 from reticent.mechanisms import NoisyAttributes
 from reticent.neighbours import (
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 ATTRIBUTES: dict[str, tuple[int, ...]] = {

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from papers.private_knn.rung_rows import DELTA, Found, Rows, asked_places, taught_right
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
+from reticent.core.arrays import Integers
 from reticent.training.pate import PateTeachers
 from reticent.training.surest_student import surest_student
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 RECORDS_OF_A_TEACHER = (50, 100, 200, 400)
 RIDGES = (1.0, 10.0, 100.0)

@@ -19,11 +19,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from papers.result_files import write_result
+from reticent.core.arrays import Integers
 from reticent.datasets import load_imdb
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 DELTA = 1e-5
 PUBLIC = 2000

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.datasets import load
 from reticent.training.public_features import PatchFeatures
 from reticent.training.surest_student import surest_student
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 DELTA = 1e-5
 PUBLIC = 2000

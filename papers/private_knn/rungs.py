@@ -40,11 +40,11 @@ from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 SEEDS = (0, 1, 2)
 RELEASED: dict[str, type[ReleasedModel]] = {
@@ -105,7 +105,8 @@ def _models(
 
     def made(settings: dict[str, Any], records: int) -> ReleasedModel:
         features = replace(settings["features"], map=ScaledAlready())
-        return kind(**{**total, **settings, "features": features, **_counted(kind, records)})
+        given = counted(settings, records) if kind is NoisyGradientClassifier else settings
+        return kind(**{**total, **given, "features": features})
 
     def rehearsed(settings: dict[str, Any]) -> float:
         right = []
@@ -131,10 +132,6 @@ def _models(
     return list(fits), plain(best)
 
 
-def _counted(kind: type[ReleasedModel], records: int) -> dict[str, Any]:
-    return {"records": records} if kind is NoisyGradientClassifier else {}
-
-
 def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
     """Votes of records with a budget each, on all the held-out pictures."""
     near = rows.near
@@ -151,7 +148,7 @@ def individual_filters(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Fo
         float((model.simulate(near.scored, seed=seed).values == rows.truth).mean())
         for seed in seeds
     ]
-    chosen = {name: getattr(model, name) for name in ("share", "power", "votes", "looks")}
+    chosen = plain({"ball": model.ball, "votes": model.votes, "looks": model.looks})
     return Found(right, chosen)
 
 
@@ -172,7 +169,11 @@ def private_knn(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
         taught_right(rows, asked, model.simulate(near.public[asked], seed=seed).values, seed)
         for seed in seeds
     ]
-    chosen = {name: getattr(model, name) for name in ("neighbours", "sampling_probability")}
+    voting = plain({"neighbours": model.neighbours})
+    chosen = {
+        "neighbours": voting["number"],
+        "sampling_probability": voting["sampling_probability"],
+    }
     return Found(right, chosen)
 
 

@@ -22,12 +22,13 @@ from sklearn.linear_model import LogisticRegression
 from papers.private_knn.command import read_command, total_axis
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
+from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import Sampler, SeededSampler
 from reticent.pages.drawings import one_panel, png
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import HogFeatures, ReducedFeatures
 from reticent.training.pate import PateTeachers
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Results = dict[str, Any]
 
 SCREENED_SHARE, NOISE_RATIO = 0.6, 3.0
@@ -187,7 +187,7 @@ def _neighbours(place: _Place, settings: TradeoffSettings, seed: int) -> list[Re
                 settings.sampling_probability,
                 screened=screened,
             )
-            session = KnnPlan(steps, settings.delta, place.classes)
+            session = KnnNoise(steps, settings.delta, place.classes)
             released = session.answer(
                 grid.points(place.asked[:queries]), voters, sampler=SeededSampler(seed)
             )

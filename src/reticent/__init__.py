@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reticent.core import Guarantee, Scope
     from reticent.core.errors import PrivacyWarning as PrivacyWarning
     from reticent.ledger import Ledger
-    from reticent.planning import InputPlan, Plan, plan, plan_inputs
+    from reticent.planning import Plan, plan, plan_inputs
     from reticent.systems import (
         BetaVAE,
         Calibration,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         PrivateKNNClassifier,
         PrivateKNNStudent,
         PublicRanges,
-        Published,
         VectorTraining,
         train_server,
     )
@@ -61,7 +60,6 @@ __all__ = [
     "Guarantee",
     "Identity",
     "IndividualKNNClassifier",
-    "InputPlan",
     "LabelAware",
     "Ledger",
     "LinearVoteClassifier",
@@ -80,7 +78,6 @@ __all__ = [
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
-    "Published",
     "Scope",
     "TabularSchema",
     "VectorTraining",
@@ -96,7 +93,6 @@ __all__ = [
 
 _ELSEWHERE = {
     "Guarantee": "reticent.core",
-    "InputPlan": "reticent.planning",
     "Ledger": "reticent.ledger",
     "Plan": "reticent.planning",
     "PrivacyWarning": "reticent.core.errors",

@@ -10,6 +10,7 @@ from reticent.attacks.candidates import attackable_query, candidates_of, points_
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.noise import AuditSampler
 from reticent.systems import (
+    Calibration,
     CellsClassifier,
     PosthocClassifier,
     PosthocEncoder,
@@ -50,7 +51,9 @@ SYSTEMS = {
     "laplace": lambda: encoder(mechanism="laplace"),
     "k-norm-l2": lambda: encoder(mechanism="k-norm-l2", input_norm="l2"),
     "gaussian": lambda: encoder(mechanism="gaussian", delta=1e-3),
-    "local": lambda: encoder(mechanism="laplace", delta=1e-3, path="local"),
+    "local": lambda: encoder(
+        mechanism="laplace", delta=1e-3, calibration=Calibration(path="local")
+    ),
     "table": lambda: classifier("table"),
     "hop": lambda: classifier("hop"),
     "response": lambda: classifier("response"),

@@ -11,7 +11,14 @@ from sklearn.datasets import load_digits, load_iris
 from reticent.attacks import attack_fitted
 from reticent.attacks.page import attack_page
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import PosthocClassifier, PosthocEncoder, PowerEncoder, VectorTraining
+from reticent.mechanisms import FiniteChannel
+from reticent.systems import (
+    Calibration,
+    PosthocClassifier,
+    PosthocEncoder,
+    PowerEncoder,
+    VectorTraining,
+)
 from reticent.tables import Numeric, TabularSchema
 
 X, Y = load_iris(return_X_y=True)
@@ -40,7 +47,7 @@ def halved(system):
         {"mechanism": "laplace"},
         {"mechanism": "k-norm-linf"},
         {"mechanism": "gaussian", "delta": 1e-3},
-        {"mechanism": "laplace", "delta": 1e-3, "path": "local"},
+        {"mechanism": "laplace", "delta": 1e-3, "calibration": Calibration(path="local")},
     ],
 )
 def test_no_cap_is_exceeded(changes) -> None:
@@ -85,7 +92,9 @@ def test_rows_of_tables() -> None:
     assert found.exceeded == ()
     assert len(found.reconstructions) == 2
     mechanism = codes.query_.mechanism
-    codes.query_.__dict__["mechanism"] = replace(mechanism, epsilon=2 * mechanism.epsilon)
+    codes.query_.__dict__["mechanism"] = FiniteChannel.response(
+        mechanism.classes, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
+    )
     assert attack_fitted(codes, X, **QUICK).exceeded
 
 

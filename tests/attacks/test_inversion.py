@@ -8,7 +8,7 @@ import torch
 
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.core.errors import InvalidInput
-from reticent.training.power.published import PowerNetwork
+from reticent.published.power_network import PowerNetwork
 
 
 @pytest.mark.parametrize("power", [1, 3])

@@ -9,7 +9,7 @@ import pytest
 
 from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.core.errors import InvalidParameter
-from reticent.training.power.density import KernelDensity, fisher_bound
+from reticent.published.density import KernelDensity, fisher_bound
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])

@@ -16,8 +16,9 @@ from sklearn.datasets import load_iris
 from reticent.audit import audit_fitted, epsilon_lower_bound
 from reticent.audit.fitted import stated_guarantee
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.mechanisms import StabilityResponse
+from reticent.mechanisms import FiniteChannel, StabilityResponse
 from reticent.systems import (
+    Calibration,
     CertifiedClassifier,
     ClippedDescent,
     LabelAware,
@@ -25,7 +26,6 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
-    PublishedMode,
     VectorTraining,
 )
 
@@ -67,13 +67,18 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         epsilon=1.0, delta=0.0, mechanism="laplace", obfuscator=OBFUSCATOR, **POSTHOC
     ),
     "local path": lambda: PosthocEncoder(
-        epsilon=2.0, delta=1e-2, mechanism="laplace", path="local", obfuscator=OBFUSCATOR, **POSTHOC
+        epsilon=2.0,
+        delta=1e-2,
+        mechanism="laplace",
+        calibration=Calibration(path="local"),
+        obfuscator=OBFUSCATOR,
+        **POSTHOC,
     ),
     "gaussian": lambda: PosthocEncoder(
         epsilon=1.0,
         delta=1e-2,
         mechanism="gaussian",
-        path="global",
+        calibration=Calibration(path="global"),
         obfuscator=OBFUSCATOR,
         **POSTHOC,
     ),
@@ -125,6 +130,10 @@ def _halved(system: Any) -> Any:
     if hasattr(mechanism, "inner"):
         faulty: Any = replace(
             mechanism, inner=replace(mechanism.inner, sensitivity=mechanism.inner.sensitivity / 2)
+        )
+    elif isinstance(mechanism, FiniteChannel):
+        faulty = FiniteChannel.response(
+            mechanism.classes, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
         )
     elif isinstance(mechanism, StabilityResponse):
         faulty = replace(mechanism, epsilon=2 * mechanism.epsilon)
@@ -218,12 +227,6 @@ def test_what_cannot_be_audited_is_refused() -> None:
         audited(cells)
     with pytest.raises(InvalidInput, match="no audit of it is known"):
         audited(object())
-    published = PowerEncoder(
-        epsilon=1.0, delta=0.1, radius=None, schema=(0.0, 8.0), published=PublishedMode()
-    )
-    published.query_ = object()  # type: ignore[assignment]
-    with pytest.raises(InvalidInput, match="published"):
-        audited(published)
     with pytest.raises(InvalidInput, match="expected at least 2000"):
         audited(fitted("softmax"), runs=1_999)
     with pytest.raises(InvalidParameter, match="confidence"):

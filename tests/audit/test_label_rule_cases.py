@@ -9,14 +9,13 @@ import pytest
 
 from reticent.audit import (
     AuditCase,
-    argmax_response_case,
+    finite_channel_case,
     hop_release_case,
-    label_table_case,
 )
 from reticent.core import Neighborhood, Norm
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
-from reticent.mechanisms import ArgmaxResponse, GraphTable, HopRelease, LabelTable
+from reticent.mechanisms import FiniteChannel, HopRelease
 from reticent.noise import AuditSampler, SecureSampler
 from reticent.training.label_tables import whole_table
 
@@ -25,18 +24,18 @@ CELLS = Lattice.over([[0.0, 0.0], [3.4, 1.4]], radius=0.5, tail=0.0)
 STRIPES = np.arange(2)[:, None] == (CELLS.center[:, 0] > 1.7)
 
 
-def table(epsilon: float) -> LabelTable:
+def table(epsilon: float) -> FiniteChannel:
     shares = whole_table(STRIPES.astype(float), lattice=CELLS, epsilon=epsilon)
-    return LabelTable(lattice=CELLS, shares=shares, epsilon=epsilon, adjacency=NEAR)
+    return FiniteChannel(nodes=CELLS, shares=shares, epsilon=epsilon, adjacency=NEAR)
 
 
-def graph(epsilon: float) -> GraphTable:
+def graph(epsilon: float) -> FiniteChannel:
     """A ring of eight nodes, each joined to two others; four of them are of either label."""
     angles = np.arange(8) * np.pi / 4
     ring = PublicGraph.nearest(np.stack([np.cos(angles), np.sin(angles)], axis=1), neighbours=2)
     wanted = np.arange(2)[:, None] == (np.arange(8) >= 4)
     shares = whole_table(wanted.astype(float), lattice=ring, epsilon=epsilon)
-    return GraphTable.of(shares, graph=ring, epsilon=epsilon)
+    return FiniteChannel(nodes=ring, shares=shares, epsilon=epsilon, adjacency=ring.adjacency)
 
 
 def hop(epsilon: float) -> HopRelease:
@@ -44,15 +43,15 @@ def hop(epsilon: float) -> HopRelease:
     return HopRelease.of(both, lattice=CELLS, epsilon=epsilon, adjacency=NEAR)
 
 
-def response(epsilon: float) -> ArgmaxResponse:
-    return ArgmaxResponse(classes=2, epsilon=epsilon, adjacency=NEAR)
+def response(epsilon: float) -> FiniteChannel:
+    return FiniteChannel.response(2, epsilon=epsilon, adjacency=NEAR)
 
 
 CASES = {
-    "table": lambda built, claimed: label_table_case(table(built), epsilon=claimed),
-    "graph": lambda built, claimed: label_table_case(graph(built), epsilon=claimed),
+    "table": lambda built, claimed: finite_channel_case(table(built), epsilon=claimed),
+    "graph": lambda built, claimed: finite_channel_case(graph(built), epsilon=claimed),
     "hop": lambda built, claimed: hop_release_case(hop(built), epsilon=claimed),
-    "response": lambda built, claimed: argmax_response_case(response(built), epsilon=claimed),
+    "response": lambda built, claimed: finite_channel_case(response(built), epsilon=claimed),
 }
 
 
@@ -60,7 +59,7 @@ def unchecked(shares: np.ndarray, epsilon: float) -> AuditCase:
     """A table whose entries were changed behind the constructor's back."""
     mechanism = table(epsilon)
     object.__setattr__(mechanism, "shares", shares)
-    return label_table_case(mechanism, epsilon=epsilon)
+    return finite_channel_case(mechanism, epsilon=epsilon)
 
 
 def sharp_table() -> AuditCase:
@@ -74,20 +73,20 @@ def sharp_table() -> AuditCase:
 def missing_edge() -> AuditCase:
     """A table made for a ring that lacks one edge, where the ring has it."""
     mechanism = graph(1.0)
-    kept = mechanism.graph.edges[1:]
-    fewer = PublicGraph(points=mechanism.graph.points, edges=kept)
+    kept = mechanism.nodes.edges[1:]
+    fewer = PublicGraph(points=mechanism.nodes.points, edges=kept)
     wanted = np.arange(2)[:, None] == (np.arange(8) >= 1)
     shares = whole_table(wanted.astype(float), lattice=fewer, epsilon=1.0)
     object.__setattr__(mechanism, "shares", shares)
-    return label_table_case(mechanism, epsilon=1.0)
+    return finite_channel_case(mechanism, epsilon=1.0)
 
 
 def narrow_cells() -> AuditCase:
     """Cells of half a radius: neighbours may skip one, and the factor is e^(2 epsilon)."""
     mechanism = table(1.0)
     wide = Lattice(**{**CELLS.to_dict(), "reach": 2})
-    object.__setattr__(mechanism, "lattice", wide)
-    return label_table_case(mechanism, epsilon=1.0)
+    object.__setattr__(mechanism, "nodes", wide)
+    return finite_channel_case(mechanism, epsilon=1.0)
 
 
 def eager_classifier() -> AuditCase:

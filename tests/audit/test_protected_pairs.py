@@ -12,7 +12,7 @@ import pytest
 
 from reticent.audit.fitted import FittedAudit, audit_fitted
 from reticent.audit.protected_pairs import likeliest_pairs, near_rows, protected_pairs
-from reticent.mechanisms import StabilityResponse
+from reticent.mechanisms import FiniteChannel
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems.power.encoder import PowerEncoder
@@ -143,7 +143,7 @@ def test_a_sound_release_of_a_likeliest_label_is_not_refuted(
     found = _audit(query)
     assert not found.refuted
     assert found.epsilon_lower > 0.8  # neighbours of which another candidate is named
-    assert ["another candidate" in pair.name for pair in found.pairs] == [True]
+    assert any("another candidate" in pair.name for pair in found.pairs)
 
 
 def test_candidates_that_read_what_is_stated_as_protected_are_refuted() -> None:
@@ -160,7 +160,7 @@ def test_candidates_that_read_what_is_stated_as_protected_are_refuted() -> None:
 
 def test_a_candidate_that_is_told_too_plainly_is_refuted() -> None:
     query = made_likeliest(RADII, epsilon=1.0)
-    response = StabilityResponse(classes=2, epsilon=2.0, adjacency=query.adjacency)
+    response = FiniteChannel.response(2, epsilon=2.0, adjacency=query.adjacency)
     query.__dict__["mechanism"] = response
     found = _audit(query)
     assert found.refuted

@@ -21,7 +21,7 @@ from reticent import (
 from reticent.audit import audit_records
 from reticent.core.errors import InvalidInput
 from reticent.mechanisms import SumSession
-from reticent.systems import Features
+from reticent.systems import Ball, Features, Neighbours
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(-0.7, 0.7, size=(40, 2))
@@ -61,12 +61,17 @@ def half_the_noise(monkeypatch):
         (MomentRegressor(epsilon=2.0, delta=1e-5, target_range=(0, 1)), {"public_X": PUBLIC}),
         (LinearVoteClassifier(**CLAIM, answers=3), {"public_X": PUBLIC, "queries": PUBLIC[:3]}),
         (
-            IndividualKNNClassifier(**CLAIM, votes=3.0, radius=0.5, feature_range=(-1, 1)),
+            IndividualKNNClassifier(
+                **CLAIM, votes=3.0, ball=Ball(radius=0.5), feature_range=(-1, 1)
+            ),
             {"remove": 0},
         ),
         (
             PrivateKNNClassifier(
-                **CLAIM, queries=2, neighbours=3, sampling_probability=0.5, feature_range=(-1, 1)
+                **CLAIM,
+                queries=2,
+                neighbours=Neighbours(number=3, sampling_probability=0.5),
+                feature_range=(-1, 1),
             ),
             {"remove": 0},
         ),

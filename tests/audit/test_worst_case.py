@@ -34,20 +34,19 @@ from reticent.mechanisms import (
     AdditiveMechanism,
     DistanceToInstability,
     GaussianMechanism,
-    GlobalSensitivityResponse,
     KNormMechanism,
     LaplaceMechanism,
     LaplaceTestRelease,
     NoisyMaxRelease,
     ProposeTestRelease,
-    PublishedPosthoc,
     SignedDistanceRelease,
-    SmoothCauchy,
     SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
 )
 from reticent.noise import AuditSampler, SecureSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
+from reticent.published.posthoc import PublishedPosthoc
 
 RADIUS, DELTA, CONFIDENCE = 2.0, 1e-2, 0.999
 NEAR = Neighborhood(Norm.LINF, RADIUS, "embedding")

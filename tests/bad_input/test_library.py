@@ -23,16 +23,17 @@ from reticent.core.errors import (
     UnsupportedNetwork,
 )
 from reticent.networks import from_torch
+from reticent.published import PublishedObfuscator
 from reticent.systems import (
     Calibration,
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
+    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PrivateKNNClassifier,
-    Published,
 )
 from tests.bad_input.conftest import OBFUSCATOR, SETTINGS, Bench, X, Y, spoiled
 
@@ -41,8 +42,7 @@ KNN: dict[str, Any] = {
     "epsilon": 4.0,
     "delta": 1e-5,
     "queries": 10,
-    "neighbours": 5,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=5, sampling_probability=0.5),
     "classes": [0, 1, 2],
     "feature_range": (0.0, 8.0),
 }
@@ -62,13 +62,13 @@ POSTHOC_SETTINGS: list[Case] = [
     ({"radius": NAN}, InvalidParameter, "radius="),
     ({"mechanism": "cauchy"}, UnknownName, "mechanism='cauchy'"),
     ({"mechanism": "gaussian"}, CalibrationFailed, "delta"),
-    ({"path": "local"}, CalibrationFailed, "delta"),
-    ({"path": "both"}, UnknownName, "path='both'"),
-    ({"certificate": "crown"}, UnknownName, "certificate='crown'"),
+    ({"calibration": Calibration(path="local")}, CalibrationFailed, "delta"),
+    ({"calibration": Calibration(path="both")}, UnknownName, "path='both'"),
+    ({"calibration": Calibration(certificate="crown")}, UnknownName, "certificate='crown'"),
     ({"input_norm": "l3"}, UnknownName, "norm='l3'"),
     ({"embedder": "resnet"}, UnknownName, "embedder='resnet'"),
     ({"embedder": 3}, InvalidParameter, "embedder"),
-    ({"obfuscator": Published("arl", "magic")}, UnknownName, "'magic'"),
+    ({"obfuscator": PublishedObfuscator("arl", "magic")}, UnknownName, "'magic'"),
     ({"obfuscator": 7}, InvalidParameter, "obfuscator"),
     ({"obfuscator": NoiseAware(outputs=0)}, InvalidParameter, "outputs=0"),
     ({"obfuscator": NoiseAware(epochs=0.5)}, InvalidParameter, r"epochs=0\.5"),
@@ -101,13 +101,21 @@ KNN_FITS: list[Case] = [
     ({"delta": 0.0}, InvalidParameter, "delta="),
     ({"queries": 0}, InvalidParameter, "queries=0"),
     ({"answers": 11}, InvalidParameter, "answers=11"),
-    ({"neighbours": 0}, InvalidParameter, "neighbours=0"),
-    ({"sampling_probability": 0.0}, InvalidParameter, "sampling_probability="),
-    ({"sampling_probability": 1.5}, InvalidParameter, "sampling_probability="),
-    ({"threshold": NAN}, InvalidParameter, "threshold="),
+    ({"neighbours": Neighbours(number=0)}, InvalidParameter, "neighbours=0"),
+    (
+        {"neighbours": Neighbours(sampling_probability=0.0)},
+        InvalidParameter,
+        "sampling_probability=",
+    ),
+    (
+        {"neighbours": Neighbours(sampling_probability=1.5)},
+        InvalidParameter,
+        "sampling_probability=",
+    ),
+    ({"neighbours": Neighbours(threshold=NAN)}, InvalidParameter, "threshold="),
     ({"feature_map": "sift"}, UnknownName, "feature_map='sift'"),
     ({"feature_map": "hog"}, InvalidParameter, "pictures"),
-    ({"engine": "annoy"}, UnknownName, "engine='annoy'"),
+    ({"neighbours": Neighbours(engine="annoy")}, UnknownName, "engine='annoy'"),
     ({"classes": [0, 1]}, InvalidInput, "classes.*labels are not shown"),
     ({"classes": [0]}, InvalidInput, "classes: .*two"),
     ({"persons": ["a"]}, InvalidInput, "persons: "),

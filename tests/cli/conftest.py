@@ -15,6 +15,7 @@ from reticent.cli.main import run
 from reticent.datasets import load_digits
 from reticent.systems import (
     LabelAware,
+    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -97,8 +98,7 @@ def student_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         epsilon=4.0,
         delta=1e-5,
         queries=(20,),
-        neighbours=20,
-        sampling_probability=0.5,
+        neighbours=Neighbours(number=20, sampling_probability=0.5),
         feature_map="identity",
         reduce_to=None,
         classes=range(10),

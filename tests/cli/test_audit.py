@@ -116,10 +116,3 @@ def test_half_the_noise_on_a_table_fails(command, cancer, monkeypatch):
     answer = command("audit", "records", cancer, "--record", "0", "--runs", "3000")
     assert answer.status == 19
     assert "Refuted" in answer.out
-
-
-def test_an_answerer_that_leaves_no_bundle_is_audited_too(command, cancer):
-    text = cancer.read_text().replace("MomentClassifier", "LinearVoteClassifier")
-    cancer.write_text(text.replace("classes =", "answers = 3\nclasses ="))
-    answer = command("audit", "records", cancer, "--runs", "300", "--alpha", "1e-6")
-    assert answer.status == 0

@@ -77,22 +77,6 @@ def test_release_books_its_cost_and_stops_when_nothing_is_left(
     assert not (tmp_path / "two.npz").exists()
 
 
-def test_a_ledger_of_the_environment_books_a_release(
-    command, encoder_bundle, inputs, tmp_path, monkeypatch
-):
-    cost = PosthocEncoder.load(encoder_bundle).guarantee
-    book = Ledger.create(tmp_path / "book.sqlite")
-    book.grant(Scope(subject="patient-7"), Guarantee(30 * cost.epsilon, 0.0, cost.adjacency))
-    book.close()
-    monkeypatch.setenv("RETICENT_LEDGER", str(tmp_path / "book.sqlite"))
-    words = ("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "one.npz")
-    assert command(*words).status == 2  # whose privacy is spent is not said
-    assert not (tmp_path / "one.npz").exists()
-    answer = command(*words, "--subject", "patient-7")
-    assert answer.status == 0
-    assert "booked as" in answer.out
-
-
 def test_certify_prints_bounds_and_says_that_they_are_private(
     command, encoder_bundle, inputs, tmp_path
 ):

@@ -35,22 +35,3 @@ def test_release_writes_labels_and_a_receipt(command, bundle, inputs, tmp_path):
         **{"type": "AddRemove", "records": 1},
         **{"unit": "record", "data_set": "iris"},
     }
-
-
-def test_the_demonstration_writes_its_folder_and_a_bundle_that_answers(command, tmp_path):
-    answer = command("demo", "certified", "--output", tmp_path / "out")
-    assert answer.status == 0, answer.err
-    assert f"Open {tmp_path / 'out' / 'index.html'}" in answer.out
-    names = ["bundle", "card.md", "index.html", "queries.npy", "results.json"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert results["accuracy_released"] > results["accuracy_noise_free"] - 0.02
-    words = (
-        "release",
-        tmp_path / "out" / "bundle",
-        "--input",
-        tmp_path / "out" / "queries.npy",
-        "--output",
-        tmp_path / "y.npz",
-    )
-    assert command(*words).status == 0

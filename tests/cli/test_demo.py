@@ -1,54 +1,126 @@
-"""`reticent demo posthoc` writes its whole folder, and only its own."""
+"""`reticent demo` writes its whole folder, and only its own; its bundle works."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pytest
 
-from reticent.demos import posthoc
+from reticent.attacks.hijacking import HijackingConfig
+from reticent.datasets import load_digits
+from reticent.demos import posthoc, power, private_knn
+from reticent.systems import PrivateKNNStudent
+from reticent.systems.loading import load
 from reticent.training.heads import HeadConfig
 
 
-def test_the_folder_is_complete_and_its_bundle_works(command, tmp_path, monkeypatch):
-    whole = posthoc.suggested("digits", seed=1)
-    tiny = replace(
-        whole,
+def short_posthoc(data: str, *, seed: int, whole: Any = posthoc.suggested) -> Any:
+    found = whole(data, seed=seed)
+    return replace(
+        found,
         epsilons=(8.0,),
-        embedder=replace(whole.embedder, epochs=2),
+        embedder=replace(found.embedder, epochs=2),
         epochs=2,
         published=("Encoder",),
         published_epochs=1,
         head=HeadConfig(epochs=2, hidden=(16,)),
-        attack=replace(whole.attack, epochs=1),
+        attack=replace(found.attack, epochs=1),
         copies=1,
         train_rows=300,
         test_rows=60,
     )
-    monkeypatch.setattr(posthoc, "suggested", lambda data, *, seed: tiny)
-    answer = command("demo", "posthoc", "--output", tmp_path / "out")
+
+
+def short_power(*, seed: int, whole: Any = power.Settings) -> Any:
+    return whole(
+        epsilons=(3.0,),
+        radii=(None,),
+        epochs=1,
+        training_rows=400,
+        held_out_rows=60,
+        hijacking=HijackingConfig(epochs=1),
+        seed=seed,
+    )
+
+
+def short_student(data: str, *, seed: int, whole: Any = private_knn.suggested) -> PrivateKNNStudent:
+    student = whole(data, seed=seed)
+    return student.set_params(student=replace(student.student, epochs=2), queries=(30, 10))
+
+
+def as_measured(results: Any, bundle: PrivateKNNStudent) -> bool:
+    data = load_digits()
+    right = (bundle.predict(data.test_images) == data.test_labels).mean()
+    return results["data"] == "digits" and np.isclose(right, results["student"])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A demonstration: its short settings, the rows that it leaves for `release` and their number,
+    and what its results must say of its bundle.
+    """
+
+    name: str
+    holds: Callable[[Any, Any], bool]
+    short: tuple[Any, str, Any] | None = None
+    rows: str | None = None
+    number: int = 0
+    options: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "posthoc",
+            lambda results, _: results["settings"]["train_rows"] == 300,
+            (posthoc, "suggested", short_posthoc),
+            "held-out.npy",
+            60,
+        ),
+        Case(
+            "power",
+            lambda results, _: (
+                (results["data"]["name"], results["settings"]["seed"]) == ("adult-sample", 5)
+            ),
+            (power, "Settings", short_power),
+            "held-out.csv",
+            60,
+            ("--seed", "5"),
+        ),
+        Case(
+            "certified",
+            lambda results, _: results["accuracy_released"] > results["accuracy_noise_free"] - 0.02,
+            rows="queries.npy",
+        ),
+        Case("knn", as_measured, (private_knn, "suggested", short_student)),
+    ],
+    ids=lambda case: case.name,
+)
+def test_the_folder_is_complete_and_its_bundle_works(command, tmp_path, monkeypatch, case):
+    if case.short:
+        monkeypatch.setattr(*case.short)
+    out = tmp_path / "out"
+    answer = command("demo", case.name, "--output", out, *case.options)
     assert answer.status == 0, answer.err
-    assert f"Open {tmp_path / 'out' / 'index.html'}" in answer.out
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "bundle",
-        "card.md",
-        "held-out.npy",
-        "index.html",
-        "results.json",
-    ]
+    assert f"Open {out / 'index.html'}" in answer.out
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert (
-        json.loads((tmp_path / "out" / "results.json").read_text())["settings"]["train_rows"] == 300
-    )
-    done = command(
-        "release",
-        tmp_path / "out" / "bundle",
-        "--input",
-        tmp_path / "out" / "held-out.npy",
-        "--output",
-        tmp_path / "y.npz",
-    )
-    assert done.status == 0
-    with np.load(tmp_path / "y.npz") as released:
-        assert released["values"].shape == (60, tiny.outputs)
+    names = {"bundle", "card.md", "index.html", "results.json"} | ({case.rows} - {None})
+    assert {path.name for path in out.iterdir()} == names
+    assert (out / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert case.holds(json.loads((out / "results.json").read_text()), load(out / "bundle"))
+    # The commands that the page shows, run as it shows them.
+    monkeypatch.chdir(out)
+    shown = command("card", "bundle")
+    assert shown.status == 0
+    assert shown.out.strip() == (out / "card.md").read_text(encoding="utf-8").strip()
+    if case.rows:
+        done = command("release", "bundle", "--input", case.rows, "--output", "released.npz")
+        assert done.status == 0
+        with np.load("released.npz") as released:
+            assert len(released["values"]) == (case.number or len(np.load(case.rows)))
+            assert not released["withheld"].any()

@@ -175,7 +175,7 @@ def test_a_file_that_cannot_be_written_is_known_before_the_charge(
     call += ["--ignore-column", "kind", "--output", tmp_path / "answers.parquet"]
     monkeypatch.setattr("reticent.systems.CertifiedClassifier.release", None)  # is not reached
     refused = command(*call)
-    assert 'pip install "reticent[arrow]"' in refused.err
+    assert "pyarrow" in refused.err
     assert refused.status not in (0, 70)
 
 

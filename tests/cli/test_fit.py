@@ -16,10 +16,7 @@ from sklearn.datasets import load_digits, load_iris
 import reticent
 from reticent.release.bundle import Bundle
 from reticent.systems import (
-    BetaVAE,
-    LabelAware,
     NoiseAware,
-    PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
 )
@@ -147,40 +144,6 @@ def test_a_fit_is_what_python_fits(fit: Any, place: Path) -> None:
         obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=2),
     ).fit(IRIS.data, IRIS.target)
     assert Bundle.read(place / "out" / "bundle").identity == encoder.bundle_identity_
-
-
-def test_parts_within_parts_and_names_of_an_npz_file(fit: Any, place: Path) -> None:
-    pictures, labels = np.load(place / "pictures.npy"), np.load(place / "digits.npy")
-    np.savez(place / "both.npz", X=pictures, y=labels)
-    answer = fit(
-        """
-        estimator = "PosthocClassifier"
-        bundle = "bundle"
-        parameters.epsilon = 4
-        parameters.delta = 0.0
-        parameters.radius = 0.1
-        parameters.mechanism = "softmax"
-        parameters.random_state = 0
-        parameters.classifier = {part = "LabelAware", hidden = [4], epochs = 1}
-        data = {inputs = "both.npz", array = "X", labels = "both.npz", labels_array = "y"}
-
-        [parameters.embedder]
-        part = "Named"
-        name = "clinic encoder 3"
-        embedder = {part = "BetaVAE", latent_dimension = 2, epochs = 1, width = 8}
-        """
-    )
-    assert answer.status == 0, answer.err
-    classifier = PosthocClassifier(
-        epsilon=4.0,
-        delta=0.0,
-        radius=0.1,
-        mechanism="softmax",
-        random_state=0,
-        classifier=LabelAware(hidden=(4,), epochs=1),
-        embedder=reticent.Named(BetaVAE(latent_dimension=2, epochs=1, width=8), "clinic encoder 3"),
-    ).fit(pictures, labels)
-    assert Bundle.read(place / "bundle").identity == classifier.bundle_identity_
 
 
 def test_a_radius_for_every_attribute_is_a_table_of_numbers(fit: Any, place: Path) -> None:

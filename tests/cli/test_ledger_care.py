@@ -13,6 +13,7 @@ from reticent.cli.main import run
 from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
+from tests.ledger.conftest import receipt_for
 
 EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()))
 WARD = Scope(subject="ward-7")
@@ -44,12 +45,7 @@ def path(tmp_path: Path) -> Path:
 def receipt_of(path: Path, answers: int) -> Receipt:
     ledger = Ledger.open(path, synchronous="NORMAL")
     reservation = ledger.reserve(WARD, EVENT, answers=answers)
-    booked = {
-        "booked": reservation.id,
-        "position": reservation.position,
-        "digest": reservation.digest,
-    }
-    receipt = Receipt("test", EVENT.guarantee, answers, "", "none", "test", seeded=False, **booked)
+    receipt = receipt_for(reservation, EVENT.guarantee, answers)
     reservation.commit(receipt.identifier)
     ledger.close()
     return receipt

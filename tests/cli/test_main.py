@@ -28,12 +28,3 @@ def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkey
     monkeypatch.setenv(main.TRACEBACK_VARIABLE, "1")
     with pytest.raises(RuntimeError):
         command("card", tmp_path)
-
-
-def test_an_interrupt_ends_quietly(command, monkeypatch, tmp_path):
-    def interrupt(folder, trusted_key):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bundles, "open_bundle", interrupt)
-    answer = command("card", tmp_path)
-    assert (answer.status, answer.err) == (130, "")

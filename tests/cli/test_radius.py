@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from reticent.systems import PowerEncoder
 from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.power.query import PowerQuery, PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_query
 
 
@@ -39,14 +37,6 @@ def test_points_of_a_file(command, points, tmp_path) -> None:
     assert command(*words).status == 2  # the page exists
 
 
-def test_a_bundle_gives_space_radius_and_epsilon(command, encoder_bundle, inputs) -> None:
-    answer = command("radius", inputs, "--bundle", encoder_bundle, "--nearest", "3", "--json")
-    assert answer.status == 0
-    found = json.loads(answer.out)
-    assert [at["radius"] for at in found["at"]] == [0.2]
-    assert (found["norm"], found["caps"][0]["epsilon"]) == ("linf", 4.0)
-
-
 def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeypatch) -> None:
     """Where categories are read as they are, a cap for rows h radii apart would be false; and with
     a radius for each attribute distances of encoded rows say nothing.
@@ -66,9 +56,9 @@ def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeyp
         assert "nothing is promised about other rows" in answer.err
 
 
-def _code_within(radii) -> PowerPlan:
+def _code_within(radii) -> PowerSetting:
     plan = {"epsilon": 1.0, "delta": 0.0, "radius": AttributeRadii.of(radii, SCHEMA)}
-    return PowerPlan(mechanism="code", codes=(0, 1), **plan)
+    return PowerSetting(mechanism="code", codes=(0, 1), **plan)
 
 
 def test_bad_words_say_what_was_expected(command, points, student_bundle, tmp_path) -> None:

@@ -7,14 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ed25519
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
 
+from reticent.core.signatures import write_key_pair
 from reticent.systems import LabelAware, PosthocClassifier
 
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -22,12 +16,7 @@ X = np.random.default_rng(0).normal(size=(60, 2))
 
 @pytest.fixture
 def keys(tmp_path: Path) -> tuple[Path, Path]:
-    private = ed25519.Ed25519PrivateKey.generate()
-    (tmp_path / "key.pem").write_bytes(
-        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
-    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    (tmp_path / "key.pub.pem").write_bytes(public)
+    write_key_pair(tmp_path / "key.pem")
     return tmp_path / "key.pem", tmp_path / "key.pub.pem"
 
 

@@ -17,7 +17,6 @@ import pytest
 
 from reticent.ledger import Ledger
 from reticent.systems import PowerEncoder
-from reticent.tables import adult_schema, batches
 
 COLUMNS = ("sepal length", "sepal width", "petal length", "petal width", "garden")
 NOISE = 1e-4
@@ -153,28 +152,6 @@ def test_columns_that_do_not_name_people_cost_nothing(
 
 
 @pytest.mark.parametrize(
-    ("spoiled", "message"),
-    [
-        (lambda text: text.replace(" person 3,", ","), "column 'person'"),
-        (lambda text: text.replace("garden,person", "person,person", 1), "got 2"),
-        (lambda text: text.replace("south", "secret", 1), "column 'garden'"),
-    ],
-)
-def test_a_spoiled_file_costs_nobody_anything(
-    power_bundle, clinic, command: Command, spoiled, message
-) -> None:
-    assert command(*grant(power_bundle, clinic, 3, *everybody(clinic))).status == 0
-    clinic.rows.write_text(spoiled(clinic.rows.read_text(encoding="utf-8")), encoding="utf-8")
-    refused = command(*release(power_bundle, clinic, "--subject-column", "person"))
-    assert refused.status == 2
-    assert f"error: input={str(clinic.rows)!r}: " in refused.err
-    assert message in refused.err
-    assert "person 0" not in refused.err
-    assert "secret" not in refused.err
-    assert clinic.spent() == {}
-
-
-@pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--subjects-from", "{rows}"], "both or neither"),
@@ -192,13 +169,3 @@ def test_grants_that_name_nobody_are_not_made(
     book = Ledger.open(clinic.book)
     assert book.report().entries == 0
     book.close()
-
-
-def test_the_example_of_the_docs_is_read(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-    (tmp_path / "visits.csv").write_text(page.split("$ cat visits.csv\n")[1].split("$ reticent")[0])
-    found = batches.read_whole(
-        tmp_path / "visits.csv", adult_schema(), subject_column="person", name="input"
-    )
-    assert found.subjects == ("ana", "ben", "ana")
-    assert found.rows.values[:, 0].tolist() == [39.0, 28.0, 40.0]

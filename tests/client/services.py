@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from reticent.core import Guarantee, Scope
+from reticent.core.signatures import write_key_pair
 from reticent.ledger import Ledger
-
-_RUN = """
-import sys
-import uvicorn
-from reticent.service import Settings, create_app
-settings = Settings.gathered({}, file=sys.argv[1])
-uvicorn.run(create_app(settings), host="127.0.0.1", port=int(sys.argv[2]), log_config=None)
-"""
-_START = 60.0
 
 
 @dataclass(frozen=True)
@@ -55,40 +40,24 @@ class Running:
 
 def key_files(folder: Path, name: str) -> tuple[Path, Path]:
     """Files with a fresh private and public Ed25519 key."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key, pem = Ed25519PrivateKey.generate(), serialization.Encoding.PEM
-    private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
-    private.write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    public.write_bytes(
-        key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
-    )
-    return private, public
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    write_key_pair(folder / f"{name}.pem")
+    return folder / f"{name}.pem", folder / f"{name}.pub.pem"
 
 
 @contextmanager
-def running(folder: Path, *, subject: str, total: Guarantee, more: str = "") -> Iterator[Running]:
+def running(folder: Path, *, subject: str, total: Guarantee) -> Iterator[Running]:
     """A service on ``folder``, which holds ``bundles`` and perhaps ``models``.
 
     Args:
         folder: fresh but for these.
         subject: the data set of the bundle that protects records.
         total: what is granted to it.
-        more: lines of the TOML file.
     """
     from reticent.service.keys import KeyStore
+    from reticent.service.settings import Settings
+    from tests.service import servers
 
-    _, public = key_files(folder, "receipts")
+    private, public = key_files(folder, "receipts")
     ledger = Ledger.create(folder / "ledger.sqlite", anchor=folder / "anchors")
     ledger.grant(Scope(subject=subject), total)
     keys = KeyStore(ledger.store)
@@ -96,36 +65,13 @@ def running(folder: Path, *, subject: str, total: Guarantee, more: str = "") -> 
     _, other = keys.create("globex", bundles=["records"], subjects=["nobody"])
     _, owner = keys.create("hospital", bundles=["*"], subjects=["*"], role="owner")
     ledger.close()
-    models = 'models = "models"\n' if (folder / "models").is_dir() else ""
-    url = f"sqlite:///{folder / 'ledger.sqlite'}?anchor={folder / 'anchors'}"
-    (folder / "serve.toml").write_text(
-        f'bundles = "bundles"\nsigning_key = "receipts.pem"\nledger = "{url}"\n{models}{more}'
+    models = folder / "models"
+    settings = Settings(
+        bundles=folder / "bundles",
+        signing_key=private,
+        ledger=f"sqlite:///{folder / 'ledger.sqlite'}?anchor={folder / 'anchors'}",
+        models=models if models.is_dir() else None,
+        port=0,
     )
-    port = free_port()
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _RUN, str(folder / "serve.toml"), str(port)],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        try:
-            wait_until_ready(f"http://127.0.0.1:{port}", process, folder / "log")
-            yield Running(f"http://127.0.0.1:{port}", folder, public, client, other, owner)
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-def wait_until_ready(url: str, process: subprocess.Popen[Any], log: Path) -> None:
-    """Returns once the service answers; fails with its log where it ends first."""
-    latest = time.monotonic() + _START
-    while time.monotonic() < latest:
-        assert process.poll() is None, log.read_text()[-3000:]
-        try:
-            with urllib.request.urlopen(f"{url}/healthz", timeout=5) as reply:
-                assert reply.status == 200
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError(f"the service did not answer in {_START:g} s: {log.read_text()[-3000:]}")
+    with servers.running(settings, folder / "log") as server:
+        yield Running(server.url, folder, public, client, other, owner)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from reticent.core.errors import (
 from reticent.tables.frames import NamedRows
 from tests.client.relays import relayed
 from tests.client.services import Running, key_files
+from tests.service.cutting_proxy import cutting
 
 X = load_iris().data
 NAMES = ("length", "width", "petal length", "petal width")
@@ -123,19 +121,6 @@ def test_what_does_not_fit_is_refused_whole_before_the_first_charge(client: Clie
     assert spent(client) == before
 
 
-def test_what_cannot_be_used_is_not_charged(client: Client) -> None:
-    before = spent(client)
-    with pytest.raises(InvalidInput, match="columns"):
-        client.answers(NamedRows(X[:2], ("a", "b", "c", "d")), bundle="records")
-    with pytest.raises(InvalidInput):
-        client.answers(NamedRows(X[:2, :2], NAMES[:2]), bundle="records")
-    with pytest.raises(InvalidInput, match="subject"):
-        client.answers(NamedRows(X[:2], NAMES), bundle="records", subject="patient-7")
-    with pytest.raises(InvalidInput, match="release on the device"):
-        client.answers(X[:2], bundle="rows", subject="patient-7")
-    assert spent(client) == before
-
-
 def test_a_receipt_by_another_key_is_refused(service: Running, tmp_path: Path) -> None:
     _, stranger = key_files(tmp_path, "stranger")
     with (
@@ -210,56 +195,6 @@ def test_a_client_for_asyncio(service: Running) -> None:
     offers, answers = asyncio.run(ask())
     assert len(offers) == 2
     assert answers == {5: 4}
-
-
-@contextmanager
-def cutting(target: str, cut: Callable[[int], int | None]) -> Iterator[str]:
-    """A proxy that cuts a connection after ``cut(n)`` bytes of the n-th reply; None for no cut."""
-    host, port = target.removeprefix("http://").split(":")
-    listener = socket.create_server(("127.0.0.1", 0))
-    ended = threading.Event()
-    seen = 0
-
-    def serve(here: socket.socket, limit: int | None) -> None:
-        with here, socket.create_connection((host, int(port))) as there:
-            here.settimeout(20)
-            there.settimeout(20)
-            request = b""
-            while b"\r\n\r\n" not in request:
-                request += here.recv(65536) or b"\r\n\r\n"
-            head, _, body = request.partition(b"\r\n\r\n")
-            lines = head.lower().split(b"\r\n")
-            size = next((int(line[15:]) for line in lines if line.startswith(b"content-length")), 0)
-            while len(body) < size:
-                body += here.recv(65536)
-            there.sendall(head + b"\r\nConnection: close\r\n\r\n" + body)
-            sent = 0
-            while piece := there.recv(65536):
-                left = len(piece) if limit is None else max(0, limit - sent)
-                here.sendall(piece[:left])
-                sent += len(piece)
-                if limit is not None and sent >= limit:
-                    return
-
-    def accept() -> None:
-        nonlocal seen
-        while not ended.is_set():
-            try:
-                here, _ = listener.accept()
-            except OSError:
-                return
-            limit, seen = cut(seen), seen + 1
-            threading.Thread(target=serve, args=(here, limit), daemon=True).start()
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        ended.set()
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(timeout=5)
 
 
 @pytest.mark.parametrize("position", [0, 20, 300, 900])

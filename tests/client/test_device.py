@@ -25,6 +25,7 @@ from reticent.core.errors import (
 from reticent.release.bundle import Bundle, sign_bundle
 from reticent.systems import ClippedDescent
 from reticent.systems.loading import load_answering
+from tests.client.services import key_files
 from tests.test_without_torch import run_without_torch
 
 BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
@@ -33,16 +34,8 @@ BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
 @pytest.fixture
 def keys(tmp_path: Path) -> tuple[Path, Path]:
     """A private and a public key file."""
-    serialization: Any = pytest.importorskip("cryptography.hazmat.primitives.serialization")
-    ed25519: Any = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
-    key = ed25519.Ed25519PrivateKey.generate()
-    pem, raw = serialization.Encoding.PEM, serialization.NoEncryption()
-    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
-    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, raw))
-    public.write_bytes(
-        key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
-    )
-    return private, public
+    pytest.importorskip("cryptography")
+    return key_files(tmp_path, "owner")
 
 
 @pytest.mark.parametrize("name", BUNDLES)
@@ -89,17 +82,6 @@ def test_the_ledger_of_a_device_outlives_it(rows_bundle: Path, tmp_path: Path) -
         device.release(load_iris().data[:1], subject="me")
     with Device(rows_bundle, home=tmp_path) as device, pytest.raises(BudgetExceeded):
         device.release(load_iris().data[:1], subject="me")
-
-
-def test_rows_that_cannot_be_used_are_not_charged(rows_bundle: Path, tmp_path: Path) -> None:
-    with Device(rows_bundle, home=tmp_path) as device:
-        device.grant("me", epsilon=4.0, delta=0.0)
-        for rows in (np.zeros((1, 3)), np.full((1, 4), np.nan), np.zeros((0, 4))):
-            with pytest.raises(InvalidInput):
-                device.release(rows, subject="me")
-        with pytest.raises(InvalidInput):
-            device.release(load_iris().data[:1], subject="")
-        assert device.budget("me")[0].spent_epsilon == 0
 
 
 def changed(folder: Path, target: Path, card: str | None = None, **plan: Any) -> Path:

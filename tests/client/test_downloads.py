@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent.client import Device, Pin
-from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
+from reticent.core.errors import CorruptBundle, UntrustedSignature
 from reticent.release.bundle import Bundle, sign_bundle
 from tests.client.relays import Change, relayed
 from tests.client.services import Running, key_files
@@ -152,23 +152,3 @@ def test_another_bundle_of_the_same_owner_is_not_taken_for_the_one_that_was_offe
     ):
         Device(url, service.client, bundle="rows", trusted_key=public, home=tmp_path / "home")
     assert not list((tmp_path / "home" / "bundles").glob("*"))
-
-
-def test_a_model_of_another_bundle_is_not_believed(service: Running, tmp_path: Path) -> None:
-    def another(path: str, content: bytes) -> bytes:
-        if not path.endswith("/predictions"):
-            return content
-        return json.dumps({**json.loads(content), "bundle": "0" * 64}).encode()
-
-    with (
-        relayed(service.url, another) as (url, _),
-        Device(
-            url, service.client, bundle="rows", trusted_key=service.bundles_key, home=tmp_path
-        ) as device,
-    ):
-        device.grant("me", epsilon=4.0, delta=0.0)
-        release = device.release(X[:1], subject="me")
-        with pytest.raises(InvalidInput, match="another bundle"):
-            device.send(release)
-        with pytest.raises(InvalidInput, match="expected one of this device"):
-            device.send(replace(release, receipt=replace(release.receipt, booked="")))

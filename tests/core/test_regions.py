@@ -7,14 +7,6 @@ from reticent.core import Box, Norm
 from reticent.core.errors import InvalidInput
 
 
-def test_box_geometry():
-    box = Box([0.0, -2.0], [1.0, 2.0])
-    assert box.dimension == 2
-    assert box.center.tolist() == [0.5, 0.0]
-    assert box.half_width.tolist() == [0.5, 2.0]
-    assert box.contains([[0.0, 2.0], [0.5, 2.1]]).tolist() == [True, False]
-
-
 def test_clipping_never_moves_points_apart():
     rng = np.random.default_rng(0)
     box = Box.cube(3, 1.0)

@@ -2,21 +2,13 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
-
-from reticent.core import AddRemove, Guarantee, Receipt, Release
+from reticent.core import AddRemove, Guarantee, Receipt
 
 
 def receipt(**change):
     return Receipt(
         "m", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "s", **{"seeded": False, **change}
     )
-
-
-def test_released_rows_are_those_not_withheld():
-    release = Release(np.array([[1.0], [np.nan], [3.0]]), np.array([False, True, False]), receipt())
-    assert len(release) == 3
-    assert release.released.tolist() == [[1.0], [3.0]]
 
 
 def test_a_seeded_receipt_says_that_it_is_not_private():

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
-    PublicFormat,
 )
 
 from reticent.core import AddRemove, Guarantee, Receipt
 from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
-from reticent.core.signatures import sign, sign_receipt, verify, verify_receipt
+from reticent.core.signatures import sign, sign_receipt, verify, verify_receipt, write_key_pair
 from reticent.core.strict_json import strict_dumps, strict_loads
 from reticent.release.bundle import Bundle, sign_bundle
 
@@ -25,13 +24,8 @@ RECEIPT = Receipt("m", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "s", see
 
 
 def key_pair(folder: Path, name: str) -> tuple[Path, Path]:
-    private = ed25519.Ed25519PrivateKey.generate()
-    paths = folder / f"{name}.pem", folder / f"{name}.pub.pem"
-    paths[0].write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    paths[1].write_bytes(
-        private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    )
-    return paths
+    write_key_pair(folder / f"{name}.pem")
+    return folder / f"{name}.pem", folder / f"{name}.pub.pem"
 
 
 @pytest.fixture

@@ -27,15 +27,6 @@ def test_tuning_split_partitions_the_training_part() -> None:
     np.testing.assert_array_equal(split.test_images, again.test_images)
 
 
-def test_rows_are_the_pictures_read_line_by_line() -> None:
-    data = small()
-    assert data.train_rows.dtype == np.float64
-    assert data.train_rows[3].tolist() == [
-        float(value) for line in data.train_images[3].tolist() for value in line
-    ]
-    assert (data.train_rows.shape, data.test_rows.shape) == ((10, 4), (4, 4))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.datasets.parts import check_labels, tuning_cut
 
 
@@ -38,9 +38,3 @@ def test_a_cut_is_a_partition_that_the_seed_decides(
     assert sorted([*train.tolist(), *score.tolist()]) == list(range(rows))
     again = tuning_cut(rows, held_out=held_out, seed=7)
     assert np.array_equal(np.concatenate(again), np.concatenate([train, score]))
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, 0.001, -0.5, 2.0])
-def test_a_cut_with_an_empty_side_is_refused(share: float) -> None:
-    with pytest.raises(InvalidParameter, match="held_out="):
-        tuning_cut(10, held_out=share, seed=0)

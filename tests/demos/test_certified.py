@@ -26,9 +26,8 @@ from reticent.demos.certified import (
 )
 from reticent.demos.page import Demonstration
 from reticent.mechanisms import StabilityResponse
-from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
-from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.noise import SeededSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 from reticent.systems import CertifiedClassifier
 
 MECHANISMS = {OURS: StabilityResponse, PUBLISHED: SmoothCauchy, GLOBAL: GlobalSensitivityResponse}
@@ -78,18 +77,6 @@ def test_a_record_is_mapped_the_same_in_any_company() -> None:
         np.testing.assert_array_equal(white(rows[index : index + 1])[0], together[index])
 
 
-def test_whitening_is_the_principal_components() -> None:
-    public = np.random.default_rng(1).normal(size=(400, 4)) @ np.diag([4.0, 3.0, 2.0, 1.0]) + 5.0
-    mapped = whitening(public, 3, floor=0.0)(public)
-    np.testing.assert_allclose(np.cov(mapped.T, bias=True), np.eye(3), atol=1e-9)
-    values, vectors = np.linalg.eigh(np.cov(public.T, bias=True))
-    for index in range(3):
-        oracle = (
-            (public - public.mean(axis=0)) @ vectors[:, -1 - index] / np.sqrt(values[-1 - index])
-        )
-        np.testing.assert_allclose(np.abs(mapped[:, index]), np.abs(oracle), atol=1e-8)
-
-
 def synthetic(classes: int = 2, members: int = 7, n: int = 4000) -> Answers:
     random = np.random.default_rng(0)
     truth = random.integers(0, classes, n)
@@ -115,13 +102,3 @@ def test_expected_accuracy_is_that_of_drawn_labels(name: str) -> None:
     # 100,000 labels: a false alarm beyond 4.5 standard errors, below 1e-5.
     assert abs(PURE[name](answers, epsilon) - measured) < 4.5 * 0.5 / np.sqrt(repeats * 4000)
     assert abs(PURE[name](answers, 2 * epsilon) - measured) > 4.5 * 0.5 / np.sqrt(repeats * 4000)
-
-
-def test_expected_accuracy_of_ten_classes() -> None:
-    answers = synthetic(classes=10)
-    mechanism = StabilityResponse(classes=10, epsilon=1.0, adjacency=AddRemove(1))
-    drawn = mechanism.release(
-        np.tile(answers.labels, 25), np.tile(answers.distances, 25), sampler=SeededSampler(2)
-    )
-    measured = (drawn == np.tile(answers.truth, 25)).mean()
-    assert abs(PURE[OURS](answers, 1.0) - measured) < 4.5 * 0.5 / np.sqrt(25 * 4000)

@@ -23,7 +23,6 @@ from reticent.demos.certified import (
     problem_of,
     rivals_of,
 )
-from reticent.systems.votes.linear_vote import LinearVoteClassifier
 
 EPSILONS = (0.003, 1.0)
 
@@ -88,15 +87,6 @@ def test_held_out_labels_decide_no_setting() -> None:
     for name in set(found.many) - {CERTIFIED}:  # whose labels are the truth here
         for asked, right in found.many[name].items():
             assert right == pytest.approx(1 - other.many[name][asked])
-
-
-def test_the_vote_has_the_guarantee_of_one_certified_answer() -> None:
-    problem = small(100)
-    vote = LinearVoteClassifier(epsilon=0.7, delta=0.0, answers=1, classes=(0, 1)).fit(
-        problem.X, problem.y, public_X=problem.public_rows
-    )
-    guarantee = vote.release(problem.queries[:1]).receipt.guarantee
-    assert (guarantee.epsilon, guarantee.delta) == (pytest.approx(0.7), 0.0)
 
 
 def test_certified_answers_are_those_of_the_mechanism_that_the_number_asks_for() -> None:

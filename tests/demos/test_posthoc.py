@@ -75,11 +75,6 @@ def test_training_through_the_noise_pays(demo):
     assert at(results, OURS, 2.0)["accuracy"] > best + 0.06
 
 
-def test_the_attack_does_better_the_more_it_sees(demo):
-    error = {row["sees"]: row["l2"] for row in demo.results["attacks"] if row["epsilon"] != 2.0}
-    assert error[UNPROTECTED] < error[OURS] < error[NOTHING] * 1.02
-
-
 def test_the_bundle_is_that_of_the_headline(demo):
     found = demo.results["headline"]
     assert set(found) == {OURS, LABEL}

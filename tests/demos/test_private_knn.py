@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from reticent.cli.main import run
 from reticent.datasets import load_digits
 from reticent.demos import private_knn
 from reticent.demos.page import Demonstration
@@ -63,17 +59,3 @@ def test_pate_has_the_noise_of_the_total(demo: Demonstration) -> None:
     )
     assert low < 0.3
     assert high > 0.8
-
-
-def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_knn, "suggested", _short)
-    out, data = tmp_path / "demo", load_digits()
-    assert run(["demo", "knn", "--output", str(out)]) == 0
-    names = sorted(path.name for path in out.iterdir())
-    assert names == ["bundle", "card.md", "index.html", "results.json"]
-    results = json.loads((out / "results.json").read_text())
-    assert results["data"] == "digits"
-    loaded = PrivateKNNStudent.load(out / "bundle")
-    right = (loaded.predict(data.test_images) == data.test_labels).mean()
-    assert np.isclose(right, results["student"])
-    assert run(["card", str(out / "bundle")]) == 0

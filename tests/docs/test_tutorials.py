@@ -107,18 +107,6 @@ def test_a_page_runs_as_it_stands(
     CLAIMS[page.stem](names)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_has_a_figure_and_says_what_can_go_wrong(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert run.figures(page) == [f"{page.stem}.png"]
-    assert (FOLDER / f"{page.stem}.png").is_file()
-    assert "\n## What can still go wrong\n" in text
-    fences = [line for line in text.splitlines() if line.startswith("```")]
-    opened = {fence for fence in fences if fence != "```"}
-    assert opened <= {"```python", "```console", "```text"}  # nothing that is not run
-    assert len(fences) == 2 * sum(fence != "```" for fence in fences)
-
-
 def test_every_page_has_its_claims_checked() -> None:
     assert [page.stem for page in PAGES] == sorted(CLAIMS)
 
@@ -138,41 +126,6 @@ def test_every_page_has_its_claims_checked() -> None:
 )
 def test_what_counts_as_the_same_output(shown: str, printed: str, same: bool) -> None:
     assert (run.as_shown(shown, printed) is not None) is same
-
-
-def test_a_page_is_renewed_with_what_it_printed(tmp_path: Path) -> None:
-    page = tmp_path / "09-short.md"
-    text = """Text.
-
-```python
-for i in (7, 8, 9):
-    print(f"row {i} ", i * i)
-```
-
-```text
-row 1  1
-...
-row 3  9
-```
-
-```python
-print("done in 12 s")
-```
-
-```text
-done in 5 s
-```
-
-The end.
-"""
-    page.write_text(text, encoding="utf-8")
-    outputs: dict[int, str] = {}
-    run.run_page(page, tmp_path, outputs)
-    assert run.renewed(page, outputs) == (
-        text.replace("row 1  1", "row 7  49")
-        .replace("row 3  9", "row 9  81")
-        .replace("5 s", "12 s")
-    )
 
 
 @pytest.mark.parametrize(

@@ -20,30 +20,6 @@ def test_bars_and_closing_underscores_stand_for_themselves() -> None:
     ]
 
 
-def test_examples_stay_as_they_are() -> None:
-    lines = ["Example:", "    >>> a | b", "    c_ | d", "", "    after | it"]
-    assert made(*lines) == [*lines[:4], r"    after \| it"]
-
-
-def test_entries_of_several_names_stand_on_one_line() -> None:
-    assert made(
-        "Args:", "    one, two,", "        three: numbers.", "    four: more,", "        and."
-    ) == [
-        "Args:",
-        "    one, two, three: numbers.",
-        "    four: more,",
-        "        and.",
-    ]
-
-
-def test_neighbours_are_links_to_where_they_are_described() -> None:
-    assert made("See Also:", "    reticent.Plan: what", "        comes out.") == [
-        "See Also:",
-        "    - :py:obj:`reticent.Plan <reticent.planning.Plan>`: what",
-        "      comes out.",
-    ]
-
-
 def test_a_reference_over_several_lines_is_one() -> None:
     lines = [
         '    - Mironov (2017), "Rényi differential',

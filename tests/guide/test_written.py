@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from guide import written
 
 ROOT = Path(__file__).parents[2]
@@ -26,16 +24,3 @@ def test_every_table_stands_in_a_page() -> None:
     marks = re.findall(r"<!-- table (.+?) -->", text)
     assert sorted(marks) == sorted(written.TABLES)
     assert text.count("<!-- end -->") == len(marks)
-
-
-def test_a_number_that_was_typed_is_replaced_and_the_rest_stays() -> None:
-    table = written.TABLES["group"]()
-    wrong = table.replace("| 2 | 2 |", "| 2 | 3 |")
-    assert wrong != table
-    page = f"before\n<!-- table group -->\n\n{wrong}\n\n<!-- end -->\nafter\n"
-    assert written.with_tables(page) == page.replace(wrong, table)
-
-
-def test_a_mark_without_a_table_is_refused() -> None:
-    with pytest.raises(KeyError):
-        written.with_tables("<!-- table nothing -->\n<!-- end -->\n")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from reticent.core import Scope
-from reticent.ledger import Ledger
+from reticent.core import Guarantee, Receipt, Scope
+from reticent.ledger import Ledger, Reservation
 
 
 def _postgres_programs() -> Path | None:
@@ -124,3 +124,14 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
 @pytest.fixture
 def scope() -> Scope:
     return Scope(principal="acme", subject="ward-7")
+
+
+def receipt_for(reservation: Reservation, guarantee: Guarantee, answers: int = 1) -> Receipt:
+    """The receipt of the answers that a reservation paid for."""
+    return Receipt(
+        *("test", guarantee, answers, "", "none", "test"),
+        seeded=False,
+        booked=reservation.id,
+        position=reservation.position,
+        digest=reservation.digest,
+    )

@@ -63,16 +63,6 @@ def test_a_backup_holds_what_is_still_in_the_log(
     connection.close()
 
 
-def test_a_ledger_that_does_not_match_its_entries_has_no_backup(path: Path, tmp_path: Path) -> None:
-    ledger = Ledger.open(path)
-    with ledger.store.write() as connection:
-        connection.exec_driver_sql("UPDATE budgets SET granted_epsilon = 2000000")
-    with pytest.raises(CorruptLedger, match="grants another amount"):
-        backup(ledger.store, tmp_path / "backup.db", overwrite=False)
-    ledger.close()
-    assert [file.name for file in tmp_path.iterdir()] == ["data"]
-
-
 def test_the_newest_backup_replaces_a_ledger_that_is_lost_or_damaged(
     path: Path, tmp_path: Path, make_event: EventMaker
 ) -> None:

@@ -155,25 +155,6 @@ def test_a_person_with_several_rows_pays_for_each_in_one_entry(
     assert ledger.verify().ok
 
 
-@pytest.mark.parametrize("missing", [0, 2, 4])
-def test_one_person_without_a_budget_stops_all(
-    ledger: Ledger, make_event: EventMaker, missing: int
-) -> None:
-    ledger.grant_each(
-        [Scope(subject=name) for at, name in enumerate(NAMES) if at != missing], total(1.0)
-    )
-    before = standing(ledger), ledger.report().anchor
-    with pytest.raises(
-        BudgetExceeded,
-        match="1 of the scopes lack budget: no budget covers principal=clinic, "
-        f"subject={NAMES[missing]};",
-    ):
-        ledger.reserve_each(people(*NAMES), make_event())
-    assert (standing(ledger), ledger.report().anchor) == before
-    ledger.grant(Scope(subject=NAMES[missing]), total(1.0))
-    assert ledger.reserve_each(people(*NAMES), make_event()).scopes == 5
-
-
 @pytest.mark.parametrize(
     "shared", [Scope(bundle="m"), Scope(principal="clinic"), Scope("clinic", "", "m")]
 )

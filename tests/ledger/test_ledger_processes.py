@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import random
-import select
-import signal
-import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -123,45 +119,3 @@ def _answer_until_killed(url: str, event: PrivacyEvent, sender: Connection) -> N
             answer = f"answer {reservation.id}"
             reservation.commit(answer)
         os.write(sender.fileno(), f"{answer}\n".encode())
-
-
-@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.soak)])
-def test_no_answer_that_was_seen_is_uncharged_after_a_kill(
-    ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
-) -> None:
-    event = make_event(epsilon=0.001)
-    ledger.grant(Scope(subject="shared"), Guarantee(1e6, 0.0, AddRemove()))
-    rng = random.Random(4)
-    seen: list[str] = []
-    for number in range(kills):
-        receiver, sender = FORK.Pipe(duplex=False)
-        victim = FORK.Process(target=_answer_until_killed, args=(ledger_url, event, sender))
-        victim.start()
-        sender.close()
-        # Half of the victims die in their first request, the others anywhere in the following ones.
-        if number % 2:
-            select.select([receiver.fileno()], [], [], 30)
-        time.sleep(rng.uniform(0, 0.02))
-        os.kill(victim.pid or 0, signal.SIGKILL)
-        victim.join()
-        while part := os.read(receiver.fileno(), 65536):
-            seen += part.decode().splitlines(keepends=True)
-        receiver.close()
-        # The next request works without repair, and the chain is whole.
-        ledger.reserve(Scope("survivor", "shared"), event, answers=1).commit(f"after kill {number}")
-        if number % 10 == 9:
-            assert ledger.verify().ok
-    assert ledger.verify().ok
-    receipts = {line.strip() for line in seen if line.endswith("\n")}
-    with ledger.store.read() as connection:
-        query = (
-            "SELECT r.receipt, p.epsilon FROM entries r JOIN entries p ON p.seq = "
-            "r.reservation WHERE r.action = 'commit'"
-        )
-        charged = {row.receipt: row.epsilon for row in connection.exec_driver_sql(query)}
-    assert len(receipts) > kills / 3
-    assert all(charged.get(receipt) == 1000 for receipt in receipts)
-    (client,) = [
-        account for account in ledger.report().accounts if account.scope.principal == "client"
-    ]
-    assert client.reservations >= client.commits >= len(receipts)

@@ -76,20 +76,6 @@ def test_a_link_in_place_of_a_log_is_refused(path: Path, suffix: str) -> None:
         Ledger.open(path)
 
 
-def test_a_symbolic_link_is_the_file_that_it_leads_to(path: Path, make_event: EventMaker) -> None:
-    link = path.parent.parent / "link.db"
-    link.symlink_to(path)
-    linked, direct = Ledger.open(link), Ledger.open(path)
-    assert linked.store.location == direct.store.location
-    outcomes = [
-        linked.reserve(WARD, make_event(), answers=2),
-        direct.reserve(WARD, make_event(), answers=2),
-    ]
-    assert [reservation.position for reservation in outcomes] == [2, 3]
-    assert not link.with_name("link.db-wal").exists()
-    assert direct.report().budgets[0].left_epsilon == 600_000
-
-
 def test_a_file_that_takes_the_ledgers_place_while_it_is_open_is_noticed(
     path: Path, make_event: EventMaker
 ) -> None:

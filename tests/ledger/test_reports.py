@@ -12,9 +12,6 @@ from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     CorruptLedger,
     InvalidInput,
-    InvalidParameter,
-    UnknownName,
-    WriteFailed,
 )
 from reticent.ledger import Ledger, check_export
 
@@ -45,15 +42,6 @@ def test_report_names_the_tightest_budget_and_the_largest_spender_first(filled: 
         ("q", "s", 300_000),
     ]
     assert (report.entries, report.accounts_total) == (6, 3)
-
-
-def test_report_of_one_record_says_by_whom(filled: Ledger) -> None:
-    report = filled.report(Scope(subject="s"))
-    assert [b.scope.subject for b in report.budgets] == ["s"]
-    assert [(a.scope.principal, a.answers) for a in report.accounts] == [("p", 6), ("q", 3)]
-    assert filled.report(Scope(subject="s"), limit=1).accounts_total == 2
-    with pytest.raises(InvalidParameter, match="limit"):
-        filled.report(limit=0)
 
 
 def test_spending_adds_up_over_time(filled: Ledger) -> None:
@@ -91,20 +79,3 @@ def test_json_lines_hold_every_entry_and_prove_themselves(exported: Ledger, tmp_
             check_export(wrong)
     with pytest.raises(InvalidInput, match="line 2"):
         check_export([lines[0], "{}"])
-
-
-def test_files_are_whole_or_not_there(exported: Ledger, tmp_path: Path) -> None:
-    with pytest.raises(WriteFailed, match="folder"):
-        exported.export(tmp_path / "no" / "such.csv", format="csv", overwrite=False)
-    with pytest.raises(UnknownName, match="format='xml'"):
-        exported.export(tmp_path / "entries.xml", format="xml", overwrite=False)  # type: ignore[arg-type]
-    (tmp_path / "there.csv").write_text("precious")
-    with pytest.raises(InvalidInput, match="exists already"):
-        exported.export(tmp_path / "there.csv", format="csv", overwrite=False)
-    assert {file.name for file in tmp_path.iterdir()} - {
-        "ledger.db",
-        "ledger.db-wal",
-        "ledger.db-shm",
-    } == {"there.csv"}
-    exported.export(tmp_path / "there.csv", format="csv", overwrite=True)
-    assert "precious" not in (tmp_path / "there.csv").read_text()

@@ -18,6 +18,7 @@ from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger, schema
 from reticent.ledger.store import Store
+from tests.ledger.conftest import receipt_for
 
 EventMaker = Callable[..., PrivacyEvent]
 WARD = Scope("acme", "ward-7")
@@ -26,13 +27,7 @@ TEN = Guarantee(1.0, 1e-6, AddRemove())
 
 def receipt_of(ledger: Ledger, event: PrivacyEvent, answers: int = 1) -> Receipt:
     reservation = ledger.reserve(WARD, event, answers=answers)
-    found = Receipt(
-        *("test", event.guarantee, answers, "", "none", "test"),
-        seeded=False,
-        booked=reservation.id,
-        position=reservation.position,
-        digest=reservation.digest,
-    )
+    found = receipt_for(reservation, event.guarantee, answers)
     reservation.commit(found.identifier)
     return found
 

@@ -159,22 +159,6 @@ def test_fractions_agree_and_stay_fractions():
             assert values.astype(float) == pytest.approx(getattr(plain, name), abs=1e-12)
 
 
-def test_neither_relaxation_is_always_the_smaller():
-    """One neuron that is on wants the first layer off; the chord of an unstable one is above 0
-    there, intervals are not.
-    """
-    weights = (np.array([[-100.0, -100.0], [1.0, -1.0]]),)
-    slopes = Slopes(
-        (np.zeros(2, bool), np.array([True, False])), (np.ones(2, bool), np.array([False, True]))
-    )
-    along = np.ones((1, 2))
-    rows = Rows(np.ones((1, 2)), along, relaxed(ranges(along, weights, slopes)))
-    assert largest(rows, weights, slopes).value == pytest.approx([0.5])
-    assert separate(rows, weights, slopes) == pytest.approx([0.0])
-    weights, slopes, rows = case(np.random.default_rng(6), 9, 9, rows=30)
-    assert largest(rows, weights, slopes).value.sum() < separate(rows, weights, slopes).sum()
-
-
 def test_a_layer_that_is_off_is_silent():
     on, off = np.array([True, False]), np.array([False, False])
     assert not Slopes((on, on), (off, off)).silent

@@ -255,24 +255,6 @@ def test_scales_bound_ranges_over_balls(norm):
         assert found.largest() <= bound._forward.scales[1]
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_levels_are_those_of_a_plain_scan(norm):
-    from reticent.lipschitz import LevelTest
-
-    rng = np.random.default_rng(10)
-    bound = linear(chain(rng, 20, 12, 9, 3), norm)
-    points = rng.uniform(-2, 2, size=(25, 20))
-    radius = 0.05 * norm.of_ones(20)
-    test = LevelTest(bound, float(np.median(bound.bound(points, 4 * radius))), radius, 8)
-    centers = np.round(points / bound.input_step)
-    scan = np.zeros(25, dtype=int)
-    for level in range(1, 9):
-        region = bound.region_on_grid(centers, np.full(25, float(level * test.radius_steps)))
-        scan += bound.bound_over(region) <= test.proposal
-    assert np.array_equal(test.levels(points), scan)
-    assert 0 < scan.mean() < 8
-
-
 def test_one_layer_is_its_operator_norm():
     matrix = np.random.default_rng(11).normal(size=(4, 30))
     network = affine_chain([matrix], [np.zeros(4)])

@@ -9,7 +9,14 @@ import pytest
 
 from reticent.core import Box, Norm
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.lipschitz import EnumerationBound, IntervalBound, LevelTest, stability_radius
+from reticent.lipschitz import (
+    EnumerationBound,
+    IntervalBound,
+    LayeredBound,
+    LevelTest,
+    LinearBound,
+    stability_radius,
+)
 from reticent.lipschitz.radius import grid_radius, snap
 from reticent.networks import Activation, ActivationKind, Affine, Network, affine_chain
 
@@ -28,7 +35,8 @@ def small_bound(kind, norm, seed=0):
     if kind.endswith("smooth"):
         layers = [Affine(w, b) for w, b in zip(weights, biases, strict=True)]
         network = Network((layers[0], Activation(ActivationKind.GELU), layers[1]), (2,))
-    make = EnumerationBound if kind == "enumeration" else IntervalBound
+    kinds = {"enumeration": EnumerationBound, "layered": LayeredBound, "linear": LinearBound}
+    make = kinds.get(kind, IntervalBound)
     return make(network, domain=Box.cube(2, 3.0), input_norm=Norm(norm), output=Norm.L1)
 
 
@@ -122,21 +130,22 @@ def test_bad_pairs_have_level_zero(kind, norm):
         assert not test.levels(second[bad]).any() if bad.any() else True
 
 
-@pytest.mark.parametrize(("kind", "norm"), ROWS)
+@pytest.mark.parametrize(("kind", "norm"), [*ROWS, ("layered", "linf"), ("linear", "l2")])
 def test_levels_are_what_a_plain_scan_finds(kind, norm):
     rng = np.random.default_rng(4)
     bound = small_bound(kind, norm)
     test = LevelTest(bound, 0.75 * bound.global_bound(), 0.06, 7)
-    points = rng.uniform(-3, 3, size=(200, 2))
+    count = 40 if kind == "layered" else 200
+    points = rng.uniform(-3, 3, size=(count, 2))
     centers = snap(bound, points)
-    scanned = np.zeros(200, dtype=int)
+    scanned = np.zeros(count, dtype=int)
     for level in range(1, 8):
-        radii = np.full(200, float(level * test.radius_steps))
+        radii = np.full(count, float(level * test.radius_steps))
         scanned += bound.bound_over(bound.region_on_grid(centers, radii)) <= test.proposal
     levels = test.levels(points)
     assert np.array_equal(levels, scanned)
     assert np.array_equal(
-        np.concatenate([test.levels(points[[i]]) for i in range(40)]), levels[:40]
+        np.concatenate([test.levels(points[[i]]) for i in range(20)]), levels[:20]
     )
 
 
@@ -193,23 +202,17 @@ def test_psi_on_a_network_known_in_closed_form():
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    "change",
     [
-        ({"proposal": 0.0}, InvalidParameter, "proposal=0.0: expected a finite number above 0"),
-        ({"proposal": float("nan")}, InvalidParameter, "proposal=nan"),
-        ({"proposal": "1"}, InvalidParameter, "proposal='1': expected a number"),
-        ({"radius": -1.0}, InvalidParameter, "radius=-1.0: expected a finite number above 0"),
-        ({"radius": float("inf")}, InvalidParameter, "radius=inf"),
-        ({"radius": 1e-5}, InvalidParameter, "radius=1e-05: expected at least 1024 grid steps"),
-        ({"max_level": 0}, InvalidParameter, "max_level=0: expected an integer of at least 1"),
-        ({"max_level": 2.5}, InvalidParameter, "max_level=2.5: expected an integer"),
+        *({"proposal": value} for value in (0.0, np.nan, "1")),
+        *({"radius": value} for value in (-1.0, np.inf, np.nan, 1e-5, 1e308, 1e20)),
+        *({"max_level": value} for value in (0, 2.5)),
     ],
 )
-def test_bad_level_tests(change, error, message):
+def test_bad_level_tests(change):
     arguments = {"proposal": 1.0, "radius": 0.1, "max_level": 3, **change}
-    with pytest.raises(error) as caught:
+    with pytest.raises(InvalidParameter, match=next(iter(change))):
         LevelTest(small_bound("interval", "linf"), **arguments)
-    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("points", [[[0.0]], [0.0, 0.0], [[np.nan, 0.0]], np.zeros((0, 2))])
@@ -218,19 +221,6 @@ def test_bad_points(points):
     for ask in (test.levels, test.snap):
         with pytest.raises(InvalidInput):
             ask(points)
-
-
-@pytest.mark.parametrize("radius", [1e308, 1e20, float("inf"), float("nan")])
-def test_a_radius_beyond_every_domain_is_refused(radius: float) -> None:
-    bound = IntervalBound(
-        affine_chain([[[1.0]]], [[0.0]]),
-        domain=Box.cube(1, 4.0),
-        input_norm=Norm.LINF,
-        output=Norm.L1,
-    )
-    with pytest.raises(InvalidParameter, match="radius"):
-        LevelTest(bound, 0.5, radius, 3)
-    assert LevelTest(bound, 0.5, 1e3, 2**40).levels([[0.0]]).tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -197,44 +197,6 @@ def test_fractions_and_long_doubles_give_the_same_ranges(monkeypatch, by):
         assert len(asked) < len(gaps) or np.finfo(np.longdouble).nmant == 52
 
 
-def test_exact_path_stays_in_fractions():
-    """A single float among the fractions would make the exact path as rough as the other."""
-    rng = np.random.default_rng(4)
-    forward, _, step = forward_of(chain(rng, 2, 4, 3, 2))
-    box = boxes(rng, step, 1, 2)
-    fractions = relaxation.fractions
-    exact_box = Inputs.boxes(box).cast(fractions)
-    lines = [relaxation._lines(relaxation._cast(forward.intervals[0](box), fractions))]
-    weight, bias = (fractions(part[1]) for part in (forward.weights, forward.biases))
-    for slope in LOWER_SLOPES:
-        result = forward._largest(weight, bias, lines, exact_box, slope)
-        assert all(isinstance(value, Fraction) for value in result.ravel())
-
-
-def test_planted_fault_adaptive_lower_slopes_are_caught():
-    """Slopes chosen by the region (CROWN's rule) are not isotone: the nesting test above would
-    reject them.
-    """
-    rng = np.random.default_rng(2)
-    forward, _, step = forward_of(chain(rng, 3, 8, 6, 2))
-    outer, inner = nested(rng, step, 800, 3)
-
-    def adaptive(box):
-        first = forward.intervals[0](box)
-        lines = relaxation._lines(first)
-        rows, offset = forward.weights[1], forward.biases[1]
-        below = np.where(lines.on, 1.0, lines.unstable * (first.upper > -first.lower))
-        positive = np.maximum(rows, 0)
-        constant = (positive @ lines.intercept[:, :, None])[..., 0] + offset
-        back = positive * lines.slope[:, None, :] + (rows - positive) * below[:, None, :]
-        constant = constant + back @ forward.biases[0]
-        back = back @ forward.weights[0]
-        middle, reach = (box.lower + box.upper) * step / 2, (box.upper - box.lower) * step / 2
-        return (back @ middle[:, :, None] + np.abs(back) @ reach[:, :, None])[..., 0] + constant
-
-    assert (adaptive(inner) > adaptive(outer) + 1e-6).any()
-
-
 def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
     """An l1 ball's own first-layer ranges are tighter than its box's; the result still contains
     every sampled value.

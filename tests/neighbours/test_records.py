@@ -64,16 +64,10 @@ def test_a_text_and_a_number_are_different_keys() -> None:
     assert len(set(records.units.tolist())) == 3
 
 
-@pytest.mark.parametrize(
-    ("votes", "keys", "message"),
-    [
-        ([0, 1], None, r"votes: expected integers of shape \(3,\)"),
-        ([0.5, 1.0, 1.0], None, "votes: expected integers"),
-        ([0, -1, 0], None, "votes: expected integers of at least 0"),
-        ([0, 1, 1], ["a"], "persons: expected one per record, got 1 for 3 records"),
-        ([0, 1, 1], [1.5, "a", "b"], "persons: expected texts, bytes or integers, got float"),
-    ],
-)
-def test_what_does_not_fit_is_refused(votes: list, keys: list | None, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        Records.of(np.zeros((3, 2)), votes, keys)
+def test_what_does_not_fit_is_refused() -> None:
+    for votes in ([0, 1], [0.5, 1.0, 1.0], [0, -1, 0]):
+        with pytest.raises(InvalidInput, match="votes"):
+            Records.of(np.zeros((3, 2)), votes, None)
+    for persons in (["a"], [1.5, "a", "b"]):
+        with pytest.raises(InvalidInput, match="persons"):
+            Records.of(np.zeros((3, 2)), [0, 1, 1], persons)

@@ -98,50 +98,27 @@ def test_activations_and_slopes(kind):
     assert np.abs(kind.slope(dense)).max() <= kind.lipschitz
 
 
+def _convolution(kernel, shape, biases=1, **changes):
+    return Convolution(np.ones(kernel), np.zeros(biases), input_shape=shape, **changes)
+
+
 @pytest.mark.parametrize(
-    ("build", "error", "message"),
+    ("build", "named"),
     [
-        (lambda: Affine([[1.0]], [1.0, 2.0]), InvalidInput, "affine: weight has 1 outputs, bias 2"),
-        (lambda: Affine([[np.nan]], [1.0]), InvalidInput, "affine weight: contains NaN"),
-        (lambda: Affine([1.0], [1.0]), InvalidInput, "affine weight: expected 2 axes"),
-        (
-            lambda: Affine(np.zeros((0, 3)), []),
-            InvalidInput,
-            "affine weight: expected at least one value",
-        ),
-        (
-            lambda: Convolution(np.ones((1, 2, 1, 1)), [0.0], input_shape=(3, 4, 4)),
-            InvalidInput,
-            "convolution: expected 2 input",
-        ),
-        (
-            lambda: Convolution(np.ones((1, 1, 5, 5)), [0.0], input_shape=(1, 4, 4)),
-            InvalidInput,
-            "convolution: kernel (5, 5)",
-        ),
-        (
-            lambda: Convolution(np.ones((2, 1, 2, 2)), [0.0], input_shape=(1, 4, 4)),
-            InvalidInput,
-            "convolution: expected 2 biases",
-        ),
-        (
-            lambda: Convolution(
-                np.ones((3, 1, 2, 2)), np.zeros(3), input_shape=(2, 4, 4), groups=2
-            ),
-            InvalidInput,
-            "convolution: expected output channels in 2 equal groups, got 3",
-        ),
-        (
-            lambda: Convolution(np.ones((1, 1, 2, 2)), [0.0], input_shape=(1, 4, 4), stride=(0, 1)),
-            InvalidInput,
-            "convolution: expected stride of at least 1",
-        ),
+        (lambda: Affine([[1.0]], [1.0, 2.0]), "bias"),
+        (lambda: Affine([[np.nan]], [1.0]), "NaN"),
+        (lambda: Affine([1.0], [1.0]), "axes"),
+        (lambda: Affine(np.zeros((0, 3)), []), "weight"),
+        (lambda: _convolution((1, 2, 1, 1), (3, 4, 4)), "input"),
+        (lambda: _convolution((1, 1, 5, 5), (1, 4, 4)), "kernel"),
+        (lambda: _convolution((2, 1, 2, 2), (1, 4, 4)), "biases"),
+        (lambda: _convolution((3, 1, 2, 2), (2, 4, 4), 3, groups=2), "groups"),
+        (lambda: _convolution((1, 1, 2, 2), (1, 4, 4), stride=(0, 1)), "stride"),
     ],
 )
-def test_bad_layers(build, error, message):
-    with pytest.raises(error) as caught:
+def test_bad_layers(build, named):
+    with pytest.raises(InvalidInput, match=named):
         build()
-    assert str(caught.value).startswith(message)
 
 
 def test_widths():

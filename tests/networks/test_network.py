@@ -5,8 +5,6 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from reticent.core import Box
 from reticent.core.coded_rows import CodedRows
@@ -19,7 +17,6 @@ from reticent.networks import (
     Network,
     Residual,
     affine_chain,
-    from_torch,
 )
 
 
@@ -105,39 +102,20 @@ def test_forward_reads_flat_and_shaped_inputs():
     assert network.forward(frozen).tolist() == [[4.0]] * 3
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        (np.ones((3, 5)), "inputs: expected 4 features"),
-        (np.ones((3, 2, 2)), "inputs: expected 2 axes"),
-        (np.ones(4), "inputs: expected 2 axes"),
-        (np.ones((0, 4)), "inputs: expected at least one value"),
-        (np.full((1, 4), np.nan), "inputs: contains NaN"),
-        ([["a"] * 4], "inputs: expected real numbers"),
-    ],
-)
-def test_bad_inputs(inputs, message):
-    with pytest.raises(InvalidInput) as caught:
-        Network((Affine(np.ones((1, 4)), np.zeros(1)),), (1, 2, 2)).forward(inputs)
-    assert str(caught.value).startswith(message)
+@pytest.mark.parametrize("way", ["forward", "forward_each"])
+def test_bad_inputs(way):
+    network = Network((Affine(np.ones((1, 4)), np.zeros(1)),), (1, 2, 2))
+    shapes = [np.ones((3, 5)), np.ones((3, 2, 2)), np.ones(4), np.ones((0, 4))]
+    for inputs in (*shapes, np.full((1, 4), np.nan), [["a"] * 4]):
+        with pytest.raises(InvalidInput, match="inputs"):
+            getattr(network, way)(inputs)
 
 
-@pytest.mark.parametrize(
-    ("layers", "shape", "message"),
-    [
-        ((), (2,), "network: expected at least one linear layer"),
-        ((Activation(ActivationKind.RELU),), (2,), "network: expected at least one linear layer"),
-        (
-            (Affine(np.ones((1, 4)), np.zeros(1)),),
-            (3,),
-            "Affine: expects 4 inputs, the layer before gives 3",
-        ),
-    ],
-)
-def test_bad_networks(layers, shape, message):
-    with pytest.raises(UnsupportedNetwork) as caught:
-        Network(layers, shape)
-    assert str(caught.value).startswith(message)
+def test_bad_networks():
+    layer = Affine(np.ones((1, 4)), np.zeros(1))
+    for layers, shape in (((), (2,)), ((Activation(ActivationKind.RELU),), (2,)), ((layer,), (3,))):
+        with pytest.raises(UnsupportedNetwork):
+            Network(layers, shape)
 
 
 def test_relu_chains():
@@ -243,42 +221,3 @@ def test_coded_rows_are_worth_what_their_entries_are():
         UnsupportedNetwork, match="first layer takes 50 inputs, the rows have 51 coordinates"
     ):
         network.forward_each(CodedRows.of(rng.random((3, 51))))
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        (np.ones((2, 4)), "inputs: expected 3 features"),
-        ([[1.0, np.nan, 0.0]], "inputs: contains NaN"),
-        (np.ones((0, 3)), "inputs: expected at least one value"),
-    ],
-)
-@pytest.mark.parametrize("way", ["forward", "forward_each"])
-def test_refuses_inputs_that_do_not_fit(way, inputs, message):
-    network = affine_chain([np.ones((2, 3))], [np.zeros(2)])
-    with pytest.raises(InvalidInput, match=message):
-        getattr(network, way)(inputs)
-
-
-ROW_BY_ROW = {
-    "affine": nn.Sequential(nn.Linear(36, 50), nn.ReLU(), nn.Linear(50, 7)),
-    "smooth": nn.Sequential(
-        nn.Linear(36, 20), nn.GELU(), nn.Linear(20, 20), nn.Tanh(), nn.Linear(20, 3), nn.Softplus()
-    ),
-    "convolutional": nn.Sequential(
-        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 5), nn.Sigmoid()
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ROW_BY_ROW)
-def test_each_row_has_one_value_whatever_stands_beside_it(name: str) -> None:
-    torch.manual_seed(0)
-    network = from_torch(ROW_BY_ROW[name], (1, 6, 6) if name == "convolutional" else (36,))
-    rows = np.random.default_rng(0).normal(size=(1100, 36))
-    whole = network.forward_each(rows)
-    np.testing.assert_allclose(
-        whole, network.forward(rows), rtol=0, atol=network.rounding_error(Box.cube(36, 6.0))
-    )
-    for part in (slice(0, 1), slice(511, 514), slice(3, 900), slice(None, None, -1)):
-        np.testing.assert_array_equal(network.forward_each(rows[part]), whole[part])

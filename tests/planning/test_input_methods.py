@@ -28,7 +28,8 @@ def test_randomised_response_is_worth_what_its_formula_says() -> None:
 
 
 def test_codes_beat_the_majority_and_the_winner_is_an_estimator() -> None:
-    found = plan_inputs(ROWS, LABELS, epsilon=2.0, epsilons=[2.0], methods=METHODS[:4], **GIVEN)
+    rows, labels = ROWS[:450], LABELS[:450]
+    found = plan_inputs(rows, labels, epsilon=2.0, epsilons=[2.0], methods=METHODS[:4], **GIVEN)
     assert found.guarantee.adjacency == Replace(1)
     response = ("randomised response", "randomised response at prevalence")
     assert {row.method for row in found.rows} == {"majority", *response, "score codes"}
@@ -36,7 +37,7 @@ def test_codes_beat_the_majority_and_the_winner_is_an_estimator() -> None:
     assert found.rows[-1].method == "majority"
     winner = found.estimator
     assert isinstance(winner, PowerEncoder)
-    fitted = winner.fit(ROWS, LABELS)
+    fitted = winner.fit(rows, labels)
     assert fitted.guarantee == found.guarantee
     codes = next(row for row in found.rows if row.method == "score codes")
     assert codes.utility > 0.15

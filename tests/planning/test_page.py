@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from reticent.core.errors import InvalidInput
@@ -55,16 +53,6 @@ def test_the_page_is_whole_and_loads_nothing(found, tmp_path, read_page):  # noq
     with pytest.raises(InvalidInput):
         found.page(path)
     found.page(path, overwrite=True)
-
-
-def test_charts_show_the_measured_points(found, tmp_path):
-    html = found.page(tmp_path / "plan.html").read_text(encoding="utf-8")
-    first = re.search(r'<svg class="chart".*?</svg>', html, flags=re.DOTALL).group()
-    methods = {point.method for point in found.curve} - {"floor"}
-    epsilons = {point.at for point in found.curve}
-    marks = re.findall(r'class="mark"', first)
-    assert len(marks) == len(methods) * len(epsilons)
-    assert "constant" in first
 
 
 def test_a_plan_that_only_ranks_has_a_page_too(tmp_path):

@@ -355,8 +355,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a table of labels is believed without its exact check",
-        "mechanisms/checked_table.py",
-        "check_shares(shares, shares, lattice=self.cells, epsilon=self.epsilon, what=self.name)",
+        "mechanisms/finite_channel.py",
+        "check_shares(shares, shares, lattice=self.nodes, epsilon=self.epsilon, what=self.name)",
         "pass",
         ("mechanisms",),
     ),

@@ -31,11 +31,13 @@ from reticent.core.errors import CorruptBundle, InvalidInput, ReticentError
 from reticent.release import Bundle
 from reticent.systems import (
     BetaVAE,
+    Calibration,
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
     LabelAware,
     NearestRowClassifier,
+    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -65,8 +67,7 @@ def _student() -> PrivateKNNStudent:
             "epsilon": 4.0,
             "delta": 1e-5,
             "queries": (5,),
-            "neighbours": 10,
-            "sampling_probability": 0.5,
+            "neighbours": Neighbours(number=10, sampling_probability=0.5),
         },
         **{
             "student": settings,
@@ -92,7 +93,7 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         delta=1e-2,
         embedder="identity",
         obfuscator=nn.Linear(4, 2),
-        path="local",
+        calibration=Calibration(path="local"),
         mechanism="laplace",
         **POSTHOC,
     ).fit(X, Y),

@@ -15,8 +15,10 @@ from sklearn.base import clone
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
 from reticent.systems import (
+    Ball,
     IndividualKNNClassifier,
     LinearVoteClassifier,
+    Neighbours,
     PrivateKNNClassifier,
 )
 
@@ -31,15 +33,14 @@ COUNTED = {
     "private-kNN": (
         PrivateKNNClassifier(
             queries=THREADS,
-            neighbours=3,
-            sampling_probability=0.5,
+            neighbours=Neighbours(number=3, sampling_probability=0.5),
             feature_range=(-4.0, 4.0),
             **TOTAL,
         ),
         {},
     ),
     "individual filters": (
-        IndividualKNNClassifier(votes=4.0, share=0.3, **TOTAL),
+        IndividualKNNClassifier(votes=4.0, ball=Ball(share=0.3), **TOTAL),
         {"public_X": PUBLIC},
     ),
 }

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from papers.certified.plain_training import plain_training
 from reticent.core.errors import InvalidInput
+from reticent.published import published_vote_distances
 from reticent.retraining import (
     ParameterIntervals,
     TrainingSettings,
     parameter_intervals,
-    published_vote_distances,
     stable_distances,
     vote_distances,
 )
-from reticent.retraining.plain_training import plain_training
 
 CASES: dict[str, dict[str, Any]] = {
     "logistic": {"classes": 2},

@@ -93,7 +93,7 @@ def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
     """
     random = np.random.default_rng(1)
     removals = 0
-    for _ in range(400):
+    for _ in range(150):
         clip = Clip(1000 - int(random.integers(2)), 1000, shift)
         values = random.integers(
             -100 * int(random.integers(1, 11)), int(random.integers(0, 1001)), 40
@@ -107,7 +107,7 @@ def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
         for least, count in ((None, False), (-1000.0, False), (None, True), (-1000.0, True)):
             ends = record_ends(values, clip, blocks=blocks, least=least, count=count)
             assert mean_bound(ends, np.array([k]), counting="add-remove")[0, 0] == expected
-    assert removals > 50
+    assert removals > 15
 
 
 @pytest.mark.parametrize("shift", [0, 3])

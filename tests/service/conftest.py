@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core.signatures import write_key_pair
 from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
 from reticent.service.settings import Settings
@@ -121,19 +122,8 @@ def served_models(served_bundles: Path) -> Path:
 @pytest.fixture(scope="session")
 def signing_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A private key, and its public one."""
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        PublicFormat,
-        load_pem_private_key,
-    )
-
-    from reticent.service.demo import write_signing_key
-
     folder = tmp_path_factory.mktemp("keys")
-    write_signing_key(folder / "key.pem")
-    private = load_pem_private_key((folder / "key.pem").read_bytes(), password=None)
-    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    (folder / "key.pub.pem").write_bytes(public)
+    write_key_pair(folder / "key.pem")
     return folder / "key.pem", folder / "key.pub.pem"
 
 

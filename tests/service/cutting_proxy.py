@@ -2,71 +2,57 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import threading
-from typing import Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
-class CuttingProxy:
-    """Between clients and a server on this machine.
+@contextmanager
+def cutting(target: str, cut: Callable[[int], int | None]) -> Iterator[str]:
+    """A proxy that cuts a connection after ``cut(n)`` bytes of the n-th reply; None for no cut."""
+    host, port = target.removeprefix("http://").split(":")
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+    seen = 0
 
-    Args:
-        port: of the server.
+    def serve(here: socket.socket, limit: int | None) -> None:
+        with here, socket.create_connection((host, int(port))) as there:
+            here.settimeout(20)
+            there.settimeout(20)
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += here.recv(65536) or b"\r\n\r\n"
+            head, _, body = request.partition(b"\r\n\r\n")
+            lines = head.lower().split(b"\r\n")
+            size = next((int(line[15:]) for line in lines if line.startswith(b"content-length")), 0)
+            while len(body) < size:
+                body += here.recv(65536)
+            there.sendall(head + b"\r\nConnection: close\r\n\r\n" + body)
+            sent = 0
+            while piece := there.recv(65536):
+                left = len(piece) if limit is None else max(0, limit - sent)
+                here.sendall(piece[:left])
+                sent += len(piece)
+                if limit is not None and sent >= limit:
+                    return
 
-    Attributes:
-        url: where clients connect.
-        cut_after: bytes of the next reply that are let through; None for all.
-        cuts: connections that were cut so far.
-    """
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.cut_after: int | None = None
-        self.cuts = 0
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-
-    def _run(self) -> None:
-        while True:
+    def accept() -> None:
+        nonlocal seen
+        while not ended.is_set():
             try:
-                near, _ = self._listening.accept()
+                here, _ = listener.accept()
             except OSError:
                 return
-            with near, socket.create_connection(("127.0.0.1", self._port)) as far:
-                self._pass(near, far)
+            limit, seen = cut(seen), seen + 1
+            threading.Thread(target=serve, args=(here, limit), daemon=True).start()
 
-    def _pass(self, near: socket.socket, far: socket.socket) -> None:
-        """One request and its reply, at most."""
-        forward = threading.Thread(target=_copy, args=(near, far), daemon=True)
-        forward.start()
-        passed = 0
-        while part := far.recv(4096):
-            if self.cut_after is not None and passed + len(part) > self.cut_after:
-                near.sendall(part[: self.cut_after - passed])
-                self.cuts += 1
-                break
-            near.sendall(part)
-            passed += len(part)
-        for one in (near, far):
-            with contextlib.suppress(OSError):  # the other end has gone
-                one.shutdown(socket.SHUT_RDWR)
-        forward.join(10)
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # cut
-        while part := source.recv(4096):
-            target.sendall(part)
-        target.shutdown(socket.SHUT_WR)
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(timeout=5)

@@ -96,3 +96,8 @@ def test_a_body_that_is_slow_cut_off_or_too_long_is_refused(
     with pytest.raises(RequestRefused) as refused:
         asyncio.run(read_body(headers, receive, most=100, seconds=0.05))
     assert Problem.of(refused.value).status == status
+
+
+def test_compressed_bodies_are_refused() -> None:
+    status, problem = call(None, [(b"content-encoding", b"gzip")])
+    assert (status, problem["code"]) == (415, 2)

@@ -43,19 +43,6 @@ def test_a_key_is_found_until_it_expires_or_is_revoked(ledger: Ledger) -> None:
         keys.revoke("0" * 16)
 
 
-def test_only_a_digest_of_a_key_is_kept(ledger: Ledger) -> None:
-    keys = KeyStore(ledger.store)
-    secrets = {keys.create("acme", bundles=["*"], subjects=["*"])[1] for _ in range(20)}
-    assert len(secrets) == 20
-    with ledger.store.read() as connection:
-        rows = list(connection.execute(sa.text("SELECT * FROM api_keys")))
-    stored = {bytes(row.digest) for row in rows}
-    assert stored == {digest_of(secret) for secret in secrets}
-    for secret in secrets:
-        assert len(secret.removeprefix("reticent_")) == 43  # 256 bits
-        assert not any(secret[9:] in str(row) for row in rows)
-
-
 def test_what_a_key_was_granted() -> None:
     key = ApiKey("0" * 16, "acme", "client", ("labels",), ("ward-7/*", "bed"), 0.0, None, None)
     assert key.may_ask("other", "labels")
@@ -75,3 +62,16 @@ def test_subjects_are_composed_and_never_confusable() -> None:
     for wrong in ("a\u200bb", "p\u0430ypal", "a\u00adb", "\uff41"):
         with pytest.raises(InvalidInput):
             checked_subject(wrong)
+
+
+def test_only_a_digest_of_a_key_is_kept(ledger: Ledger) -> None:
+    keys = KeyStore(ledger.store)
+    secrets = {keys.create("acme", bundles=["*"], subjects=["*"])[1] for _ in range(20)}
+    assert len(secrets) == 20
+    with ledger.store.read() as connection:
+        rows = list(connection.execute(sa.text("SELECT * FROM api_keys")))
+    stored = {bytes(row.digest) for row in rows}
+    assert stored == {digest_of(secret) for secret in secrets}
+    for secret in secrets:
+        assert len(secret.removeprefix("reticent_")) == 43  # 256 bits
+        assert not any(secret[9:] in str(row) for row in rows)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpx
 import pytest
 import sqlalchemy as sa
 
@@ -17,9 +16,8 @@ from reticent.ledger.store import Store
 from reticent.service.core import Service
 from reticent.service.keys import ApiKey
 from reticent.service.retention import Removal, age_of, prune
-from reticent.service.settings import Settings
 from tests.service.conftest import RECORDS, Place
-from tests.service.test_answering import BODY, COST, ask
+from tests.service.test_answering import COST, ask
 
 DAY = 86_400.0
 
@@ -139,27 +137,6 @@ def test_a_log_that_others_still_read_is_told_and_emptied_when_asked_again(place
     assert log.read_bytes() == b""
     store.close()
     service.close()
-
-
-def test_over_http_it_is_410(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> None:
-    client = serve_here(place.settings())
-    headers = {"Authorization": f"Bearer {place.secret}", "Idempotency-Key": "request-1"}
-
-    def asked() -> httpx.Response:
-        return client.post(
-            "/v1/bundles/labels/answers",
-            content=BODY,
-            headers={**headers, "Content-Type": "application/json"},
-        )
-
-    assert asked().status_code == 200
-    service = Service(place.settings())
-    prune(service.ledger.store, older_than=DAY, clock=later(2))
-    service.close()
-    told = asked()
-    assert (told.status_code, told.json()["code"]) == (410, 23)
-    assert "removed" in told.json()["detail"]
-    assert place.spent(RECORDS) == COST
 
 
 @pytest.mark.parametrize("text", ["30", "d", "-1d", "1.5d", "30 d", "\u0663d", ""])

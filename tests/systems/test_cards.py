@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from sklearn.base import clone
 
-from reticent.mechanisms import ArgmaxResponse
+from reticent.mechanisms import FiniteChannel
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.systems.clauses import FLOAT64, FRESH_NOISE, MACHINE, UNTIMED
 from reticent.testing import Case
@@ -33,7 +33,7 @@ def below(kind: type[Mechanism]) -> set[type[Mechanism]]:
 
 
 def test_whole_numbers_are_claimed_where_the_proof_says_that_nothing_else_is_used() -> None:
-    assert not ArgmaxResponse.rests_on_float64
+    assert not FiniteChannel.rests_on_float64
     for kind in below(Mechanism):
         said = FLOAT.search(kind.__doc__ or "")
         assert kind.rests_on_float64 != (said is not None and said[1] == "None"), kind

@@ -17,7 +17,7 @@ from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, Invalid
 from reticent.ledger import Ledger
 from reticent.systems import (
     CertifiedClassifier,
-    CertifiedEnsemble,
+    Neighbours,
     PrivateKNNClassifier,
     PrivateKNNStudent,
 )
@@ -35,8 +35,7 @@ PLAN: dict[str, Any] = {
     **{
         "epsilon": 4.0,
         "delta": 1e-5,
-        "neighbours": 10,
-        "sampling_probability": 0.5,
+        "neighbours": Neighbours(number=10, sampling_probability=0.5),
         "classes": [0, 1],
         "feature_map": "identity",
     }
@@ -63,17 +62,10 @@ def certified(data_set: str | None, keys: Any = None) -> Any:
     )
 
 
-def ensemble(data_set: str | None, keys: Any = None) -> Any:
-    return CertifiedEnsemble(
-        epsilon=1.0, k_max=1, members=2, classes=[0, 1], data_set=data_set
-    ).fit(X, Y, keys)
-
-
 FITS: dict[str, Callable[..., Any]] = {
     "Private-kNN": neighbours,
     "student": student,
     "certified": certified,
-    "ensemble": ensemble,
 }
 
 
@@ -90,13 +82,6 @@ def test_two_data_sets_do_not_add_up_and_two_fits_on_one_do(fit: Callable[..., A
             first.guarantee.compose(second.guarantee)
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
-def test_a_card_says_what_another_fit_costs(fit: Callable[..., Any]) -> None:
-    named, unnamed = fit("ward 7").card().to_markdown(), fit(None).card().to_markdown()
-    assert "a ledger charges both to the data set 'ward 7'" in named
-    assert "no ledger can count them, since the data set has no name" in unnamed
-
-
 @pytest.mark.parametrize("fit", [neighbours, student], ids=["Private-kNN", "student"])
 def test_persons_and_records_do_not_add_up(fit: Callable[..., Any]) -> None:
     persons, records = fit("ward 7", KEYS), fit("ward 7")
@@ -106,7 +91,7 @@ def test_persons_and_records_do_not_add_up(fit: Callable[..., Any]) -> None:
         persons.guarantee.compose(records.guarantee)
 
 
-@pytest.mark.parametrize("fit", [certified, ensemble], ids=["certified", "ensemble"])
+@pytest.mark.parametrize("fit", [certified])
 def test_identities_of_certified_records_make_no_persons(fit: Callable[..., Any]) -> None:
     made = fit("ward 7", range(60))
     assert made.guarantee.adjacency == AddRemove(1, Unit.RECORD, "ward 7")
@@ -144,9 +129,7 @@ def test_a_ledger_charges_every_fit_to_the_name_and_takes_none_without(
         assert ledger.verify() == before
 
 
-@pytest.mark.parametrize(
-    "fit", [student, certified, ensemble], ids=["student", "certified", "ensemble"]
-)
+@pytest.mark.parametrize("fit", [student, certified], ids=["student", "certified"])
 @pytest.mark.parametrize("name", ["ward 7", None])
 def test_a_bundle_keeps_its_data_set(
     fit: Callable[..., Any], name: str | None, tmp_path: Path
@@ -155,12 +138,3 @@ def test_a_bundle_keeps_its_data_set(
     loaded = type(made).load(made.save(tmp_path / "bundle"))
     assert loaded.guarantee == made.guarantee
     assert loaded.data_set == name
-
-
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
-@pytest.mark.parametrize("name", ["", "a\nb", 7, "unnamed 00"])
-def test_names_of_data_sets_are_checked_before_anything_is_kept(
-    fit: Callable[..., Any], name: Any
-) -> None:
-    with pytest.raises(InvalidInput, match="data_set"):
-        fit(name)

@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from reticent.systems import (
+    Ball,
     Calibration,
     CellsClassifier,
     CellsRegressor,
@@ -28,6 +29,7 @@ from reticent.systems import (
     MomentClassifier,
     MomentRegressor,
     NearestRowClassifier,
+    Neighbours,
     NoiseAware,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
@@ -64,8 +66,7 @@ KNN = {
     "epsilon": 500.0,
     "delta": 1e-5,
     "queries": 1000,
-    "neighbours": 3,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=3, sampling_probability=0.5),
     "classes": "observed",  # the checks bring labels of all kinds
     "feature_range": (-100.0, 100.0),
 }
@@ -195,7 +196,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             epsilon=500.0,
             delta=1e-5,
             classes="observed",
-            radius=2.0,
+            ball=Ball(radius=2.0),
             feature_range=(-100.0, 100.0),
         ),
         PublicRanges((-100.0, 100.0)),

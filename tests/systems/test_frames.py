@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from reticent.core.errors import InvalidInput
 from reticent.systems import (
+    Calibration,
     CertifiedClassifier,
+    Neighbours,
+    NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -51,8 +56,7 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
         PrivateKNNClassifier(
             epsilon=9.0,
             delta=1e-5,
-            neighbours=3,
-            sampling_probability=0.5,
+            neighbours=Neighbours(number=3, sampling_probability=0.5),
             classes=["ill", "well"],
             queries=60,
             feature_range=(0.0, 1.0),
@@ -60,7 +64,14 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
         PANDAS,
     ),
     "posthoc encoder": (
-        PosthocEncoder(epsilon=4.0, radius=0.2, embedder="identity", **SMALL),
+        PosthocEncoder(
+            epsilon=4.0,
+            radius=0.2,
+            embedder="identity",
+            obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=2),
+            calibration=Calibration(head_epochs=1),
+            **SMALL,
+        ),
         PANDAS,
     ),
     "posthoc classifier": (
@@ -128,10 +139,9 @@ def test_a_fit_on_any_library_is_the_same_fit(name: str, library: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["posthoc encoder", "power"])
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_transformed_rows_are_frames_where_asked(name: str, library: str) -> None:
-    system, (_, table) = clone(fitted(name)).set_output(transform=library), SYSTEMS[name]
+def test_transformed_rows_are_frames_where_asked(library: str) -> None:
+    system, (_, table) = clone(fitted("power")).set_output(transform=library), SYSTEMS["power"]
     found = system.fit(table, LABELS).transform(table)
     assert list(found.columns) == system.get_feature_names_out().tolist()
     assert len(found) == 60
@@ -144,6 +154,54 @@ def test_ranges_give_frames_and_find_columns_by_name() -> None:
     found = ranges.transform(PANDAS[NAMES[::-1]])
     assert list(found.columns) == NAMES
     np.testing.assert_array_equal(found["age"], 2 * VALUES[:, 0] - 1)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_other_columns_are_refused_in_one_line(name: str) -> None:
+    system, (_, table) = fitted(name), SYSTEMS[name]
+    names = list(table.columns)
+    for asked, word in (
+        (table.rename(columns={names[-1]: "blood"}), "'blood'"),
+        (table.set_axis([names[0], names[0], *names[2:]], axis=1), f"'{names[0]}'"),
+        (table[names[:-1]], f"'{names[-1]}'"),
+        (table.assign(blood=0.0), "'blood'"),
+    ):
+        with pytest.raises(InvalidInput, match=word) as refused:
+            system.simulate(asked, seed=0)
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_an_array_and_a_frame_are_not_mixed(name: str) -> None:
+    system, table = SYSTEMS[name]
+    with pytest.raises(InvalidInput, match="has no column names"):
+        fitted(name).simulate(table.to_numpy(), seed=0)
+    if name == "power":  # its schema has names, whatever it was fitted on
+        return
+    positional = clone(system).fit(table.to_numpy(), LABELS)
+    with pytest.raises(InvalidInput, match="has column names"):
+        positional.simulate(table, seed=0)
+
+
+@pytest.mark.parametrize("name", ["posthoc encoder", "certified", "power"])
+def test_names_travel_with_the_bundle(name: str, tmp_path: Path) -> None:
+    system, (_, table) = fitted(name), SYSTEMS[name]
+    loaded = type(system).load(system.save(tmp_path / "bundle"))
+    assert loaded.feature_names_in_.tolist() == system.feature_names_in_.tolist()
+    turned = loaded.simulate(table[table.columns[::-1]], seed=1)
+    np.testing.assert_array_equal(turned.values, system.simulate(table, seed=1).values)
+
+
+def test_a_schema_refuses_a_frame_with_other_columns() -> None:
+    system, table = SYSTEMS["power"]
+    few = table[["age", "work"]]
+    for refuse in (
+        SCHEMA.encode,
+        lambda rows: clone(system).fit(rows, LABELS),
+        PublicRanges(SCHEMA).fit,
+    ):
+        with pytest.raises(InvalidInput, match="'hours'"):
+            refuse(few)
 
 
 def labels_of(kind: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import reticent
-from reticent.core.errors import CorruptBundle, InvalidInput, UntrustedSignature
+from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.release.bundle import Bundle
 from reticent.systems import ClippedDescent
 from reticent.systems.loading import load
@@ -71,15 +71,3 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
     (damaged / "card.md").write_text("a better guarantee", encoding="utf-8")
     with pytest.raises(CorruptBundle, match=r"card\.md does not match its checksum"):
         load(damaged)
-
-
-def test_the_trusted_key_is_passed_on(bundle: Path, tmp_path: Path) -> None:
-    pytest.importorskip("cryptography")
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    public = Ed25519PrivateKey.generate().public_key()
-    path = tmp_path / "key.pub.pem"
-    path.write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    with pytest.raises(UntrustedSignature):
-        reticent.load(bundle, trusted_key=path)

@@ -19,32 +19,25 @@ from sklearn.ensemble import (
     BaggingClassifier,
     StackingClassifier,
     VotingClassifier,
-    VotingRegressor,
 )
 from sklearn.exceptions import FitFailedWarning
 from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
-from sklearn.feature_selection import RFE, SelectKBest, SequentialFeatureSelector, VarianceThreshold
+from sklearn.feature_selection import RFE, SelectKBest, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
-    HalvingGridSearchCV,
-    RandomizedSearchCV,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
-    cross_validate,
     learning_curve,
-    permutation_test_score,
     validation_curve,
 )
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import (
     ClassifierChain,
     MultiOutputClassifier,
-    MultiOutputRegressor,
-    RegressorChain,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
@@ -132,23 +125,16 @@ class Verbose(Pipeline):
 BEHIND_A_FITTED_STEP: dict[str, Callable[[], Any]] = {
     "standard scaler": lambda: make_pipeline(StandardScaler(), model()),
     "PCA": lambda: make_pipeline(PCA(2), model()),
-    "columns": lambda: make_pipeline(ColumnTransformer([("a", MinMaxScaler(), [0])]), model()),
     "remaining columns": lambda: make_pipeline(
         ColumnTransformer([("a", "passthrough", [0])], remainder=MinMaxScaler()), model()
     ),
     "chosen columns": lambda: make_pipeline(SelectKBest(k=2), model()),
-    "variance": lambda: make_pipeline(VarianceThreshold(), model()),
     "union": lambda: make_pipeline(
         FeatureUnion([("a", Normalizer()), ("b", StandardScaler())]), model()
     ),
-    "inner pipeline": lambda: make_pipeline(make_pipeline(Normalizer(), PCA(2)), model()),
     "outer pipeline": lambda: make_pipeline(StandardScaler(), make_pipeline(Normalizer(), model())),
     "another's step": lambda: make_pipeline(Centred(), model()),
-    "another's pipeline": lambda: Verbose([("a", StandardScaler()), ("b", model())]),
     "target": lambda: TransformedTargetRegressor(regressor(), transformer=MinMaxScaler()),
-    "target in a pipeline": lambda: make_pipeline(
-        Normalizer(), TransformedTargetRegressor(regressor(), transformer=StandardScaler())
-    ),
 }
 
 
@@ -176,38 +162,20 @@ def test_a_ledger_does_not_pay_for_a_step(books: Books) -> None:
 
 REPEATED: dict[str, Callable[[int], Any]] = {
     "grid search": lambda jobs: GridSearchCV(model(), GRID, cv=2, n_jobs=jobs).fit(X, Y),
-    "grid search, raising": lambda jobs: GridSearchCV(
-        model(), GRID, cv=2, n_jobs=jobs, error_score="raise"
-    ).fit(X, Y),
     "grid search of a pipeline": lambda jobs: GridSearchCV(
         make_pipeline(Normalizer(), model()), {"normalizer__norm": ["l1"]}, cv=2, n_jobs=jobs
     ).fit(X, Y),
-    "random search": lambda jobs: RandomizedSearchCV(
-        model(), GRID, n_iter=2, cv=2, n_jobs=jobs, random_state=0
-    ).fit(X, Y),
-    "halving search": lambda jobs: HalvingGridSearchCV(
-        model(), GRID, cv=2, n_jobs=jobs, min_resources=20
-    ).fit(X, Y),
     "cross_val_score": lambda jobs: cross_val_score(model(), X, Y, cv=2, n_jobs=jobs),
     "cross_val_predict": lambda jobs: cross_val_predict(model(), X, Y, cv=2, n_jobs=jobs),
-    "cross_validate": lambda jobs: cross_validate(model(), X, Y, cv=2, n_jobs=jobs),
     "learning curve": lambda jobs: learning_curve(model(), X, Y, cv=2, n_jobs=jobs),
-    "permutation test": lambda jobs: permutation_test_score(
-        model(), X, Y, cv=2, n_permutations=2, n_jobs=jobs
-    ),
     "bagging": lambda jobs: BaggingClassifier(model(), n_estimators=2, n_jobs=jobs).fit(X, Y),
     "voting": lambda jobs: VotingClassifier([("a", model()), ("b", model())], n_jobs=jobs).fit(
         X, Y
     ),
-    "voting of regressors": lambda jobs: VotingRegressor([("a", regressor())], n_jobs=jobs).fit(
-        X, X[:, 0]
-    ),
     "stacking": lambda jobs: StackingClassifier([("a", model())], cv=2, n_jobs=jobs).fit(X, Y),
     "calibration": lambda jobs: CalibratedClassifierCV(model(), cv=2, n_jobs=jobs).fit(X, Y),
     "one against the rest": lambda jobs: OneVsRestClassifier(model(), n_jobs=jobs).fit(X, Y),
-    "one against one": lambda jobs: OneVsOneClassifier(model(), n_jobs=jobs).fit(X, Y),
     "several labels": lambda jobs: MultiOutputClassifier(model(), n_jobs=jobs).fit(X, X[:, :2] > 0),
-    "several targets": lambda jobs: MultiOutputRegressor(regressor(), n_jobs=jobs).fit(X, X[:, :2]),
     "features by cross-validation": lambda jobs: SequentialFeatureSelector(
         model(), n_features_to_select=2, cv=2, n_jobs=jobs
     ).fit(X, Y),
@@ -220,7 +188,6 @@ REPEATED_BY_ONE: dict[str, Callable[[], Any]] = {
     "features by elimination": lambda: RFE(model(), n_features_to_select=2).fit(X, Y),
     "self-training": lambda: SelfTrainingClassifier(model()).fit(X, np.where(X[:, 1] > 0, Y, -1)),
     "chain of labels": lambda: ClassifierChain(model()).fit(X, X[:, :2] > 0),
-    "chain of targets": lambda: RegressorChain(regressor()).fit(X, X[:, :2]),
     "missing values": lambda: IterativeImputer(regressor(), max_iter=2).fit(
         np.where(X > 0.9, np.nan, X)
     ),
@@ -233,15 +200,6 @@ def test_what_fits_more_than_one_model_is_refused(name: str, jobs: int) -> None:
     # Some report the failures of all folds in an error of their own, with ours in its text.
     with pytest.raises(ValueError, match="no ledger books it"):
         REPEATED[name](jobs)
-
-
-@pytest.mark.parametrize("name", REPEATED)
-def test_threads_are_seen_as_processes_are(name: str) -> None:
-    with (
-        joblib.parallel_config("threading"),
-        pytest.raises(ValueError, match="no ledger books it"),
-    ):
-        REPEATED[name](2)
 
 
 @pytest.mark.parametrize("name", REPEATED_BY_ONE)
@@ -304,15 +262,10 @@ AGAIN: dict[str, Callable[[], Any]] = {
     "refit": lambda: model().fit(X, Y).fit(X, Y),
     "another epsilon": lambda: [model(epsilon=e).fit(X, Y) for e in (0.5, 1.0)],
     "clone": lambda: clone(model().fit(X, Y)).fit(X, Y),
-    "growing data": lambda: model().fit(X[:40], Y[:40]).fit(X, Y),
     "folds by hand": lambda: [model().fit(X[fold], Y[fold]) for fold in (range(50), range(10, 60))],
     "labels one by one": lambda: [model().fit(X, label) for label in (X[:, :2] > 0).T.astype(int)],
-    "other labels": lambda: [model().fit(X, labels) for labels in (Y, RNG.permutation(Y))],
     "classifier and regressor": lambda: (model().fit(X, Y), regressor().fit(X, X[:, 0])),
     "pipelines": lambda: [make_pipeline(Normalizer(), model()).fit(X, Y) for _ in range(2)],
-    "scaled by hand, named": lambda: [
-        model(data_set="ward").fit(rows, Y) for rows in (X, StandardScaler().fit_transform(X))
-    ],
     "workers": lambda: joblib.Parallel(n_jobs=2, prefer="threads")(
         joblib.delayed(model().fit)(X, Y) for _ in range(2)
     ),

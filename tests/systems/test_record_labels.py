@@ -11,6 +11,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    Neighbours,
     PrivateKNNClassifier,
     PrivateKNNStudent,
 )
@@ -18,7 +19,11 @@ from reticent.systems.record_labels import record_labels
 
 X = np.random.default_rng(0).random((40, 2))
 Y = np.arange(40) % 2
-KNN: dict[str, Any] = {"epsilon": 9.0, "delta": 1e-5, "neighbours": 3, "sampling_probability": 0.5}
+KNN: dict[str, Any] = {
+    "epsilon": 9.0,
+    "delta": 1e-5,
+    "neighbours": Neighbours(number=3, sampling_probability=0.5),
+}
 MAKERS: dict[str, Any] = {
     "certified": lambda **classes: CertifiedClassifier(epsilon=1.0, k_max=1, **classes),
     "ensemble": lambda **classes: CertifiedEnsemble(epsilon=1.0, k_max=1, members=2, **classes),

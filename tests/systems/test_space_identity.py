@@ -20,7 +20,7 @@ from reticent.core.regions import Box
 from reticent.ledger import Ledger
 from reticent.release import Bundle
 from reticent.systems import (
-    BetaVAE,
+    Calibration,
     LabelAware,
     Named,
     NoiseAware,
@@ -75,30 +75,11 @@ def test_two_embedders_of_one_shape_do_not_share_a_budget(tmp_path: Path) -> Non
             other.release([[0.0, 0.0]], ledger=ledger, scope=scope)
 
 
-def test_two_seeds_of_one_trained_embedder_are_two_spaces() -> None:
-    pictures = np.random.default_rng(0).uniform(size=(60, 4, 4))
-    labels = np.arange(60) % 2
-    first, second = (
-        PosthocClassifier(
-            **{
-                **LABELS,
-                "epsilon": 5.0,
-                "embedder": BetaVAE(latent_dimension=2, epochs=1),
-                "random_state": seed,
-            }
-        ).fit(pictures, labels)
-        for seed in (0, 1)
-    )
-    assert first.query_.embedding.space == second.query_.embedding.space
-    with pytest.raises(IncompatibleGuarantees):
-        first.guarantee.compose(second.guarantee)
-
-
 def test_an_embedding_and_a_label_of_one_embedder_share_a_budget(tmp_path: Path) -> None:
     # Other epsilon, seed, mechanism, path, certificate, obfuscator and grid; the same embedder,
     # rows and so the same box.
     module = scaling(1.0)
-    labels = classifier(module, certificate="interval")
+    labels = classifier(module, calibration=Calibration(certificate="interval"))
     vectors = PosthocEncoder(
         **SMALL,
         epsilon=2.0,
@@ -131,15 +112,6 @@ def test_the_metric_the_radius_and_the_box_part_spaces() -> None:
         base.guarantee.compose(classifier("identity", seed=5).guarantee).epsilon
         > base.guarantee.epsilon
     )
-
-
-def test_training_a_module_further_does_not_move_a_fitted_system() -> None:
-    module = scaling(1.0)
-    fitted = classifier(module)
-    before = fitted.embed([[1.0, 1.0]])
-    with torch.no_grad():
-        module[0].weight.mul_(20.0)
-    np.testing.assert_array_equal(fitted.embed([[1.0, 1.0]]), before)
 
 
 class Scaled(nn.Module):
@@ -190,12 +162,6 @@ def test_a_name_covers_what_only_its_owner_knows() -> None:
         for name in ("blood values, mmol/l", "blood values, z-scores")
     )
     assert raw.identity(BOX) != scaled.identity(BOX)
-
-
-@pytest.mark.parametrize("name", ["", " \n", "x" * 201, 3])
-def test_names_are_short_and_printable(name: Any) -> None:
-    with pytest.raises(InvalidInput, match="name: expected 1 to 200 printable"):
-        classifier(Named("identity", name))
 
 
 def test_a_beta_vae_with_something_exchanged_is_no_beta_vae() -> None:

@@ -5,10 +5,8 @@ row's answer, nor in an error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,8 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.core import Guarantee, Scope
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
-from reticent.ledger import Ledger
 from reticent.systems import (
     BetaVAE,
     Calibration,
@@ -27,6 +23,7 @@ from reticent.systems import (
     CertifiedEnsemble,
     ClippedDescent,
     LabelAware,
+    Neighbours,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -77,10 +74,9 @@ def local_encoder() -> PosthocEncoder:
     settings = {
         **POSTHOC,
         "delta": 1e-3,
-        "path": "local",
         "mechanism": "laplace",
         "embedder": BetaVAE(epochs=1),
-        "calibration": Calibration(head_epochs=1),
+        "calibration": Calibration(head_epochs=1, path="local"),
     }
     return PosthocEncoder(**settings, obfuscator=obfuscator).fit(PICTURES, LABELS)
 
@@ -90,8 +86,7 @@ def neighbour_search(**changes: Any) -> PrivateKNNClassifier:
         "epsilon": 3.0,
         "delta": 1e-5,
         "queries": QUERIES,
-        "neighbours": 5,
-        "sampling_probability": 0.5,
+        "neighbours": Neighbours(number=5, sampling_probability=0.5),
         "classes": (0, 1),
     }
     return PrivateKNNClassifier(**{**settings, **changes}).fit(PICTURES, LABELS)
@@ -222,35 +217,6 @@ def test_a_row_is_the_same_to_the_last_bit_alone_in_a_batch_and_anywhere_in_it(n
         np.testing.assert_array_equal(Exact.of(system, crowd).values[0], whole[40])
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_one_huge_pixel_spoils_no_answer(name: str) -> None:
-    system = fitted(name)
-    rows = ordinary(5)
-    rows[2, 17] = 1e39
-    assert answered(system.simulate(shaped(system, rows), seed=0), 5)
-    alone = Exact.of(system, shaped(system, rows[:1])).values
-    np.testing.assert_array_equal(Exact.of(system, shaped(system, rows)).values[:1], alone)
-
-
-@pytest.mark.parametrize("name", [name for name in MAKERS if name.startswith(("posthoc", "power"))])
-def test_five_people_are_charged_and_five_are_answered(name: str, tmp_path: Path) -> None:
-    system = fitted(name)
-    rows = ordinary(5)
-    rows[2, 17] = 1e39
-    people = [Scope(subject=f"person {number}") for number in range(5)]
-    with closing(Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")) as ledger:
-        cost = system.guarantee
-        ledger.grant_each(people, Guarantee(2 * cost.epsilon, 2 * cost.delta, cost.adjacency))
-        for broken in (np.nan, np.inf):
-            spoiled = rows.copy()
-            spoiled[3, 0] = broken
-            with pytest.raises(InvalidInput, match=r"contains|are missing"):
-                system.release(shaped(system, spoiled), ledger=ledger, scope=people)
-        assert sum(account.answers for account in ledger.report().accounts) == 0
-        assert answered(system.release(shaped(system, rows), ledger=ledger, scope=people), 5)
-        assert [account.answers for account in ledger.report().accounts] == [1] * 5
-
-
 def _answers_everything(name: str, rows: int) -> None:
     system = fitted(name)
     for start in range(0, rows, QUERIES):
@@ -268,46 +234,6 @@ def test_no_finite_row_raises(name: str) -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_no_finite_row_raises_in_a_hundred_thousand(name: str) -> None:
     _answers_everything(name, 100_000)
-
-
-@pytest.mark.filterwarnings("ignore::reticent.core.errors.PrivacyWarning")
-def test_records_of_any_size_can_be_protected() -> None:
-    """A record that were refused would be known to be there."""
-    wild = np.concatenate([PICTURES, extreme(30, seed=5).reshape(-1, 8, 8)])
-    labels = np.concatenate([LABELS, np.arange(30) % 2])
-    with pytest.warns(UserWarning, match="beyond input_bound=16"):
-        certified = CertifiedClassifier(
-            epsilon=1.0, classes=[0, 1], k_max=2, extractor=module()
-        ).fit(wild, labels)
-    assert certified.clipped_ > 0
-    assert len(certified.release(PICTURES[:3])) == 3
-    for feature_map, known in (
-        ("hog", None),
-        ("upright hog", None),
-        ("identity", (0.0, 1.0)),
-        (module(), (-3.0, 3.0)),
-    ):
-        settings = {
-            "epsilon": 3.0,
-            "delta": 1e-5,
-            "queries": 3,
-            "neighbours": 5,
-            "sampling_probability": 0.5,
-            "classes": [0, 1],
-        }
-        neighbours = PrivateKNNClassifier(
-            **settings, feature_map=feature_map, feature_range=known
-        ).fit(wild, labels)
-        assert len(neighbours.release(PICTURES[:3])) == 3
-
-
-@pytest.mark.parametrize("name", [name for name in MAKERS if name.startswith("posthoc")])
-def test_a_stored_system_answers_alike(name: str, tmp_path: Path) -> None:
-    system = fitted(name)
-    own = {"embedder": module()} if "module" in name else {}
-    loaded = type(system).load(system.save(tmp_path / "bundle"), **own)
-    X = shaped(system, extreme(40, seed=6))
-    np.testing.assert_array_equal(Exact.of(loaded, X).values, Exact.of(system, X).values)
 
 
 def test_a_mechanism_that_cannot_answer_is_found_before_any_charge() -> None:

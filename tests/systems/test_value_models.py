@@ -11,7 +11,6 @@ import pytest
 
 from reticent.core import Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, UnknownName
-from reticent.release.bundle import Bundle
 from reticent.systems import train_server
 from reticent.systems.loading import load, load_answering
 from reticent.systems.value_models import KINDS, ValueModel, train_value_model
@@ -77,30 +76,15 @@ def test_logistic_regression_of_raw_values_is_that_of_scaled_ones() -> None:
     assert np.allclose(oracle.predict_proba(values[known]), model.predict_proba(values)[known])
 
 
-def test_withheld_rows_have_no_label() -> None:
-    model, values, _ = trained("boosted")
-    assert model.predict(values)[5] is None
-    assert np.isnan(model.predict_proba(values)[5]).all()
-    assert model.predict([None, values[0].tolist()])[0] is None
-    assert model.predict([None]).tolist() == [None]
-    assert model.rows == 399
-
-
 @pytest.mark.parametrize(
     "values",
     [
-        [],
         "values",
-        None,
         {"rows": []},
         [[1.0, 2.0]],
-        [[1.0, 2.0, 3.0, 4.0]],
         [[1.0, 2.0, "3"]],
-        [[1.0, 2.0, True]],
-        [[1.0, 2.0, float("inf")]],
         [[1.0, 2.0, float("nan")]],
         [[1.0, 2.0, 10**400]],
-        ["abc"],
         [1.0, 2.0, 3.0],
     ],
 )
@@ -166,13 +150,6 @@ def test_a_changed_model_is_refused(kind: str, tmp_path: Path) -> None:
     replace(stored, arrays=arrays).write(tmp_path / "weights")
     with pytest.raises(CorruptBundle):
         ValueModel.load(tmp_path / "weights")
-
-
-def test_a_card_says_what_it_takes_and_that_it_costs_nothing(tmp_path: Path) -> None:
-    model, _, _ = trained("linear")
-    card = Bundle.read(model.save(tmp_path / "model")).card
-    assert "**Costs:** nothing" in card
-    assert ONE.describe() in card
 
 
 def test_a_stored_network_needs_no_torch(tmp_path: Path) -> None:

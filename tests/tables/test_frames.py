@@ -71,15 +71,6 @@ def test_numbers_and_truth_values_are_doubles_and_missing_ones_nan(library: str)
     np.testing.assert_array_equal(found, expected)
 
 
-def test_frames_without_names_go_by_position() -> None:
-    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]])
-    assert names_of(frame) is None
-    np.testing.assert_array_equal(plain_rows(frame), [[1.0, 2.0], [3.0, 4.0]])
-    for rows in ([[1, 2]], np.eye(2), ((1.0,),)):
-        assert plain_rows(rows) is rows
-        assert names_of(rows) is None
-
-
 def test_names_are_texts_that_stand_there_once_and_lazy_frames_are_refused() -> None:
     with pytest.raises(InvalidInput, match="1 of 2 column names are texts"):
         names_of(pd.DataFrame([[1, 2]], columns=["a", 1]))

@@ -44,12 +44,3 @@ def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_does_not_fit_is_refused(rows: tuple[object, ...], labels: tuple[object, ...]) -> None:
     with pytest.raises(InvalidInput, match="shards: expected"):
         Shards(rows, labels)  # type: ignore[arg-type]
-
-
-def test_a_table_without_rows_is_one_like_any_other(tmp_path: Path) -> None:
-    np.save(tmp_path / "rows.npy", np.zeros((0, 2)))
-    np.save(tmp_path / "labels.npy", np.zeros(0, dtype=int))
-    found = Shards.of_files([tmp_path / "rows.npy"], [tmp_path / "labels.npy"])
-    assert (len(found), found.features, found.first.shape) == (0, 2, (0, 2))
-    assert [block.shape for block in found.blocks()] == [(0, 2)]
-    assert found.block_sizes == [0]

@@ -10,11 +10,14 @@ import pytest
 from reticent.mechanisms import SumSession
 from reticent.noise import SecureSampler
 from reticent.systems import (
+    Ball,
     IndividualKNNClassifier,
     LinearVoteClassifier,
+    Neighbours,
     NoisyGradientClassifier,
     PrivateKNNClassifier,
 )
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.testing import Case, CheckFailed
 from reticent.testing.audits import audited
 from reticent.testing.records import check_noise, variance_limits, variance_power
@@ -30,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:X:UserWarning")  # rows cut to a
 
 FIT: dict[str, Any] = {"fit": {"public_X": PUBLIC}}
 STEPS: dict[str, Any] = {
-    "steps": 2, "learning_rate": 0.001, **LABELLED, "classes": tuple(range(10))
+    "steps": 2, "pace": Pace(learning_rate=0.001), **LABELLED, "classes": tuple(range(10))
 }  # fmt: skip
 """Two steps so small that both gradients are the first one's, and the last weights tell both."""
 
@@ -53,7 +56,9 @@ AUDITED = {
         estimator=NoisyGradientClassifier(**STEPS), X=ROWS, y=LABELS, extreme=EXTREME, **FIT
     ),
     "descent, replaced": Case(
-        estimator=NoisyGradientClassifier(counting="replace", records=8, **STEPS),
+        estimator=NoisyGradientClassifier(
+            counting="replace", **{**STEPS, "pace": Pace(learning_rate=0.001, records=8)}
+        ),
         X=ROWS, y=LABELS, extreme=np.concatenate([EXTREME, -EXTREME]), **FIT,
     ),
     "linear votes": Case(estimator=LinearVoteClassifier(answers=8, **ANSWERS), **FAR_TIE, **FIT),
@@ -62,12 +67,13 @@ AUDITED = {
     ),
     "private-kNN": Case(
         estimator=PrivateKNNClassifier(
-            queries=16, neighbours=1, sampling_probability=1.0, feature_range=(-4, 4), **ANSWERS
+            queries=16, feature_range=(-4, 4), **ANSWERS,
+            neighbours=Neighbours(number=1, sampling_probability=1.0),
         ),
         **TIE,
     ),
     "individual filters": Case(
-        estimator=IndividualKNNClassifier(votes=8.0, share=0.3, **ANSWERS), **TIE, **FIT
+        estimator=IndividualKNNClassifier(votes=8.0, ball=Ball(share=0.3), **ANSWERS), **TIE, **FIT
     ),
     **{
         name: OTHERS[name]

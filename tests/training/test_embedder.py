@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.errors import InvalidInput
 from reticent.datasets import load_digits
 from reticent.training.embedder import ARCHITECTURES, Embedder, EmbedderConfig, train_embedder
 
@@ -43,8 +45,9 @@ def test_learns_to_reconstruct_and_repeats() -> None:
     first = train_embedder(
         images, config, report=lambda stage, done, total, loss: told.append(loss)
     )
-    second = train_embedder(images, config)
-    np.testing.assert_array_equal(first.embed(images), second.embed(images))
+    short = replace(config, epochs=2)
+    one, other = (train_embedder(images, short).embed(images) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
     assert told[-1] < told[0]
     constant = ((images - images.mean(axis=0)) ** 2).mean()
     assert ((first.pictures(first.embed(images)) - images) ** 2).mean() < 0.8 * constant
@@ -61,20 +64,14 @@ def test_embedding_is_the_posterior_mean_without_dropout() -> None:
     np.testing.assert_array_equal(embedder.embed(images), embedder.embed(images))
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"architecture": "transformer"}, UnknownName, "dense, convolutional"),
-        ({"latent_dimension": 0}, InvalidParameter, "latent_dimension"),
-        ({"beta": 0.0}, InvalidParameter, "beta"),
-        ({"dropout": 1.0}, InvalidParameter, "dropout"),
-        ({"image_shape": (9, 9), "architecture": "convolutional"}, InvalidInput, "multiples of 4"),
-        ({"image_shape": (0, 9)}, InvalidInput, "image_shape"),
-    ],
-)
-def test_bad_settings(changes: dict[str, object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        EmbedderConfig(**{"image_shape": (8, 8), "latent_dimension": 4, **changes})
+def test_bad_settings() -> None:
+    odd = {"image_shape": (9, 9), "architecture": "convolutional"}
+    for changes in (
+        *({"architecture": "transformer"}, {"latent_dimension": 0}, {"beta": 0.0}),
+        *({"dropout": 1.0}, odd, {"image_shape": (0, 9)}),
+    ):
+        with pytest.raises(InvalidInput, match=next(iter(changes))):
+            EmbedderConfig(**{"image_shape": (8, 8), "latent_dimension": 4, **changes})
 
 
 @pytest.mark.parametrize(

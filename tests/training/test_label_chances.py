@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from reticent.core import Neighborhood, Norm
-from reticent.core.errors import UnknownName
 from reticent.mechanisms import SoftmaxRelease, StabilityRelease
 from reticent.training.label_chances import (
     CHANCES,
@@ -70,8 +69,3 @@ def test_gradients_raise_the_right_logit(mechanism: str) -> None:
     assert logits.grad is not None
     assert logits.grad[0, 0] > 0
     assert logits.grad[0, 1] < 0
-
-
-def test_unknown_mechanism() -> None:
-    with pytest.raises(UnknownName, match="softmax, stability, noisy-max"):
-        chance_of("laplace")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.training.networks import labelled, minimise, relu_network, rescale
+from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network, rescale
 
 
 def test_relu_network_has_linear_ends() -> None:
@@ -28,23 +28,25 @@ def test_rescale_multiplies_outputs() -> None:
     torch.testing.assert_close(network(points), before * 0.5)
 
 
-@pytest.mark.parametrize(
-    ("embeddings", "labels", "message"),
-    [
-        (np.zeros(3), np.array([0, 1, 1]), "embeddings"),
-        (np.zeros((0, 2)), np.zeros(0, int), "embeddings"),
-        (np.array([[np.nan], [0.0]]), np.array([0, 1]), "not finite"),
-        (np.zeros((2, 1)), np.array([0.0, 1.0]), "integers"),
-        (np.zeros((2, 1)), np.array([0]), "2 integers"),
-        (np.zeros((2, 1)), np.array([-1, 1]), "classes"),
-        (np.zeros((2, 1)), np.array([0, 0]), "two classes"),
-    ],
-)
-def test_data_that_cannot_be_trained_on(
-    embeddings: np.ndarray, labels: np.ndarray, message: str
-) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        labelled(embeddings, labels)
+def test_data_that_cannot_be_trained_on() -> None:
+    two = np.zeros((2, 1))
+    for embeddings, labels in (
+        *(
+            (np.zeros(3), [0, 1, 1]),
+            (np.zeros((0, 2)), np.zeros(0, int)),
+            ([[np.nan], [0]], [0, 1]),
+        ),
+        *((two, [0.0, 1.0]), (two, [0]), (two, [-1, 1]), (two, [0, 0])),
+    ):
+        with pytest.raises(InvalidInput):
+            labelled(embeddings, labels)
+
+
+def test_settings_that_every_training_has_are_checked() -> None:
+    good = {"epochs": 1, "batch_size": 1, "learning_rate": 0.1}
+    for name, value in (("epochs", 0), ("batch_size", 0.5), ("learning_rate", 0.0)):
+        with pytest.raises(InvalidParameter, match=name):
+            TrainingConfig(**{**good, name: value})
 
 
 def test_loop_visits_every_row_and_reports() -> None:
@@ -60,10 +62,8 @@ def test_loop_visits_every_row_and_reports() -> None:
     mean = minimise(
         loss,
         [weight],
+        TrainingConfig(epochs=20, batch_size=4, learning_rate=0.3),
         rows=10,
-        epochs=20,
-        batch_size=4,
-        learning_rate=0.3,
         decay=True,
         stage="test",
         report=lambda stage, done, total, loss: told.append((done, total, loss)),

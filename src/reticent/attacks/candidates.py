@@ -21,16 +21,17 @@ from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.core.norms import Norm
+from reticent.grids.shares import WHOLE
 from reticent.mechanisms import (
     AdditiveMechanism,
-    ArgmaxResponse,
+    AnyTwo,
+    FiniteChannel,
     HopRelease,
-    LabelTable,
     ProposeTestRelease,
 )
+from reticent.mechanisms.finite_channel import draw
 from reticent.mechanisms.gaussian import GaussianMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
-from reticent.mechanisms.stability_response import StabilityResponse
 from reticent.noise import Sampler
 from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
 from reticent.systems.power.query import PowerQuery
@@ -156,11 +157,8 @@ def candidates_of(query: Query, points: Array) -> Candidates:
     if isinstance(query, NearestRowQuery):
         return _nearest_row(query, points)
     mechanism = query.mechanism
-    if isinstance(query, ScoreCodeQuery):
-        shares = query.exact(points)
-    elif isinstance(mechanism, StabilityResponse):
-        own, other = mechanism.right_probabilities[0], mechanism.wrong_probabilities[0]
-        shares = np.where(query.exact(points) > 0.5, own, other)
+    if isinstance(mechanism, FiniteChannel):
+        shares = mechanism.matrix[query.nodes(points)]
     else:
         assert isinstance(mechanism, AdditiveMechanism)
         values = query.exact(points)
@@ -191,7 +189,7 @@ def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
     from reticent.lipschitz import snap
 
     mechanism = query.mechanism
-    assert not isinstance(mechanism, ArgmaxResponse | HopRelease | LabelTable)
+    assert not isinstance(mechanism, FiniteChannel | HopRelease)
     steps = snap(query.bound, points)
     values = query.network.forward_each(steps * query.bound.input_step)
     inner = mechanism.inner if isinstance(mechanism, ProposeTestRelease) else mechanism
@@ -237,20 +235,19 @@ def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
 
 
 def _by_rule(query: PrivateQuery, points: Array) -> Candidates:
-    from reticent.systems.posthoc.label_rules import chances, labels
-
     rule = query.rule
     assert rule is not None
     logits = query.network.forward_each(points)
-    weights = np.log(np.maximum(chances(rule, points, logits), _LEAST)).T
+    shares = rule.at(points, logits)
+    weights = np.log(shares / WHOLE)
+    any_two = isinstance(rule, FiniteChannel) and isinstance(rule.nodes, AnyTwo)
 
     def answer(which: Integers, sampler: Sampler) -> Answers:
-        drawn = labels(rule, points[which], logits[which], sampler=sampler)
-        return Answers(drawn, np.zeros(len(which), dtype=np.bool_))
+        return Answers(draw(shares[:, which], sampler), np.zeros(len(which), dtype=np.bool_))
 
     return Candidates(
         points,
-        None if isinstance(rule, ArgmaxResponse) else query.requirement.adjacency,
+        None if any_two else query.requirement.adjacency,
         query.network.output_dimension,
         weights.T,
         Norm.LINF,

@@ -12,36 +12,25 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidInput
-from reticent.training.networks import minimise, relu_network
+from reticent.training.networks import TrainingConfig, minimise, relu_network
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderConfig:
+class DecoderConfig(TrainingConfig):
     """Settings of an attacker's decoder.
 
     Attributes:
         hidden: widths of its hidden layers.
-        epochs: passes over the attacker's own rows.
-        batch_size: rows per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        seed: of weights, order, and noise where there is some.
     """
 
     hidden: tuple[int, ...] = (256, 256)
     epochs: int
     batch_size: int = 250
     learning_rate: float = 2e-3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            count(getattr(self, name), name=name)
-        positive(self.learning_rate, name="learning_rate")
 
 
 class Decoder(nn.Module):
@@ -124,10 +113,8 @@ def train_decoder(
     minimise(
         lambda batch, _: loss(batch),
         decoder.parameters(),
+        config,
         rows=rows,
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage=stage,
         report=report,

@@ -18,7 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array
-from reticent.training.power.published import PowerNetwork
+from reticent.published.power_network import PowerNetwork
 
 _ROWS_AT_ONCE = 256
 _HALVINGS = 12

@@ -40,7 +40,7 @@ def reconstruction_bound(
     Args:
         dimension: d, coordinates of a row.
         lipschitz_epsilon: epsilon per unit of distance: epsilon over the radius.
-        prior_information: tr I(f) or more; ``training.power.density.fisher_bound`` for a kernel
+        prior_information: tr I(f) or more; ``published.density.fisher_bound`` for a kernel
             density estimate.
 
     Raises:

@@ -9,9 +9,8 @@ from reticent.audit.certified_cases import (
 )
 from reticent.audit.fitted import AuditedPair, FittedAudit, audit_fitted
 from reticent.audit.label_rule_cases import (
-    argmax_response_case,
+    finite_channel_case,
     hop_release_case,
-    label_table_case,
 )
 from reticent.audit.lower_bounds import (
     AuditResult,
@@ -44,16 +43,15 @@ __all__ = [
     "Refutation",
     "SequentialTest",
     "additive_case",
-    "argmax_response_case",
     "audit_fitted",
     "audit_records",
     "binary_response_case",
     "binomial_limits",
     "distance_to_instability_case",
     "epsilon_lower_bound",
+    "finite_channel_case",
     "guessing_lower_bound",
     "hop_release_case",
-    "label_table_case",
     "laplace_test_case",
     "logits_case",
     "noisy_argmax_case",

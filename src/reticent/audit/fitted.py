@@ -24,9 +24,8 @@ from reticent.audit.fitted_pairs import (
     power_pairs,
 )
 from reticent.audit.label_rule_cases import (
-    argmax_response_case,
+    finite_channel_case,
     hop_release_case,
-    label_table_case,
 )
 from reticent.audit.lower_bounds import AuditResult, binomial_limits
 from reticent.audit.pairs import Pair
@@ -45,36 +44,24 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.mechanisms import (
     AdditiveMechanism,
-    ArgmaxResponse,
     DistanceToInstability,
+    FiniteChannel,
     GaussianMechanism,
-    GraphTable,
     HopRelease,
-    LabelTable,
     ProposeTestRelease,
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
-from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PowerQuery
-from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.query import PowerQuery, RowQuery
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = (
-        PrivateQuery
-        | NearestRowQuery
-        | PowerQuery
-        | ScoreCodeQuery
-        | ProtectedQuery
-        | LikeliestQuery
-        | CertifiedQuery
-    )
+    Query = PrivateQuery | NearestRowQuery | RowQuery | CertifiedQuery
 
 
 LEAST_RUNS = 2_000
@@ -270,17 +257,9 @@ def auditable_query(system: Any) -> Query:
             f"{type(system).__name__}; no audit of it is known"
         )
     query = system._fitted()
-    if is_posthoc(query) or isinstance(
-        query,
-        NearestRowQuery
-        | PowerQuery
-        | ScoreCodeQuery
-        | ProtectedQuery
-        | LikeliestQuery
-        | CertifiedQuery,
-    ):
+    if is_posthoc(query) or isinstance(query, NearestRowQuery | RowQuery | CertifiedQuery):
         return query
-    raise InvalidInput("system: the published mode has no guarantee that an audit could examine")
+    raise InvalidInput(f"system: no audit of a {type(query).__name__} is known")
 
 
 def stated_guarantee(query: Query) -> Guarantee:
@@ -292,11 +271,7 @@ def stated_guarantee(query: Query) -> Guarantee:
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
     if isinstance(query, NearestRowQuery):
         return Guarantee(query.mechanism.epsilon, 0.0, query.graph.adjacency)
-    stated_by = (
-        query.plan
-        if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery)
-        else query.choice
-    )
+    stated_by = query.plan if isinstance(query, RowQuery) else query.choice
     delta = stated_by.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
     return Guarantee(stated_by.epsilon, delta, query.adjacency)
 
@@ -312,7 +287,7 @@ def _pairs(
     if isinstance(query, NearestRowQuery):
         assert not isinstance(rows, CodedRows)
         return nearest_row_pairs(query, rows, random=directions), (searched,)
-    if isinstance(query, PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery):
+    if isinstance(query, RowQuery):
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), (searched,)
     assert not isinstance(rows, CodedRows)
@@ -327,12 +302,10 @@ def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:
     """
     mechanism = query.mechanism
     epsilon, delta = claim.epsilon, claim.delta
-    if isinstance(mechanism, LabelTable | GraphTable):
-        return [label_table_case(mechanism, epsilon=epsilon)]
+    if isinstance(mechanism, FiniteChannel):
+        return [finite_channel_case(mechanism, epsilon=epsilon)]
     if isinstance(mechanism, HopRelease):
         return [hop_release_case(mechanism, epsilon=epsilon)]
-    if isinstance(mechanism, ArgmaxResponse):
-        return [argmax_response_case(mechanism, epsilon=epsilon)]
     if isinstance(mechanism, AdditiveMechanism):
         shift = worst_shift(mechanism) * (_allowed_change(query) / mechanism.sensitivity)
         return [_named(additive_case(mechanism, shift=shift, epsilon=epsilon, delta=delta))]

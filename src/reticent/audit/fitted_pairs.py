@@ -19,13 +19,16 @@ from reticent.audit.protected_pairs import likeliest_pairs, protected_pairs
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm, unit_moves
+from reticent.grids.shares import WHOLE
 from reticent.lipschitz import snap
 from reticent.mechanisms import (
     AdditiveMechanism,
     DistanceToInstability,
+    FiniteChannel,
     HopRelease,
     ProposeTestRelease,
 )
+from reticent.mechanisms.finite_channel import draw as drawn
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
@@ -33,8 +36,7 @@ from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PowerQuery
-from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.query import RowQuery
 
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
@@ -98,7 +100,7 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
         def run(runs: int, sampler: Sampler) -> Answers:
             tiled = np.broadcast_to(value, (runs, len(value)))
             if level is None:
-                assert not isinstance(mechanism, ProposeTestRelease | HopRelease)
+                assert not isinstance(mechanism, ProposeTestRelease | HopRelease | FiniteChannel)
                 return mechanism.release(tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
             assert isinstance(mechanism, ProposeTestRelease)
             return mechanism.release(tiled, np.full(runs, level), sampler=sampler)
@@ -119,18 +121,16 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
 
 def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
     """Of neighbours ``start`` and ``end`` the two whose chances of some label differ most."""
-    from reticent.systems.posthoc.label_rules import chances, labels
-
     rule = query.rule
     assert rule is not None
     logits = [query.network.forward_each(points) for points in (start, end)]
-    logs = [np.log(chances(rule, x, f)) for x, f in zip((start, end), logits, strict=True)]
-    index = int(np.abs(logs[0] - logs[1]).max(axis=1).argmax())
+    logs = [np.log(rule.at(x, f) / WHOLE) for x, f in zip((start, end), logits, strict=True)]
+    index = int(np.abs(logs[0] - logs[1]).max(axis=0).argmax())
 
     def draw(point: Array, scores: Array) -> Draw:
         def run(runs: int, sampler: Sampler) -> Answers:
-            tiled = (np.tile(point, (runs, 1)), np.tile(scores, (runs, 1)))
-            return labels(rule, *tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+            shares = np.repeat(rule.at(point[None], scores[None]), runs, axis=1)
+            return drawn(shares, sampler), np.zeros(runs, dtype=np.bool_)
 
         return run
 
@@ -176,7 +176,7 @@ def nearest_row_pairs(
 
 
 def power_pairs(
-    query: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery,
+    query: RowQuery,
     rows: CodedRows,
     *,
     random: np.random.Generator,

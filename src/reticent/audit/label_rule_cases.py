@@ -1,33 +1,35 @@
-"""The worst neighbours of mechanisms that answer labels from a public lattice, or from a
-classifier's best label: two points whose probabilities differ most, of all touching cells.
+"""The worst neighbours of mechanisms that answer from public nodes: two inputs whose probabilities
+differ most, of all nodes that are neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.worst_case import AuditCase, Scores
-from reticent.core.arrays import Array
-from reticent.grids.lattice import Lattice
+from reticent.core.arrays import Array, Integers
 from reticent.grids.public_graph import PublicGraph
-from reticent.mechanisms import ArgmaxResponse, GraphTable, HopRelease, LabelTable
+from reticent.mechanisms import AnyTwo, FiniteChannel, HopRelease
+from reticent.mechanisms.finite_channel import Nodes
 from reticent.noise import Sampler
 
-Labels = npt.NDArray[np.int64]
-Draw = Callable[[int, Sampler], Labels]
+Draw = Callable[[int, Sampler], Integers]
 
 
-def label_table_case(table: LabelTable | GraphTable, *, epsilon: float) -> AuditCase:
-    """The two touching cells, of all, at which one label's shares differ by the largest factor."""
+def finite_channel_case(table: FiniteChannel, *, epsilon: float) -> AuditCase:
+    """The two neighbouring nodes, of all, at which one answer's shares differ by the largest
+    factor.
+    """
     points = _points(table)
     one, other = _worst(table, table.shares.astype(np.float64), table.shares.astype(np.float64))
 
     def draw(cell: int) -> Draw:
         return lambda runs, sampler: table.release(
-            np.tile(points[cell], (runs, 1)), sampler=sampler
+            np.repeat(points[cell, None], runs, axis=0), sampler=sampler
         )
 
     chances = table.probabilities(points[[one, other]])
@@ -65,20 +67,7 @@ def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
     return _case(mechanism.name, epsilon, pair, draw(one, label), draw(other, rival))
 
 
-def argmax_response_case(mechanism: ArgmaxResponse, *, epsilon: float) -> AuditCase:
-    """Two inputs whose best labels differ."""
-    logits = np.eye(mechanism.classes)[:2]
-
-    def draw(row: Array) -> Draw:
-        return lambda runs, sampler: mechanism.release(np.tile(row, (runs, 1)), sampler=sampler)
-
-    chances = mechanism.probabilities(logits)
-    return _case(mechanism.name, epsilon, chances, draw(logits[0]), draw(logits[1]))
-
-
-def _worst(
-    mechanism: LabelTable | GraphTable | HopRelease, high: Array, low: Array
-) -> tuple[int, int]:
+def _worst(mechanism: FiniteChannel | HopRelease, high: Array, low: Array) -> tuple[int, int]:
     """The touching cells (c, c') with the largest quotient of ``high`` at c and ``low`` at c'."""
     lattice = _cells(mechanism)
     best = (0.0, 0, 0)
@@ -93,13 +82,17 @@ def _worst(
     return best[1:]
 
 
-def _cells(mechanism: LabelTable | GraphTable | HopRelease) -> Lattice | PublicGraph:
-    return mechanism.lattice if isinstance(mechanism, HopRelease) else mechanism.cells
+def _cells(mechanism: FiniteChannel | HopRelease) -> Nodes:
+    return mechanism.lattice if isinstance(mechanism, HopRelease) else mechanism.nodes
 
 
-def _points(mechanism: LabelTable | GraphTable | HopRelease) -> Array:
-    """A point in every cell, shape (cells, dimension): its middle, or the node."""
+def _points(mechanism: FiniteChannel | HopRelease) -> npt.NDArray[Any]:
+    """An input of every node, shape (cells, dimension) or (nodes,): a cell's middle, the public
+    row, or the node's number.
+    """
     lattice = _cells(mechanism)
+    if isinstance(lattice, AnyTwo):
+        return np.arange(lattice.size)
     if isinstance(lattice, PublicGraph):
         return lattice.points
     points = np.zeros((lattice.size, lattice.dimension))

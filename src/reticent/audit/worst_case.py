@@ -24,12 +24,12 @@ from reticent.mechanisms import (
     LaplaceTestRelease,
     NoisyMaxRelease,
     ProposeTestRelease,
-    PublishedPosthoc,
     SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
 )
 from reticent.noise import Sampler
+from reticent.published.posthoc import PublishedPosthoc
 
 Scores = Callable[[int, Sampler], Array]
 

@@ -14,7 +14,6 @@ import typer
 from reticent.cli.options import (
     ArrayName,
     BundleFolder,
-    Format,
     IgnoreColumns,
     InputRows,
     Jobs,
@@ -25,6 +24,7 @@ from reticent.cli.options import (
     SigningKey,
     Subject,
     SubjectColumn,
+    TableFormat,
     TrustedKey,
 )
 from reticent.core.checks import check_jobs, finite_array, positive
@@ -84,7 +84,7 @@ def release(
         ),
     ] = None,
     format_: Annotated[
-        Format | None,
+        TableFormat | None,
         typer.Option(
             "--format", help="Of parts, with --rows-per-part or --cluster: parquet without it."
         ),
@@ -148,7 +148,7 @@ def release(
     kind = "" if in_parts else _answers_format(output, signing_key)
     parts: dict[str, Any] = {
         "rows": rows_per_part,
-        "format": str(format_ or Format.PARQUET),
+        "format": format_ or "parquet",
         "ignore": tuple(ignore_column or ()),
         "subject_column": subject_column,
         "key": signing_key,
@@ -466,10 +466,8 @@ def _numbers_per_answer(system: AnsweringSystem) -> int:
     import numpy as np
 
     from reticent.systems import PowerEncoder
-    from reticent.systems.power.published import PublishedQuery
 
     if isinstance(system, PowerEncoder):
-        assert not isinstance(system.query_, PublishedQuery)  # this mode is never stored
         return system.query_.outputs
     if type(system).__name__ == "PosthocEncoder":
         return cast("PosthocEncoder", system).query_.network.output_dimension

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -23,9 +22,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-MARKER = "results.json"
-"""A folder that holds this file was written by a demonstration, and may be replaced by one."""
-
 _FROM_FILES = "digits needs no file; the others are read from $RETICENT_DATA."
 
 Output = Annotated[
@@ -33,39 +29,10 @@ Output = Annotated[
 ]
 
 
-class PosthocData(StrEnum):
-    """Data sets of the posthoc demonstration."""
-
-    DIGITS = "digits"
-    MNIST = "mnist"
-    FASHION = "fashion"
-    UTKFACE = "utkface"
-
-
-class KnnData(StrEnum):
-    """Data sets of the Private-kNN demonstration."""
-
-    DIGITS = "digits"
-    MNIST = "mnist"
-    FASHION = "fashion"
-
-
-class CertifiedData(StrEnum):
-    """Data sets of the certified demonstration."""
-
-    BLOBS_CLOSE = "blobs-close"
-    BLOBS = "blobs"
-    DIGITS = "digits"
-    PNEUMONIA = "pneumonia"
-    IMDB = "imdb"
-
-
-class PowerData(StrEnum):
-    """Tables of the power demonstration."""
-
-    ADULT_SAMPLE = "adult-sample"
-    ADULT = "adult"
-    BREAST_CANCER = "breast-cancer"
+KnnData = Literal["digits", "mnist", "fashion"]
+PosthocData = Literal[KnnData, "utkface"]
+CertifiedData = Literal["blobs-close", "blobs", "digits", "pneumonia", "imdb"]
+PowerData = Literal["adult-sample", "adult", "breast-cancer"]
 
 
 @app.callback()
@@ -75,7 +42,7 @@ def demonstrations() -> None:
 
 @app.command()
 def posthoc(
-    dataset: Annotated[PosthocData, typer.Option(help=_FROM_FILES)] = PosthocData.DIGITS,
+    dataset: Annotated[PosthocData, typer.Option(help=_FROM_FILES)] = "digits",
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
@@ -89,11 +56,11 @@ def posthoc(
     from reticent.datasets import load
     from reticent.demos import posthoc
 
-    pictures = load(dataset.value)
-    if dataset is PosthocData.DIGITS:
+    pictures = load(dataset)
+    if dataset == "digits":
         torch.set_num_threads(1)  # networks this small only wait for a second thread
-    settings = posthoc.suggested(dataset.value, seed=seed)
-    _written(output, f"posthoc-{dataset.value}", posthoc.run_demo, pictures, settings)
+    settings = posthoc.suggested(dataset, seed=seed)
+    _written(output, f"posthoc-{dataset}", posthoc.run_demo, pictures, settings)
 
 
 @app.command()
@@ -104,7 +71,7 @@ def certified(
             help="blobs are generated, digits need no file; the others are read from "
             "$RETICENT_DATA."
         ),
-    ] = CertifiedData.BLOBS_CLOSE,
+    ] = "blobs-close",
     epsilon: Annotated[
         float | None, typer.Option(help="Of one answer; by default one that suits the data.")
     ] = None,
@@ -119,15 +86,15 @@ def certified(
     """
     from reticent.demos.certified import run_demo
 
-    if dataset is CertifiedData.PNEUMONIA:
+    if dataset == "pneumonia":
         # Features are computed one picture at a time, where a second thread only waits.
         require("torch", extra="networks").set_num_threads(1)
-    _written(output, f"certified-{dataset.value}", run_demo, dataset.value, epsilon=epsilon)
+    _written(output, f"certified-{dataset}", run_demo, dataset, epsilon=epsilon)
 
 
 @app.command()
 def knn(
-    dataset: Annotated[KnnData, typer.Option(help=_FROM_FILES)] = KnnData.DIGITS,
+    dataset: Annotated[KnnData, typer.Option(help=_FROM_FILES)] = "digits",
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
@@ -140,10 +107,10 @@ def knn(
     from reticent.datasets import load
     from reticent.demos import private_knn
 
-    pictures = load(dataset.value)
+    pictures = load(dataset)
     torch.set_num_threads(1)  # records are embedded one by one, where a second thread only waits
-    student = private_knn.suggested(dataset.value, seed=seed)
-    _written(output, f"knn-{dataset.value}", private_knn.run_demo, pictures, student)
+    student = private_knn.suggested(dataset, seed=seed)
+    _written(output, f"knn-{dataset}", private_knn.run_demo, pictures, student)
 
 
 @app.command()
@@ -154,7 +121,7 @@ def power(
             help="adult-sample and breast-cancer need no file; adult is read from "
             "$RETICENT_DATA, or downloaded from OpenML."
         ),
-    ] = PowerData.ADULT_SAMPLE,
+    ] = "adult-sample",
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
@@ -169,7 +136,7 @@ def power(
 
     torch.set_num_threads(1)  # networks this small only wait for a second thread
     settings = power.Settings(seed=seed)
-    _written(output, f"power-{dataset.value}", power.run_demo, dataset.value, settings)
+    _written(output, f"power-{dataset}", power.run_demo, dataset, settings)
 
 
 @app.command()
@@ -181,6 +148,7 @@ def collaboration(output: Output = None, seed: TrainingSeed = 0) -> None:
     recomputes the guarantee and what was spent. Writes results.json and everything that they left.
     """
     from reticent.demos.collaboration import Settings, run_demo, summary
+    from reticent.demos.page import MARKER
 
     target = output if output is not None else Path("runs") / "collaboration"
     with output_folder(target, marker=MARKER, overwrite=True) as folder:
@@ -194,6 +162,7 @@ def _written(
     output: Path | None, name: str, run: Callable[..., Demonstration], *words: Any, **named: Any
 ) -> None:
     """Run a demonstration, write its folder and say where the page is."""
+    from reticent.demos.page import MARKER
     from reticent.training.progress import bar
 
     target = output if output is not None else Path("runs") / name

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -67,11 +66,7 @@ ChargeLost = Annotated[
 ]
 
 
-class ExportFormat(StrEnum):
-    """Formats of an export."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
+ExportFormat = Literal["jsonl", "csv"]
 
 
 @ledger_app.command()
@@ -282,14 +277,14 @@ def export(
     format_: Annotated[
         ExportFormat,
         typer.Option("--format", help="Of standard output: one JSON object per line, or a table."),
-    ] = ExportFormat.JSONL,
+    ] = "jsonl",
     overwrite: Overwrite = False,
 ) -> None:
     """Write every entry with its digest."""
     from reticent.cli.files import format_of
     from reticent.ledger.reports import write_entries
 
-    kind = str(format_) if output == "-" else format_of(Path(output), tuple(ExportFormat))
+    kind = format_ if output == "-" else format_of(Path(output), get_args(ExportFormat))
     with opened(ledger) as book:
         if output == "-":
             write_entries(book.store, sys.stdout, format=kind)  # type: ignore[arg-type]

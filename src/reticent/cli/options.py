@@ -6,33 +6,18 @@ Rows are the argument ROWS or ``--input``. What is written is ``--output``, and 
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 _ROWS = "CSV (comma, semicolon or tab; plain or .gz), Parquet, Arrow, .npy or .npz"
 
 
-class Scoring(StrEnum):
-    """Criteria of a plan; the first three are proper scores."""
-
-    LOG_LOSS = "log_loss"
-    BRIER = "brier"
-    INFORMATION = "information"
-    ACCURACY = "accuracy"
-    BALANCED_ACCURACY = "balanced_accuracy"
-    ROC_AUC = "roc_auc"
-
-
-class Format(StrEnum):
-    """Formats of tables."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    ARROW = "arrow"
-
+ScoringName = Literal[
+    "log_loss", "brier", "information", "accuracy", "balanced_accuracy", "roc_auc"
+]
+TableFormat = Literal["parquet", "csv", "arrow"]
 
 # Rows and their columns
 
@@ -126,8 +111,12 @@ BundleName = Annotated[
 Epsilon = Annotated[float, typer.Option(help="Epsilon, above 0.")]
 Delta = Annotated[float, typer.Option(help="Delta, from 0 to below 1.")]
 
-# How long, how often, by what chance
+# How long, how often, by what chance, for what
 
+Scoring = Annotated[
+    ScoringName,
+    typer.Option(help="What an answer is worth; the first three are proper scores."),
+]
 Seconds = Annotated[float, typer.Option(help="Time limit.")]
 TrainingSeed = Annotated[
     int, typer.Option("--seed", min=0, help="Of training. The noise of a release has no seed.")

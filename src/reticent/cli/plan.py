@@ -29,7 +29,6 @@ from reticent.cli.options import (
 from reticent.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from reticent.planning.input_plans import InputPlan
     from reticent.planning.plans import Plan
     from reticent.tables.schema import TabularSchema
 
@@ -61,7 +60,7 @@ def plan(
     prevalence: Annotated[
         str, typer.Option(help="Shares of the classes, separated by commas; without labels only.")
     ] = "",
-    scoring: Annotated[Scoring, typer.Option(help="What an answer is worth.")] = Scoring.LOG_LOSS,
+    scoring: Scoring = "log_loss",
     seconds: Seconds = 300.0,
     seed: DrawnSeed = None,
     jobs: Jobs = None,
@@ -102,7 +101,7 @@ def plan(
             answers=answers,
             classes=listed,
             prevalence=shares,
-            scoring=str(scoring),
+            scoring=scoring,
             seconds=seconds,
             random_state=seed,
             report=report,
@@ -131,9 +130,7 @@ def plan_inputs(
         ),
     ] = None,
     ignore_column: IgnoreColumns = None,
-    scoring: Annotated[Scoring, typer.Option(help="What an answer is worth.")] = (
-        Scoring.INFORMATION
-    ),
+    scoring: Scoring = "information",
     seconds: Seconds = 300.0,
     seed: DrawnSeed = None,
     page: Page = None,
@@ -167,7 +164,7 @@ def plan_inputs(
             epsilon=epsilon,
             delta=delta,
             radius=radius if radii is None else radii,
-            scoring=str(scoring),
+            scoring=scoring,
             seconds=seconds,
             random_state=seed,
             report=report,
@@ -175,7 +172,7 @@ def plan_inputs(
     _show(outcome, page, overwrite=overwrite, as_json=as_json)
 
 
-def _show(found: Plan | InputPlan, page: Path | None, *, overwrite: bool, as_json: bool) -> None:
+def _show(found: Plan, page: Path | None, *, overwrite: bool, as_json: bool) -> None:
     typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else found.table())
     if page is not None:
         found.page(page, overwrite=overwrite)

@@ -6,9 +6,8 @@ import json
 import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -39,22 +38,6 @@ service_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-
-class RoleName(StrEnum):
-    """What a key is for."""
-
-    CLIENT = "client"
-    OWNER = "owner"
-
-
-class KindName(StrEnum):
-    """Kinds of models that can be stored."""
-
-    BOOSTED = "boosted"
-    LINEAR = "linear"
-    NETWORK = "network"
-    CHANNEL = "channel"
 
 
 def serve(
@@ -146,8 +129,9 @@ def create(
         ),
     ] = None,
     role: Annotated[
-        RoleName, typer.Option(help="owner: looks at budgets, keys and metrics, and asks for none.")
-    ] = RoleName.CLIENT,
+        Literal["client", "owner"],
+        typer.Option(help="owner: looks at budgets, keys and metrics, and asks for none."),
+    ] = "client",
     days: Annotated[
         float | None, typer.Option(help="Days until it expires; without it, it does not.")
     ] = None,
@@ -161,7 +145,7 @@ def create(
             principal,
             bundles=bundle or (),
             subjects=subject or (),
-            role=role.value,
+            role=role,
             lasts=None if days is None else timedelta(days=days).total_seconds(),
         )
     if as_json:
@@ -268,12 +252,12 @@ def train_model(
     ],
     output: Annotated[Path, typer.Option(help="Folder of the model.")],
     kind: Annotated[
-        KindName,
+        Literal["boosted", "linear", "network", "channel"],
         typer.Option(
             help="boosted trees, logistic regression, a network (needs torch), or the posterior "
             "of a bundle of score codes."
         ),
-    ] = KindName.BOOSTED,
+    ] = "boosted",
     seed: TrainingSeed = 0,
     overwrite: Overwrite = False,
 ) -> None:
@@ -310,13 +294,13 @@ def train_model(
     if len(widths) != 1:
         raise InvalidInput(f"values: expected files of one width, got {sorted(widths)}")
     model = train_value_model(
-        kind.value,
+        kind,
         np.concatenate(parts),
         np.concatenate(targets),
         seed=seed,
         bundle=identity,
         guarantee=system.guarantee,
-        channel=system.channel_ if kind is KindName.CHANNEL else None,
+        channel=system.channel_ if kind == "channel" else None,
     )
     typer.echo(f"model {model.identity}: {model.save(output, overwrite=overwrite)}")
 

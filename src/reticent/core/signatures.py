@@ -8,6 +8,7 @@ is worth on which its public key came.
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +122,30 @@ def verify_receipt(receipt: Receipt, signature: bytes | None, *, trusted_key: st
     the errors.
     """
     verify(receipt_content(receipt), signature, purpose="receipt", trusted_key=trusted_key)
+
+
+def write_key_pair(private: Path, public: Path | None = None) -> None:
+    """Write a new private Ed25519 key, which its owner alone may read, and its public key.
+
+    Args:
+        private: file to make.
+        public: file of the public key; by default the same name that ends in ".pub.pem".
+
+    Raises:
+        FileExistsError: the private file is there already.
+        MissingExtra: the package cryptography is not installed.
+    """
+    primitives = _cryptography().hazmat.primitives
+    forms, key = (
+        primitives.serialization,
+        primitives.asymmetric.ed25519.Ed25519PrivateKey.generate(),
+    )
+    pem = forms.Encoding.PEM
+    content = key.private_bytes(pem, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    with os.fdopen(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    told = key.public_key().public_bytes(pem, forms.PublicFormat.SubjectPublicKeyInfo)
+    (private.with_suffix(".pub.pem") if public is None else public).write_bytes(told)
 
 
 def _message(content: bytes, purpose: str) -> bytes:

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.errors import DataUnavailable, InvalidInput
 from reticent.core.files import unpacked
 from reticent.datasets.files import DATA_VARIABLE, data_folder
-from reticent.datasets.table import Labels, Rows, Table, last_fifth_held_out
+from reticent.datasets.table import Rows, Table, last_fifth_held_out
 
 COLUMNS = (
     "age",
@@ -161,14 +162,14 @@ def adult_fields(path: Path) -> list[list[str]]:
     return fields
 
 
-def _from_file(path: Path) -> tuple[Rows, Labels]:
+def _from_file(path: Path) -> tuple[Rows, Integers]:
     table = np.array(adult_fields(path), dtype=object)
     return _typed(table[:, :-1]), np.array(
         [label.startswith(">50K") for label in table[:, -1]], dtype=np.int64
     )
 
 
-def _from_openml() -> tuple[Rows, Labels]:
+def _from_openml() -> tuple[Rows, Integers]:
     from sklearn.datasets import fetch_openml
 
     try:

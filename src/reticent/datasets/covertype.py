@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from reticent.core.arrays import Integers
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz
-from reticent.datasets.table import Labels, Rows, Table, last_fifth_held_out
+from reticent.datasets.table import Rows, Table, last_fifth_held_out
 
 FILE = "covtype_581012.npz"
 QUANTITIES = (
@@ -74,7 +75,7 @@ def load_covertype(folder: str | Path | None = None) -> Table:
     )
 
 
-def _from_file(path: Path) -> tuple[Rows, Labels]:
+def _from_file(path: Path) -> tuple[Rows, Integers]:
     if not path.is_file():
         raise DataUnavailable(
             f"covertype: expected {FILE} in {str(path.parent)!r}; copy the file there, or "
@@ -84,7 +85,7 @@ def _from_file(path: Path) -> tuple[Rows, Labels]:
         return stored["X"].astype(np.float32), stored["y"].astype(np.int64) - 1
 
 
-def _from_sklearn() -> tuple[Rows, Labels]:
+def _from_sklearn() -> tuple[Rows, Integers]:
     from sklearn.datasets import fetch_covtype
 
     try:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput
 from reticent.datasets.parts import check_labels, tuning_cut
 
 Images = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Dataset:
 
     name: str
     train_images: Images
-    train_labels: Labels
+    train_labels: Integers
     test_images: Images
-    test_labels: Labels
+    test_labels: Integers
     class_names: tuple[str, ...]
     origin: str
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
             images: Images = getattr(self, f"{part}_images")
-            labels: Labels = getattr(self, f"{part}_labels")
+            labels: Integers = getattr(self, f"{part}_labels")
             if images.ndim != 3 or images.dtype != np.float32 or len(images) == 0:
                 raise InvalidInput(
                     f"{part}_images: expected float32 of shape (n, height, width), got "

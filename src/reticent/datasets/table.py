@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput
 from reticent.datasets.parts import check_labels, tuning_cut
 
 Rows = npt.NDArray[Any]
-Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +42,16 @@ class Table:
     name: str
     columns: tuple[str, ...]
     train_rows: Rows
-    train_labels: Labels
+    train_labels: Integers
     test_rows: Rows
-    test_labels: Labels
+    test_labels: Integers
     class_names: tuple[str, ...]
     origin: str
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
             rows: Rows = getattr(self, f"{part}_rows")
-            labels: Labels = getattr(self, f"{part}_labels")
+            labels: Integers = getattr(self, f"{part}_labels")
             if rows.ndim != 2 or rows.shape[1] != len(self.columns) or len(rows) == 0:
                 raise InvalidInput(
                     f"{part}_rows: expected shape (n, {len(self.columns)}), got shape={rows.shape}"

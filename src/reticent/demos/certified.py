@@ -29,14 +29,13 @@ from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.datasets import load_blobs, load_digits, load_fashion, load_imdb, load_pneumonia
 from reticent.demos.page import Chart, Demonstration, Fact, Section, Table, line, npy
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
-from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
-from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.pages.line_chart import Level
 from reticent.pages.parts import percent
 from reticent.planning.candidates import Candidate
 from reticent.planning.query_votes import QueryVotesCandidate
 from reticent.planning.released_models import ReleasedModelCandidate
 from reticent.planning.tasks import StandIns, Task
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 from reticent.systems import CertifiedClassifier, ClippedDescent
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier

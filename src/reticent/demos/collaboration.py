@@ -30,7 +30,7 @@ from reticent.core.errors import ReticentError, ServiceUnreachable
 from reticent.core.extras import require
 from reticent.core.files import output_file
 from reticent.core.guarantees import Guarantee
-from reticent.core.signatures import verify
+from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps
 from reticent.datasets import load_adult_sample
 from reticent.ledger import check_export
@@ -140,8 +140,9 @@ def _prepare(folder: Path, settings: Settings) -> dict[str, float]:
     """Write keys, the signed bundle and the signed model; return the accuracy of two rivals on the
     rows that the device will ask about.
     """
-    owner = _write_keys(folder, OWNER_KEY)
-    _write_keys(folder, RECEIPT_KEY)
+    owner = folder / f"{OWNER_KEY}.pem"
+    for key in (owner, folder / f"{RECEIPT_KEY}.pem"):
+        write_key_pair(key)
     table, schema = load_adult_sample(), adult_schema()
     names = np.array(table.class_names)
     public = slice(0, settings.public)
@@ -174,20 +175,6 @@ def _prepare(folder: Path, settings: Settings) -> dict[str, float]:
         "rows": float((plain.predict(schema.encode(asked)) == held).mean()),
         "majority": float((held == np.bincount(labels).argmax()).mean()),
     }
-
-
-def _write_keys(folder: Path, name: str) -> Path:
-    """The file with a new private key; its public one stands beside it."""
-    keys = require("cryptography.hazmat.primitives.asymmetric.ed25519", extra="signing")
-    forms = require("cryptography.hazmat.primitives.serialization", extra="signing")
-    key, pem = keys.Ed25519PrivateKey.generate(), forms.Encoding.PEM
-    private = folder / f"{name}.pem"
-    content = key.private_bytes(pem, forms.PrivateFormat.PKCS8, forms.NoEncryption())
-    with os.fdopen(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-    public = key.public_key().public_bytes(pem, forms.PublicFormat.SubjectPublicKeyInfo)
-    (folder / f"{name}.pub.pem").write_bytes(public)
-    return private
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from reticent.demos.baselines import RESPONSE, response_accuracy
 from reticent.demos.page import Chart, Demonstration, Fact, Pictures, Section, Table, line, npy
 from reticent.pages.line_chart import Level, Series
 from reticent.pages.parts import percent
+from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.systems import (
     Calibration,
     LabelAware,
@@ -33,7 +34,6 @@ from reticent.systems import (
 )
 from reticent.training.embedder import EmbedderConfig, train_embedder
 from reticent.training.heads import HeadConfig, train_head
-from reticent.training.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.training.parts import Ladder, LiveCoordinates
 from reticent.training.progress import Report, silent
 

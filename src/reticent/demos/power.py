@@ -67,7 +67,6 @@ _CANCER = (
 """Public upper ends of the columns of breast-cancer: mean, error and worst of ten measures."""
 _CLOSE = 0.01
 
-Labels = npt.NDArray[np.int64]
 Row = dict[str, Any]
 
 

@@ -17,11 +17,12 @@ from reticent.datasets import Dataset
 from reticent.demos.page import Demonstration, Fact, Pictures, Section, Table
 from reticent.pages.parts import percent
 from reticent.release.fits import not_counted
-from reticent.systems import IndividualKNNClassifier, PrivateKNNStudent
+from reticent.systems import Ball, IndividualKNNClassifier, Neighbours, PrivateKNNStudent
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.training.pate import PateTeachers
 from reticent.training.progress import Report, silent
@@ -53,8 +54,7 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
             epsilon=4.0,
             delta=1e-5,
             queries=(60, 40),
-            neighbours=50,
-            sampling_probability=0.5,
+            neighbours=Neighbours(number=50, sampling_probability=0.5),
             feature_map="identity",
             reduce_to=20,
             student=config,
@@ -68,8 +68,7 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
         epsilon=1.0,
         delta=1e-5,
         queries=(300,),
-        neighbours=150,
-        sampling_probability=0.15,
+        neighbours=Neighbours(number=150, sampling_probability=0.15),
         feature_map="upright hog" if data == "mnist" else "hog",
         student=config if data == "mnist" else replace(config, turn=0.05, flips=True),
         classes=range(10),
@@ -166,13 +165,13 @@ def rivals_of(data: Dataset, private: int, total: Guarantee) -> dict[str, float]
     }
     projected = {**settings, "features": Features(components=_COMPONENTS)}
     models: dict[str, Any] = {
-        "noisy gradient descent": NoisyGradientClassifier(**projected, records=private),
+        "noisy gradient descent": NoisyGradientClassifier(**projected, pace=Pace(records=private)),
         "moments": MomentClassifier(**projected),
         "cells": CellsClassifier(**projected, cells=64),
     }
     voters: dict[str, Any] = {
         "votes with a budget for each record": IndividualKNNClassifier(
-            **settings, share=_SHARE, votes=10.0
+            **settings, ball=Ball(share=_SHARE), votes=10.0
         ),
         "linear vote": LinearVoteClassifier(**projected, answers=asked),
     }

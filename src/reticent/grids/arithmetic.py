@@ -199,6 +199,7 @@ def sum_of_magnitudes(values: Interval) -> Array:
     """Upper bound on the l1 norm of each row of ``values``, shape (..., d) to (...,); exact sums
     on a grid.
     """
+    # bit-exact: on a grid so coarse that a row's sum stays below 2^51 units, whatever the order.
     coarse = values.on_grid(values.unit * _headroom(values, bits=51))
     return np.asarray(coarse.magnitude().sum(axis=-1) * coarse.unit)
 
@@ -214,6 +215,7 @@ def euclidean_norm(magnitudes: Array, unit: float, largest: float) -> Array:
     """
     if largest == 0:
         return np.zeros(magnitudes.shape[:-1])
+    # bit-exact: entries keep so few bits that the sum of their squares is exact in any order.
     bits = (51 - ceil(log2(max(magnitudes.shape[-1], 1)))) // 2
     coarse = power_of_two_at_least(largest) * 2.0**-bits
     rounded = (

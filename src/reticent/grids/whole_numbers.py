@@ -48,6 +48,7 @@ def exact_product(left: Array, right: Array, *, bound: float) -> Array:
             f"values: too large or too many for exact sums, which may reach {bound:.3g}; expected "
             "at most 2**52"
         )
+    # bit-exact: every partial sum is a whole number below 2^53, so no order of the sums has a say.
     return np.asarray(left @ right)
 
 
@@ -69,6 +70,7 @@ def lengths(rows: Array) -> Array:
     largest = np.abs(rows).max(axis=1, initial=0.0)
     room = (53 - math.ceil(math.log2(max(rows.shape[1], 1)))) // 2
     shift = np.maximum(np.frexp(largest)[1] - room, 0)
+    # bit-exact: squares of so few bits add up without rounding, in any order.
     coarse = np.ceil(np.ldexp(np.abs(rows), -shift[:, None]))
     return np.asarray(np.ldexp(np.sqrt(np.square(coarse).sum(axis=1)), shift))
 
@@ -113,6 +115,7 @@ def exponential(values: Array) -> Array:
     capped = np.maximum(values, _SMALLEST)
     powers = np.rint(capped * _LOG2_E)
     rest = (capped - powers * _LN2_HIGH) - powers * _LN2_LOW
+    # bit-exact: Horner's rule in this order, with no fused operation and no call of a library.
     total = np.full_like(rest, 1.0 / math.factorial(_DEGREE))
     for power in range(_DEGREE - 1, -1, -1):
         total *= rest
@@ -131,6 +134,7 @@ def softmax(logits: Array) -> Array:
         [[0.5, 0.5]]
     """
     weights = exponential(logits - logits.max(axis=1, keepdims=True))
+    # bit-exact: classes in their order; a sum along an axis takes another for other shapes.
     total = np.zeros(len(weights))
     for column in weights.T:
         total += column

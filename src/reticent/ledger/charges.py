@@ -139,19 +139,9 @@ def _canonical(kind: GuaranteeKind, adjacency: Adjacency) -> str:
 
 
 def describe_statement(statement: str) -> str:
-    """A stored statement as one phrase.
-
-    A statement is compared as text. One that was stored before adjacencies had identities lacks
-    their fields, so that it equals no newer one, whatever its words; the phrase says so.
-    """
+    """A stored statement as one phrase."""
     guarantee = Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(statement)})
-    phrase = f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"
-    if _canonical(guarantee.kind, guarantee.adjacency) == statement:
-        return phrase
-    return (
-        f"{phrase} (stated before adjacencies had identities, so it is not the same as "
-        "any later statement)"
-    )
+    return f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"
 
 
 _MOST_ANSWERS = 2**40

@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import sqlalchemy as sa
@@ -471,12 +470,7 @@ class Reservation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._receipt is None:
             raise InvalidInput(
                 f"reservation {self.id} ended without commit(receipt_id); its charge stays, "

@@ -53,6 +53,15 @@ def _amount(name: str) -> Column[Any]:
     return Column(name, BigInteger, nullable=False, server_default="0")
 
 
+def _scope(table: str) -> list[Column[Any]]:
+    """Columns of a scope, and of the statement under which it is booked."""
+    key = ForeignKey("statements.id", name=f"{table}_statement")
+    return [
+        *(Column(name, String(200), nullable=False) for name in ("principal", "subject", "bundle")),
+        Column("statement_id", BigInteger, key, nullable=False),
+    ]
+
+
 metadata = MetaData()
 
 head = Table(
@@ -83,15 +92,7 @@ budgets = Table(
     "budgets",
     metadata,
     Column("id", _Id, primary_key=True),
-    Column("principal", String(200), nullable=False),
-    Column("subject", String(200), nullable=False),
-    Column("bundle", String(200), nullable=False),
-    Column(
-        "statement_id",
-        BigInteger,
-        ForeignKey("statements.id", name="budgets_statement"),
-        nullable=False,
-    ),
+    *_scope("budgets"),
     Column("granted_epsilon", BigInteger, nullable=False),
     Column("granted_delta", BigInteger, nullable=False),
     Column("spent_epsilon", BigInteger, nullable=False),
@@ -108,15 +109,7 @@ accounts = Table(
     "accounts",
     metadata,
     Column("id", _Id, primary_key=True),
-    Column("principal", String(200), nullable=False),
-    Column("subject", String(200), nullable=False),
-    Column("bundle", String(200), nullable=False),
-    Column(
-        "statement_id",
-        BigInteger,
-        ForeignKey("statements.id", name="accounts_statement"),
-        nullable=False,
-    ),
+    *_scope("accounts"),
     Column("spent_epsilon", BigInteger, nullable=False),
     Column("spent_delta", BigInteger, nullable=False),
     Column("answers", BigInteger, nullable=False),

@@ -14,7 +14,6 @@ from reticent.lipschitz.exact_search import Limits
 from reticent.lipschitz.interval import IntervalBound
 from reticent.lipschitz.layered import LayeredBound
 from reticent.lipschitz.linear import LinearBound
-from reticent.lipschitz.milp import MilpResult, milp_lipschitz, milp_nearest_violation
 from reticent.lipschitz.operator_norms import OperatorNormBound
 from reticent.lipschitz.radius import LevelTest, grid_radius, snap, stability_radius
 
@@ -29,14 +28,11 @@ __all__ = [
     "Limits",
     "LinearBound",
     "LipschitzBound",
-    "MilpResult",
     "OperatorNormBound",
     "Output",
     "Violation",
     "grid_radius",
     "lipschitz_constant",
-    "milp_lipschitz",
-    "milp_nearest_violation",
     "nearest_violation",
     "snap",
     "stability_radius",

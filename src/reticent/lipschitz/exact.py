@@ -166,7 +166,6 @@ def lipschitz_constant(
 
     See Also:
         reticent.lipschitz.nearest_violation: the other question.
-        reticent.lipschitz.milp_lipschitz: the same by HiGHS, to compare with.
         reticent.lipschitz.ExactBound: decisions without tolerance.
     """
     chain, point, reach = _prepared(network, center, radius, domain, input_norm, output)
@@ -248,7 +247,6 @@ def nearest_violation(
 
     See Also:
         reticent.lipschitz.lipschitz_constant: the other question.
-        reticent.lipschitz.milp_nearest_violation: the same by HiGHS, to compare with.
         reticent.lipschitz.stability_radius: psi of a bound, on a grid.
     """
     chain, point, reach = _prepared(network, center, max_radius, domain, input_norm, output)

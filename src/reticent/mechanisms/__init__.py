@@ -1,15 +1,12 @@
 """Randomised maps with a proved cost, one file each."""
 
 from reticent.mechanisms.additive import AdditiveMechanism
-from reticent.mechanisms.argmax_response import ArgmaxResponse
 from reticent.mechanisms.distance_to_instability import DistanceToInstability
+from reticent.mechanisms.finite_channel import AnyTwo, FiniteChannel
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
-from reticent.mechanisms.global_sensitivity import GlobalSensitivityResponse
-from reticent.mechanisms.graph_table import GraphTable
 from reticent.mechanisms.hop_release import HopRelease
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
-from reticent.mechanisms.label_table import LabelTable
 from reticent.mechanisms.laplace import LaplaceMechanism
 from reticent.mechanisms.laplace_test import LaplaceTestRelease
 from reticent.mechanisms.noisy_argmax import NoisyArgmax
@@ -18,10 +15,7 @@ from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
-from reticent.mechanisms.published_posthoc import PublishedPosthoc
-from reticent.mechanisms.record_channel import RecordChannel
 from reticent.mechanisms.signed_distance import SignedDistanceRelease
-from reticent.mechanisms.smooth_cauchy import SmoothCauchy
 from reticent.mechanisms.softmax_release import SoftmaxRelease
 from reticent.mechanisms.sparse_vector import SparseVectorScreening
 from reticent.mechanisms.stability_release import StabilityRelease
@@ -29,15 +23,13 @@ from reticent.mechanisms.stability_response import StabilityResponse
 
 __all__ = [
     "AdditiveMechanism",
-    "ArgmaxResponse",
+    "AnyTwo",
     "DistanceToInstability",
+    "FiniteChannel",
     "GaussianMechanism",
-    "GlobalSensitivityResponse",
-    "GraphTable",
     "HopRelease",
     "KNormMechanism",
     "LabelMechanism",
-    "LabelTable",
     "LaplaceMechanism",
     "LaplaceTestRelease",
     "NoisyArgmax",
@@ -46,10 +38,7 @@ __all__ = [
     "NoisyScreening",
     "NoisySums",
     "ProposeTestRelease",
-    "PublishedPosthoc",
-    "RecordChannel",
     "SignedDistanceRelease",
-    "SmoothCauchy",
     "SoftmaxRelease",
     "SparseVectorScreening",
     "StabilityRelease",

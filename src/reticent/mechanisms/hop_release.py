@@ -18,8 +18,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.grids.lattice import Lattice
 from reticent.grids.shares import WHOLE, Shares, check_shares, excess
-from reticent.mechanisms.checked_table import draw
-from reticent.mechanisms.label_table import check_lattice
+from reticent.mechanisms.finite_channel import check_nodes, draw, nodes_in_words
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
@@ -94,8 +93,7 @@ class HopRelease(Mechanism):
         - The proof: docs/label-tables.md.
 
     See Also:
-        reticent.mechanisms.LabelTable: better where epsilon is small.
-        reticent.mechanisms.ArgmaxResponse: any two inputs.
+        reticent.mechanisms.FiniteChannel: a table, better where epsilon is small.
     """
 
     lattice: Lattice
@@ -108,7 +106,7 @@ class HopRelease(Mechanism):
     rests_on_float64: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_lattice(self.lattice, self.adjacency)
+        check_nodes(self.lattice, self.adjacency)
         positive(self.epsilon, name="epsilon")
         map_, weights = _checked_map(self.allowed, self.lattice), tuple(self.weights)
         falling = all(one >= after for one, after in pairwise(weights))
@@ -150,7 +148,7 @@ class HopRelease(Mechanism):
             epsilon: above 0.
             adjacency: neighbours.
         """
-        check_lattice(lattice, adjacency)
+        check_nodes(lattice, adjacency)
         map_ = _checked_map(allowed, lattice)
         hops = _hops(map_, lattice, _HOPS)
         low, high = 0.0, positive(epsilon, name="epsilon")
@@ -182,7 +180,7 @@ class HopRelease(Mechanism):
             points: shape (n, dimension), finite.
             logits: shape (n, labels), finite: the classifier's, at the points.
         """
-        return np.asarray(self._shares(points, logits).T / WHOLE)
+        return np.asarray(self.at(points, logits).T / WHOLE)
 
     def release(self, points: npt.ArrayLike, logits: npt.ArrayLike, *, sampler: Sampler) -> Labels:
         """One label for each point.
@@ -198,7 +196,7 @@ class HopRelease(Mechanism):
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
-        return draw(self._shares(points, logits), sampler)
+        return draw(self.at(points, logits), sampler)
 
     def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
@@ -231,7 +229,14 @@ class HopRelease(Mechanism):
             adjacency=adjacency,
         )
 
-    def _shares(self, points: npt.ArrayLike, logits: npt.ArrayLike) -> Shares:
+    def rests_on(self) -> tuple[tuple[str, str], ...]:
+        """What the guarantee rests on, as a card's details."""
+        return nodes_in_words(self.lattice)
+
+    def at(self, points: npt.ArrayLike, logits: npt.ArrayLike) -> Shares:
+        """Shares of the labels for each point, shape (labels, n). Private; arguments as of
+        ``release``.
+        """
         cells = self.lattice.cells(points)
         array = finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True)
         if len(array) != len(cells):

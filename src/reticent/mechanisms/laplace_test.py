@@ -78,7 +78,7 @@ class LaplaceTestRelease(Mechanism):
 
     See Also:
         reticent.mechanisms.ProposeTestRelease: the optimal test; withholds less at the same cost.
-        reticent.mechanisms.PublishedPosthoc: the algorithm as printed.
+        reticent.published.PublishedPosthoc: the algorithm as printed.
         reticent.lipschitz.stability_radius: computes psi.
     """
 

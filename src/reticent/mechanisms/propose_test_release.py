@@ -129,7 +129,7 @@ class ProposeTestRelease(Mechanism):
 
     See Also:
         reticent.mechanisms.LaplaceTestRelease: the test with Laplace noise, as in the literature.
-        reticent.mechanisms.PublishedPosthoc: the algorithm as printed.
+        reticent.published.PublishedPosthoc: the algorithm as printed.
         reticent.lipschitz.LevelTest: computes levels.
         reticent.mechanisms.DistanceToInstability: exact answers, for records.
     """

@@ -120,7 +120,7 @@ class SignedDistanceRelease(Mechanism):
     See Also:
         reticent.mechanisms.StabilityResponse: better for one answer and for few.
         reticent.mechanisms.DistanceToInstability: the exact answer or none.
-        reticent.mechanisms.SmoothCauchy: the published response.
+        reticent.published.SmoothCauchy: the published response.
     """
 
     classes: int

@@ -95,7 +95,7 @@ class StabilityResponse(Mechanism):
     See Also:
         reticent.mechanisms.StabilityRelease: levels from the margins of logits.
         reticent.mechanisms.DistanceToInstability: the exact answer or none.
-        reticent.mechanisms.SmoothCauchy: the published response.
+        reticent.published.SmoothCauchy: the published response.
         reticent.retraining.stable_distances: levels from training records.
     """
 

@@ -112,6 +112,7 @@ class Exhaustive:
         block = np.empty((min(_ROWS, len(rows)), self._columns.shape[1]), dtype=np.float32)
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
+            # bit-exact: whole numbers whose sums float32 holds (``POINT_RADIUS``), in any order.
             yield np.matmul(part, self._columns, out=block[: len(part)])
 
     def _nearest(self, distances: Points, depth: int) -> tuple[Points, Places]:

@@ -118,6 +118,8 @@ class Linear(ABC):
         """As ``forward``, every row by itself: its result does not depend on the others, to the
         last bit.
         """
+        # bit-exact: one row a call from one alignment, since the library orders a product's sums by
+        # its shape and by where it starts.
         rows = _aligned(values)
         return np.concatenate([self.forward(rows[index : index + 1]) for index in range(len(rows))])
 

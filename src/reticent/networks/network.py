@@ -194,6 +194,7 @@ def _forward(layers: tuple[Layer, ...], values: Array) -> Array:
 
 
 def _forward_each(layers: tuple[Layer, ...], values: Array) -> Array:
+    # bit-exact: linear layers take a row a call; the rest works entry by entry.
     for layer in layers:
         if isinstance(layer, Activation):
             values = layer.kind.apply(values)

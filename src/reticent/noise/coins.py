@@ -49,6 +49,7 @@ def coins(shape: Shape, *, probability: float, sampler: Sampler) -> Booleans:
     scaled = math.ldexp(rate, _HEAD_BITS)
     whole = math.floor(scaled)
     per_word = 64 // _HEAD_BITS
+    # bit-exact: seeded coins take these words first, then those of undecided ones.
     heads = sampler.words(-(-size // per_word)).view(np.uint16)[:size]
     heads_up = heads < np.uint16(whole)
     undecided = np.flatnonzero(heads == np.uint16(whole))

@@ -78,6 +78,7 @@ class SymbolTable:
 
     def _longer(self, heads: Heads, words: Words) -> npt.NDArray[np.intp]:
         """Symbols where 64 bits are needed, or more."""
+        # bit-exact: seeded draws depend on how many words are asked for, and in which order.
         more = words(heads.size)
         known = (heads.astype(np.uint64) << np.uint64(_WORD_BITS - HEAD_BITS)) | (
             more >> np.uint64(HEAD_BITS)
@@ -255,6 +256,7 @@ def long_uniform(ends: Integers, words: Words) -> Integers:
     """
     modulus = ends.astype(np.uint64)
     last_fair = _WORD_MAX - (_WORD_MAX % modulus + np.uint64(1)) % modulus
+    # bit-exact: seeded draws take a word each, then one for each that would be unfair.
     drawn = words(modulus.size)
     unfair = np.flatnonzero(drawn > last_fair)
     while unfair.size:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reticent.planning.candidates import Candidate, PublicUse, Requirements, all_candidates
-    from reticent.planning.input_plans import InputPlan, InputRow
     from reticent.planning.inputs import plan_inputs
     from reticent.planning.planner import plan
     from reticent.planning.plans import Plan, PlanRow
@@ -27,7 +26,6 @@ else:
                 "all_candidates",
             ),
             "reticent.planning.plans": ("Plan", "PlanRow"),
-            "reticent.planning.input_plans": ("InputPlan", "InputRow"),
             "reticent.planning.inputs": ("plan_inputs",),
             "reticent.planning.planner": ("plan",),
             "reticent.planning.tasks": ("StandIns", "Task"),
@@ -37,8 +35,6 @@ else:
 
 __all__ = [
     "Candidate",
-    "InputPlan",
-    "InputRow",
     "Plan",
     "PlanRow",
     "Predictions",

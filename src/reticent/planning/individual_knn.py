@@ -15,8 +15,8 @@ from reticent.noise import SeededSampler
 from reticent.planning.candidates import Requirements
 from reticent.planning.tasks import Settings, StandIns, Task
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
-from reticent.systems.private_knn.radii import kernels_by_share
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
+from reticent.systems.private_knn.radii import Ball, kernels_by_share
 from reticent.systems.scores import Predictions
 
 _SHARES = (0.05, 0.2)
@@ -67,7 +67,7 @@ class IndividualKNN:
         found = []
         for task in tasks:
             votes = _votes(settings, task)
-            plan = IndividualPlan.of(
+            plan = IndividualNoise.of(
                 epsilon=task.guarantee.epsilon,
                 delta=task.guarantee.delta,
                 classes=task.classes,
@@ -102,8 +102,7 @@ class IndividualKNN:
             delta=task.guarantee.delta,
             classes=task.label_list,
             votes=_votes(settings, task),
-            share=settings["share"],
-            power=settings["power"],
+            ball=Ball(share=settings["share"], power=settings["power"]),
             lead=_LEAD,
         )
 

@@ -5,7 +5,6 @@ this package, and simple methods to compare with.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,43 +14,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.core.arrays import Array, Integers
 from reticent.noise import SeededSampler
+from reticent.planning.tasks import Task
 from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PROTECTED
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.servers import Server, train_server
-from reticent.tables.schema import TabularSchema
-
-Radius = float | Mapping[str, float] | None
 
 _DRAWS = 4
-_CHOSEN_BY = {"accuracy": "accuracy", "balanced_accuracy": "balanced_accuracy", "roc_auc": "auc"}
-"""What ``PowerEncoder`` chooses by, for our criteria; proper scores are information to it."""
-
-
-@dataclass(frozen=True)
-class InputTask:
-    """What is wanted for every single input, in public things only.
-
-    Attributes:
-        epsilon, delta: of one released input.
-        radius: as of ``PowerEncoder``; None for any two rows.
-        schema: of the rows.
-        scoring: name of the criterion.
-        seed: of training.
-    """
-
-    epsilon: float
-    delta: float
-    radius: Radius
-    schema: TabularSchema
-    scoring: str
-    seed: int
-
-    @property
-    def chosen_by(self) -> str:
-        """The criterion of ``PowerEncoder`` that is nearest."""
-        return _CHOSEN_BY.get(self.scoring, "information")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +58,21 @@ class InputMethod(ABC):
     slow: bool = False
 
     @abstractmethod
-    def fits(self, task: InputTask) -> bool:
+    def fits(self, task: Task) -> bool:
         """Whether the method exists at this guarantee."""
 
     @abstractmethod
-    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
         """Probabilities of labels, shape (q, classes), that a server gives ``parts.scored``, for
         several draws of the noise.
         """
 
     @abstractmethod
-    def settings(self, task: InputTask) -> dict[str, Any]:
+    def settings(self, task: Task) -> dict[str, Any]:
         """Of the estimator; empty where there is none."""
 
     @abstractmethod
-    def estimator(self, task: InputTask) -> Any:
+    def estimator(self, task: Task) -> Any:
         """Unfitted, or None where this package has the method to compare with only."""
 
 
@@ -113,22 +83,22 @@ class Majority(InputMethod):
     name: str = "majority"
     line: str = "nothing leaves; every answer is that of the public label shares"
 
-    def fits(self, task: InputTask) -> bool:
+    def fits(self, task: Task) -> bool:
         """Always."""
         return True
 
-    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
         """See ``InputMethod``."""
         shares = (np.bincount(parts.learned_y, minlength=classes) + 1.0 / classes) / (
             len(parts.learned_y) + 1.0
         )
         return [np.tile(shares, (len(parts.scored), 1))]
 
-    def settings(self, task: InputTask) -> dict[str, Any]:
+    def settings(self, task: Task) -> dict[str, Any]:
         """None."""
         return {}
 
-    def estimator(self, task: InputTask) -> Any:
+    def estimator(self, task: Task) -> Any:
         """None."""
         return None
 
@@ -146,45 +116,49 @@ class LabelResponse(InputMethod):
     name: str = "randomised response"
     line: str = "a booster's label, by randomised response"
 
-    def fits(self, task: InputTask) -> bool:
+    def fits(self, task: Task) -> bool:
         """Always: it hides any two inputs from each other, hence those within a radius."""
         return True
 
-    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
         """See ``InputMethod``."""
         if "booster" not in parts.prepared:
-            model = HistGradientBoostingClassifier(random_state=task.seed)
-            model.fit(task.schema.encode(parts.learned), parts.learned_y)
+            model = HistGradientBoostingClassifier(random_state=task.wanted.seed)
+            model.fit(task.wanted.schema.encode(parts.learned), parts.learned_y)
             shares = np.bincount(parts.learned_y, minlength=classes) / len(parts.learned_y)
             parts.prepared["booster"] = (
                 [
-                    _columns(model.predict_proba(task.schema.encode(rows)), model.classes_, classes)
+                    _columns(
+                        model.predict_proba(task.wanted.schema.encode(rows)),
+                        model.classes_,
+                        classes,
+                    )
                     for rows in (parts.released, parts.scored)
                 ],
                 shares,
             )
         chances, shares = parts.prepared["booster"]
         weights = 1.0 / np.maximum(shares, 1e-9) if self.at_prevalence else np.ones(classes)
-        channel = randomised_response(classes, epsilon=task.epsilon)
+        channel = randomised_response(classes, epsilon=task.guarantee.epsilon)
         released, scored = (channel[(found * weights).argmax(axis=1)] for found in chances)
         outputs, answers = np.eye(classes), []
         for draw in range(_DRAWS):
-            sampler = SeededSampler(_DRAWS * task.seed + draw)
+            sampler = SeededSampler(_DRAWS * task.wanted.seed + draw)
             server = train_server(
                 "channel",
                 outputs[sampler.categorical(released)],
                 parts.released_y,
-                seed=task.seed,
+                seed=task.wanted.seed,
                 channel=channel,
             )
             answers.append(_served(server, outputs[sampler.categorical(scored)], classes))
         return answers
 
-    def settings(self, task: InputTask) -> dict[str, Any]:
+    def settings(self, task: Task) -> dict[str, Any]:
         """None: there is no estimator."""
         return {}
 
-    def estimator(self, task: InputTask) -> Any:
+    def estimator(self, task: Task) -> Any:
         """None: ``PowerEncoder`` has bins of a score instead, of which a label at prevalence is a
         special case that ``scoring="balanced_accuracy"`` comes nearest to.
         """
@@ -200,42 +174,44 @@ class Encoder(InputMethod):
     line: str
     slow: bool = False
 
-    def fits(self, task: InputTask) -> bool:
+    def fits(self, task: Task) -> bool:
         """What reads unprotected attributes as they are takes a radius that leaves some."""
-        return self.mechanism not in PROTECTED or task.radius is not None
+        return self.mechanism not in PROTECTED or task.wanted.radius is not None
 
-    def answers(self, task: InputTask, parts: Thirds, classes: int) -> list[Array]:
+    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
         """See ``InputMethod``."""
         encoder = self.estimator(task).fit(parts.learned, parts.learned_y)
         codes = isinstance(encoder.query_, ScoreCodeQuery)
         answers = []
         for draw in range(_DRAWS if codes else 1):
             released, scored = (
-                np.asarray(encoder.simulate(rows, seed=_DRAWS * task.seed + 2 * draw + side).values)
+                np.asarray(
+                    encoder.simulate(rows, seed=_DRAWS * task.wanted.seed + 2 * draw + side).values
+                )
                 for side, rows in enumerate((parts.released, parts.scored))
             )
             server = train_server(
                 "channel" if codes else "boosted",
                 released,
                 parts.released_y,
-                seed=task.seed,
+                seed=task.wanted.seed,
                 channel=encoder.channel_ if codes else None,
             )
             answers.append(_served(server, scored, classes))
         return answers
 
-    def settings(self, task: InputTask) -> dict[str, Any]:
+    def settings(self, task: Task) -> dict[str, Any]:
         """Of ``PowerEncoder``, beside guarantee and schema."""
-        return {"mechanism": self.mechanism, "scoring": task.chosen_by}
+        return {"mechanism": self.mechanism, "scoring": task.wanted.chosen_by}
 
-    def estimator(self, task: InputTask) -> Any:
+    def estimator(self, task: Task) -> Any:
         """``PowerEncoder``, unfitted."""
         return PowerEncoder(
-            epsilon=task.epsilon,
-            delta=task.delta,
-            radius=task.radius,
-            schema=task.schema,
-            random_state=task.seed,
+            epsilon=task.guarantee.epsilon,
+            delta=task.guarantee.delta,
+            radius=task.wanted.radius,
+            schema=task.wanted.schema,
+            random_state=task.wanted.seed,
             **self.settings(task),
         )
 

@@ -5,8 +5,9 @@ be protected.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from reticent.core.checks import positive, probability
 from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, MissingExtra
 from reticent.core.guarantees import Guarantee
 from reticent.core.seeds import training_seed
-from reticent.planning.input_methods import METHODS, InputMethod, InputTask, Radius, Thirds
-from reticent.planning.input_plans import InputPlan, InputRow
+from reticent.planning.candidates import PublicUse
+from reticent.planning.input_methods import METHODS, InputMethod, Majority, Thirds
 from reticent.planning.planner import SECONDS, standard_errors
-from reticent.planning.plans import Point
+from reticent.planning.plans import Plan, PlanRow, Point
 from reticent.planning.survey import Report
+from reticent.planning.tasks import Inputs, Radius, Task
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import neighbours_within
 from reticent.systems.record_labels import record_labels
@@ -31,6 +33,8 @@ from reticent.tables.schema import TabularSchema
 _LEAST_ROWS = 100
 _SPLITS = 3
 _CURVE = (0.3, 3.0)
+_CHOSEN_BY = {"accuracy": "accuracy", "balanced_accuracy": "balanced_accuracy", "roc_auc": "auc"}
+"""What ``PowerEncoder`` chooses by, for our criteria; proper scores are information to it."""
 
 
 def plan_inputs(
@@ -47,7 +51,7 @@ def plan_inputs(
     seconds: float = SECONDS,
     random_state: Any = None,
     report: Report | None = None,
-) -> InputPlan:
+) -> Plan:
     """The releases of one private input that fit at a guarantee, tried on public rows, and the one
     to take.
 
@@ -75,7 +79,7 @@ def plan_inputs(
         report: told after every trial.
 
     Returns:
-        An ``InputPlan``: rows with joint standard errors, warnings, and ``estimator``, the winner.
+        A ``Plan``: rows with joint standard errors, warnings, and ``estimator``, the winner.
 
     Raises:
         InvalidInput, InvalidParameter, UnknownName: arguments that do not fit; nothing is tried.
@@ -117,10 +121,17 @@ def plan_inputs(
     curve = [positive(value, name="epsilons") for value in epsilons or ()] or [
         factor * epsilon for factor in _CURVE
     ]
-    tasks = [
-        InputTask(value, delta, radius, schema, scoring, seed)
-        for value in dict.fromkeys([float(epsilon), *curve])
-    ]
+    chosen_by = _CHOSEN_BY.get(scoring, "information")
+    task = Task(
+        guarantee,
+        n_private=0,
+        n_public=len(table),
+        classes=len(classes),
+        features=schema.dimension,
+        labels=tuple(classes.tolist()),
+        inputs=Inputs(schema, radius, chosen_by, seed),
+    )
+    tasks = [task.at(epsilon=value) for value in dict.fromkeys([float(epsilon), *curve])]
     parts = _thirds(table, labels, seed)
     tried = _Trials(criterion, len(classes), limit, report)
     ordered = sorted((m for m in methods if m.fits(tasks[0])), key=lambda method: method.slow)
@@ -133,7 +144,7 @@ def plan_inputs(
             f"methods, seconds={seconds!r}: nothing was finished; expected methods that fit, and "
             "more time"
         )
-    return _planned(tried, tasks, guarantee, criterion, len(table), tuple(classes.tolist()))
+    return _planned(tried, tasks)
 
 
 @dataclass
@@ -154,7 +165,7 @@ class _Trials:
         return time.monotonic() - self.begun
 
     def run(
-        self, methods: Sequence[InputMethod], tasks: Sequence[InputTask], parts: list[Thirds]
+        self, methods: Sequence[InputMethod], tasks: Sequence[Task], parts: list[Thirds]
     ) -> None:
         """Tries all methods at the wanted total, then at others, as long as there is time."""
         alive = list(methods)
@@ -168,12 +179,12 @@ class _Trials:
                 if why and place == 0:
                     del self.scores[method]
 
-    def _tried(self, method: InputMethod, place: int, task: InputTask, parts: list[Thirds]) -> str:
+    def _tried(self, method: InputMethod, place: int, task: Task, parts: list[Thirds]) -> str:
         """Fills in one row of a method's scores; or says why it did not."""
         found = np.empty(len(parts))
         for at, thirds in enumerate(parts):
             if self.spent > self.seconds:
-                return f"no time at epsilon={task.epsilon:g} within {self.seconds:g} s"
+                return f"no time at epsilon={task.guarantee.epsilon:g} within {self.seconds:g} s"
             try:
                 answers = method.answers(task, thirds, self.classes)
             except (CalibrationFailed, InvalidParameter, MissingExtra) as error:
@@ -193,21 +204,14 @@ class _Trials:
         return self.scoring.of(found, parts.scored_y, classes=self.classes)
 
 
-def _planned(
-    tried: _Trials,
-    tasks: Sequence[InputTask],
-    guarantee: Guarantee,
-    scoring: Criterion,
-    rows: int,
-    labels: tuple[Any, ...],
-) -> InputPlan:
+def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
     methods = list(tried.scores)
     table = np.stack([tried.scores[method][0] for method in methods])
     means, errors = table.mean(axis=1), standard_errors(table)
     order = np.argsort(-means, kind="stable")
     joint = standard_errors(table[order[0]] - table)
-    found = tuple(
-        InputRow(
+    rows = tuple(
+        PlanRow(
             method=methods[at].name,
             line=methods[at].line,
             settings=methods[at].settings(tasks[0]),
@@ -215,7 +219,12 @@ def _planned(
             error=float(errors[at]),
             behind=float(means[order[0]] - means[at]),
             behind_error=float(joint[at]),
-            make=_maker(methods[at], tasks[0]),
+            score=float(means[at]),
+            splits=table.shape[1],
+            answers=None,
+            protects=methods[at].line,
+            uses=PublicUse.NOTHING if methods[at].name == Majority.name else PublicUse.ROWS,
+            make=partial(methods[at].estimator, tasks[0]),
         )
         for at in order
     )
@@ -226,21 +235,37 @@ def _planned(
                 continue
             value = float(scores[place].mean())
             error = float(standard_errors(scores[place][None, :])[0])
-            curve.append(Point(task.epsilon, method.name, value, error))
-    return InputPlan(
-        guarantee=guarantee,
-        scoring=scoring.name,
-        labels=labels,
-        n_public=rows,
-        rows=found,
+            curve.append(Point(task.guarantee.epsilon, method.name, value, error))
+    return Plan(
+        task=tasks[0],
+        scoring=tried.scoring.name,
+        labelled=True,
+        rows=rows,
         curve=tuple(sorted(curve, key=lambda point: (point.method, point.at))),
+        by_answers=(),
+        most_answers=None,
+        warnings=tuple(_warnings(rows)),
         left_out=tuple(tried.left_out),
+        close=float(np.median(joint)),
+        prior_used=False,
         seconds=tried.spent,
     )
 
 
-def _maker(method: InputMethod, task: InputTask) -> Callable[[], Any]:
-    return lambda: method.estimator(task)
+def _warnings(rows: Sequence[PlanRow]) -> Iterator[str]:
+    """What to know before anything is fitted."""
+    if any(row.uses is PublicUse.NOTHING and row.as_good for row in rows):
+        yield (
+            "no release here beats the majority by more than two standard errors: at this "
+            "guarantee an input tells next to nothing about its label"
+        )
+    winner = next((row for row in rows if row.estimator_there), rows[0])
+    if winner is not rows[0]:
+        yield (
+            f"{rows[0].name} scored best, and this package has it only to compare with; the winner "
+            "named here is the best method with an estimator, behind by "
+            f"{winner.behind:.4f} ± {winner.behind_error:.4f}"
+        )
 
 
 def _thirds(table: npt.NDArray[Any], labels: Integers, seed: int) -> list[Thirds]:

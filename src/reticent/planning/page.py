@@ -1,9 +1,12 @@
-"""A plan as one HTML page: what each method is worth, by epsilon and by the number of answers."""
+"""A plan as one HTML page: what each method is worth, by epsilon and by the number of answers; for
+records and for inputs, which differ in some sentences.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from reticent.accounting.telling_apart import which_of_two_cap
@@ -17,7 +20,7 @@ from reticent.systems.scores import Criterion, criterion_of
 _ROWS = 12
 _STYLES = ("ours", "label", "best", "published")
 _MARKERS = ("circle", "square", "diamond", "triangle")
-ANSWERED = (
+_ANSWERED = (
     "Every number and picture on this page was computed by the run that wrote it, on public rows "
     "with noise from a seed. Nothing was released."
 )
@@ -41,11 +44,50 @@ def page_of(plan: Plan) -> str:
         "</main>",
     ]
     return document(
-        title="A plan for private records",
+        title=f"A plan for private {_words(plan).protected}",
         about="Which method to use at a guarantee, tried on public rows",
         body=body,
-        answered=ANSWERED,
+        answered=_ANSWERED,
     )
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Sentences in which plans for records and for inputs differ."""
+
+    protected: str
+    stood_in: str
+    tried: str
+    epsilon: str
+    attacker: str
+    cap: str
+
+
+_RECORDS = _Words(
+    protected="records",
+    stood_in="that stood in for the records",
+    tried="Folds of the public rows played the records.",
+    epsilon="epsilon of everything that is released",
+    attacker="Somebody who sees everything that is released, knows every other record and computes "
+    "without limit guesses whether one given record was among the private ones. If it was there "
+    "with probability one half",
+    cap="of an attacker's guesses whether a record was there are right at most; half by chance",
+)
+_INPUTS = _Words(
+    protected="inputs",
+    stood_in="that played the inputs",
+    tried="A third of the public rows taught a release, a server learned labels from releases of "
+    "another third, and predicted those of the last.",
+    epsilon="epsilon of one released input",
+    attacker="Somebody who sees what was released and computes without limit guesses which of two "
+    "neighbouring inputs it came from. If both are equally likely beforehand",
+    cap="of an attacker's guesses which of two neighbouring inputs was released are right at most; "
+    "half by chance",
+)
+
+
+def _words(plan: Plan) -> _Words:
+    return _INPUTS if plan.of_inputs else _RECORDS
 
 
 def _header(plan: Plan) -> str:
@@ -53,12 +95,13 @@ def _header(plan: Plan) -> str:
     asked = (
         "any number of answers" if task.answers is None else f"{task.answers:,} answer(s) at most"
     )
+    what = "one private input" if plan.of_inputs else f"{task.n_private:,} private records"
     return f"""<header>
 <p class="name-of">reticent · plan</p>
 <h1>{escape(plan.winner.method)}</h1>
-<p class="lead">The method to take for {task.n_private:,} private records and {asked}, with
-{escape(task.guarantee.describe())}. It was found on {task.n_public:,} public rows that stood in for
-the records; no private record was looked at, and nothing was spent.</p>
+<p class="lead">The method to take for {what} and {asked}, with
+{escape(task.promise)}. It was found on {task.n_public:,} public rows {_words(plan).stood_in};
+nothing private was looked at, and nothing was spent.</p>
 </header>"""
 
 
@@ -77,8 +120,8 @@ def _facts(plan: Plan, scoring: Criterion) -> str:
     facts.append(
         (
             "best",
-            percent(plan.membership_cap),
-            "of an attacker's guesses whether a record was there are right at most; half by chance",
+            percent(plan.guess_cap),
+            _words(plan).cap,
         )
     )
     items = "\n".join(
@@ -117,7 +160,7 @@ def _table(plan: Plan) -> str:
     )
     return f"""<section aria-labelledby="methods">
 <h2 id="methods">What each method is worth</h2>
-<p><b>{escape(plan.winner.name)}</b>: {escape(plan.winner.line)}. Settings:
+<p>{_words(plan).tried} <b>{escape(plan.winner.name)}</b>: {escape(plan.winner.line)}. Settings:
 {escape(settings) or "none"}. <code>plan.estimator</code> is the unfitted estimator.</p>
 {table}
 </section>"""
@@ -134,9 +177,9 @@ def _curve(plan: Plan, scoring: Criterion) -> str:
         scoring,
         name="epsilons",
         title="Utility against epsilon",
-        x_name="epsilon of everything that is released",
+        x_name=_words(plan).epsilon,
     )
-    return section("epsilons", "Against epsilon", text, chart)
+    return _section("epsilons", "Against epsilon", text, chart)
 
 
 def _answers(plan: Plan, scoring: Criterion) -> str:
@@ -156,10 +199,10 @@ def _answers(plan: Plan, scoring: Criterion) -> str:
         title="Utility against the number of answers",
         x_name="answers at the total of this plan",
     )
-    return section("answers", "Against the number of answers", text, chart)
+    return _section("answers", "Against the number of answers", text, chart)
 
 
-def section(name: str, head: str, text: str, chart: str) -> str:
+def _section(name: str, head: str, text: str, chart: str) -> str:
     """A heading, a sentence or two, and a chart below."""
     return f"""<section aria-labelledby="{name}-head">
 <h2 id="{name}-head">{head}</h2>
@@ -177,34 +220,11 @@ def _chart(
     title: str,
     x_name: str,
 ) -> str:
+    """A drawing of some methods' points, the winner's most clearly, and its numbers."""
     chosen, constant = _lines(plan)
-    return curve_chart(
-        points, scoring, chosen=chosen, constant=constant, name=name, title=title, x_name=x_name
-    )
-
-
-def curve_chart(
-    points: Sequence[Point],
-    scoring: Criterion,
-    *,
-    chosen: Sequence[str],
-    constant: str | None,
-    name: str,
-    title: str,
-    x_name: str,
-) -> str:
-    """A drawing of some methods' points, and its numbers.
-
-    Args:
-        points: of any methods.
-        scoring: what they are worth.
-        chosen: methods that are drawn, the first of them most clearly; as many as there are styles.
-        constant: method that is a level, or None.
-        name, title, x_name: of the drawing.
-    """
     series = []
     shares = []
-    for place, method in enumerate(chosen[: len(_STYLES)]):
+    for place, method in enumerate(chosen):
         own = sorted((point for point in points if point.method == method), key=lambda p: p.at)
         drawn = tuple(
             (point.at, scoring.share(point.utility), 1.96 * _half(point, scoring)) for point in own
@@ -233,7 +253,7 @@ def curve_chart(
     rows = [
         (
             line.name,
-            [percent_of(value) for value in _aligned(line, series)],
+            [_percent_of(value) for value in _aligned(line, series)],
             "",
         )
         for line in series
@@ -251,11 +271,11 @@ def _aligned(line: Series, series: Sequence[Series]) -> list[float | None]:
     return [own.get(x) for x in values]
 
 
-def percent_of(value: float | None) -> str:
+def _percent_of(value: float | None) -> str:
     """A share with one digit after the point, or a dash.
 
     Example:
-        >>> percent_of(0.1234), percent_of(None)
+        >>> _percent_of(0.1234), _percent_of(None)
         ('12.3 %', '–')
     """
     return "–" if value is None else f"{100 * value:.1f} %"
@@ -278,26 +298,22 @@ def _lines(plan: Plan) -> tuple[list[str], str | None]:
     """The methods that are drawn: the winner, public rows alone, and the best released model and
     the best answers one by one; and the constant.
     """
-    constant = _first(plan, lambda row: _use(row) is PublicUse.NOTHING)
+    constant = _first(plan, lambda row: row.uses is PublicUse.NOTHING)
     wanted = [
         plan.winner,
-        _first(plan, lambda row: _use(row) is PublicUse.LABELS_ALONE),
+        _first(plan, lambda row: row.uses is PublicUse.LABELS_ALONE),
         _first(plan, lambda row: row.private and row.answers is None),
         _first(plan, lambda row: row.private and row.answers is not None),
         *plan.rows,
     ]
     names = dict.fromkeys(
-        row.method for row in wanted if row is not None and _use(row) is not PublicUse.NOTHING
+        row.method for row in wanted if row is not None and row.uses is not PublicUse.NOTHING
     )
     return list(names)[: len(_STYLES)], None if constant is None else constant.method
 
 
 def _first(plan: Plan, fits: Callable[[PlanRow], bool]) -> PlanRow | None:
     return next((row for row in plan.rows if fits(row)), None)
-
-
-def _use(row: PlanRow) -> PublicUse:
-    return row.entry.candidate.requirements.public
 
 
 def _short(name: str) -> str:
@@ -310,7 +326,7 @@ def _attacker(plan: Plan) -> str:
     rows = [
         (
             f"{epsilon:g}",
-            [percent_of(float(which_of_two_cap(epsilon, delta)))],
+            [_percent_of(float(which_of_two_cap(epsilon, delta)))],
             "strong ours" if epsilon == plan.guarantee.epsilon else "",
         )
         for epsilon in values
@@ -318,10 +334,8 @@ def _attacker(plan: Plan) -> str:
     table = figure_table("", "epsilon", ("right guesses, at most",), rows)
     return f"""<section aria-labelledby="attacker">
 <h2 id="attacker">What an attacker would still get</h2>
-<p>Somebody who sees everything that is released, knows every other record and computes without
-limit guesses whether one given record was among the private ones. If it was there with probability
-one half, at most (e<sup>ε</sup> + δ) / (1 + e<sup>ε</sup>) of the guesses are right. A method that
-uses no private record leaves one half.</p>
+<p>{_words(plan).attacker}, at most (e<sup>ε</sup> + δ) / (1 + e<sup>ε</sup>) of the guesses are
+right. A method that uses nothing private leaves one half.</p>
 {table}
 </section>"""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
 from reticent.core.seeds import training_seed
 from reticent.planning.candidates import Candidate, PublicUse, all_candidates
-from reticent.planning.plans import Plan, PlanRow, Point, is_private
+from reticent.planning.plans import Plan, PlanRow, Point, uses_private
 from reticent.planning.prior import Prior, mixed, shipped_prior
 from reticent.planning.pseudo_labels import checked_prevalence, pseudo_labels
 from reticent.planning.survey import Report, Survey, Trials
@@ -323,9 +324,8 @@ def _rows(survey: Survey, ranked: _Ranked, task: Task, labelled: bool) -> list[P
                 splits=int(splits[at]),
                 answers=task.answers if candidate.requirements.limited else None,
                 protects=candidate.protects,
-                private=is_private(entry),
-                estimator_there=candidate.estimator(entry.settings, task) is not None,
-                entry=entry,
+                uses=candidate.requirements.public,
+                make=partial(candidate.estimator, entry.settings, task),
             )
         )
     return rows
@@ -355,8 +355,8 @@ def most_answers(survey: Survey, task: Task, scoring: Criterion) -> int | None:
     """
     kinds = np.array(
         [
-            0 if not is_private(entry) else 2 if entry.candidate.requirements.limited else 1
-            for entry in survey.entries
+            uses_private(needed.public) * (2 if needed.limited else 1)
+            for needed in (entry.candidate.requirements for entry in survey.entries)
         ]
     )
     if not ((kinds == 1).any() and (kinds == 2).any()):
@@ -459,14 +459,10 @@ def _warnings(
 def _comparisons(rows: Sequence[PlanRow]) -> list[str]:
     found = []
     best = rows[0]
-    constants = [
-        row for row in rows if row.entry.candidate.requirements.public is PublicUse.NOTHING
-    ]
+    constants = [row for row in rows if row.uses is PublicUse.NOTHING]
     if constants and (best in constants or constants[0].as_good):
         found.append("no method here beats the constant by more than two standard errors")
-    alone = [
-        row for row in rows if row.entry.candidate.requirements.public is PublicUse.LABELS_ALONE
-    ]
+    alone = [row for row in rows if row.uses is PublicUse.LABELS_ALONE]
     if not alone or not any(row.private for row in rows):
         return found
     if best in alone:

@@ -1,9 +1,11 @@
-"""``Plan``: which methods there are for a task, what each is worth, and which one to take."""
+"""``Plan``: which methods there are for a task, of records or of inputs, what each is worth, and
+which one to take.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.core.files import output_file
 from reticent.core.guarantees import Guarantee
 from reticent.planning.candidates import PublicUse
-from reticent.planning.survey import Entry
+from reticent.planning.survey import named
 from reticent.planning.tasks import Task
 
 CLOSE = 0.25
@@ -37,9 +39,9 @@ class PlanRow:
         score: what rows are ranked by: utility, mixed with the prior where that was used.
         splits: on how many splits it was tried.
         answers: for how many answers; None for any number.
-        protects: what its releases protect.
-        private: whether it uses private records at all.
-        estimator_there: whether the package has an estimator of it, and not only a baseline.
+        protects: what its releases protect; of a release of inputs, what leaves.
+        uses: what the method does with public rows.
+        make: makes the unfitted estimator; None where the package has only a baseline.
     """
 
     method: str
@@ -53,9 +55,8 @@ class PlanRow:
     splits: int
     answers: int | None
     protects: str
-    private: bool
-    estimator_there: bool
-    entry: Entry
+    uses: PublicUse
+    make: Callable[[], Any]
 
     @property
     def as_good(self) -> bool:
@@ -63,14 +64,19 @@ class PlanRow:
         return self.behind <= SURE * self.behind_error
 
     @property
-    def uses(self) -> PublicUse:
-        """What the method does with public rows."""
-        return self.entry.candidate.requirements.public
+    def private(self) -> bool:
+        """Whether it uses what is private at all."""
+        return uses_private(self.uses)
+
+    @property
+    def estimator_there(self) -> bool:
+        """Whether the package has an estimator of it, and not only a baseline."""
+        return self.make() is not None
 
     @property
     def name(self) -> str:
         """Method and settings."""
-        return self.entry.name
+        return named(self.method, self.settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; None stands for NaN."""
@@ -105,7 +111,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``reticent.plan`` found out, from public rows and public numbers alone.
+    """What ``reticent.plan`` or ``reticent.plan_inputs`` found out, from public rows and public
+    numbers alone.
 
     Attributes:
         task: what was wanted.
@@ -139,6 +146,11 @@ class Plan:
     seconds: float
 
     @property
+    def of_inputs(self) -> bool:
+        """Whether inputs are protected, and not records."""
+        return self.task.inputs is not None
+
+    @property
     def guarantee(self) -> Guarantee:
         """Total of everything that the winner will release."""
         return self.task.guarantee
@@ -167,12 +179,16 @@ class Plan:
 
     @property
     def estimator(self) -> Any:
-        """The winner as an unfitted estimator with its settings; a new one each time."""
-        return self.winner.entry.candidate.estimator(self.winner.settings, self.task)
+        """The winner as an unfitted estimator with its settings, a new one each time; None where no
+        row has one.
+        """
+        return self.winner.make()
 
     @property
-    def membership_cap(self) -> float:
-        """Largest share of right guesses whether a record was there; all others may be known."""
+    def guess_cap(self) -> float:
+        """Largest share of right guesses: whether a record was there, all others being known; or
+        which of two neighbouring inputs was released.
+        """
         if not self.winner.private:
             return 0.5
         return float(which_of_two_cap(self.guarantee.epsilon, self.guarantee.delta))
@@ -186,6 +202,7 @@ class Plan:
         points = {"epsilon": self.curve, "answers": self.by_answers}
         return {
             "guarantee": self.guarantee.to_dict(),
+            "protects": "inputs" if self.of_inputs else "records",
             "n_private": self.task.n_private,
             "n_public": self.task.n_public,
             "classes": self.task.classes,
@@ -195,7 +212,7 @@ class Plan:
             "winner": self.winner.name,
             "best": self.best.name,
             "most_answers": self.most_answers,
-            "membership_cap": self.membership_cap,
+            "guess_cap": self.guess_cap,
             "rows": self.records(),
             **{
                 f"by_{axis}": [
@@ -245,9 +262,9 @@ class Plan:
         return target
 
 
-def is_private(entry: Entry) -> bool:
-    """Whether a method uses private records."""
-    return entry.candidate.requirements.public not in (PublicUse.NOTHING, PublicUse.LABELS_ALONE)
+def uses_private(uses: PublicUse) -> bool:
+    """Return whether a method uses what is private."""
+    return uses not in (PublicUse.NOTHING, PublicUse.LABELS_ALONE)
 
 
 def _or_none(value: float) -> float | None:

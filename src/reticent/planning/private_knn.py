@@ -121,6 +121,7 @@ class PrivateKNN:
     def estimator(self, settings: Settings, task: Task) -> Any:
         """Unfitted, at the task's total; features in their public ranges."""
         from reticent.systems.private_knn.classifier import PrivateKNNClassifier
+        from reticent.systems.private_knn.plan import Neighbours
 
         return PrivateKNNClassifier(
             epsilon=task.guarantee.epsilon,
@@ -128,7 +129,10 @@ class PrivateKNN:
             queries=task.answers or 1,
             classes=task.label_list,
             feature_range=(list(task.lower), list(task.upper)),
-            **settings,
+            neighbours=Neighbours(
+                number=settings["neighbours"],
+                sampling_probability=settings["sampling_probability"],
+            ),
         )
 
 

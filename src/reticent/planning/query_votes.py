@@ -10,7 +10,7 @@ from typing import Any
 from reticent.core.arrays import Array
 from reticent.core.settings import plain
 from reticent.planning.candidates import Candidate, Requirements
-from reticent.planning.released_models import with_features
+from reticent.planning.released_models import in_parts
 from reticent.planning.tasks import Settings, StandIns, Task
 from reticent.release.fits import not_counted
 from reticent.systems.scores import Predictions
@@ -79,7 +79,7 @@ class QueryVotesCandidate:
             answers=task.answers,
             classes=task.label_list,
             counting=task.counting,
-            **with_features(settings),
+            **in_parts(settings),
         )
 
     def _class(self) -> Any:

@@ -30,7 +30,7 @@ class ReleasedModelCandidate:
         module: where the estimator is.
         estimator_name: its class.
         grid: the settings that are tried, from the estimator's own.
-        counts: whether the estimator has a parameter ``records``, a public number of records.
+        counts: whether the estimator divides by a public number of records.
     """
 
     name: str
@@ -87,25 +87,32 @@ class ReleasedModelCandidate:
         return self._made(settings, task, records=task.n_private)
 
     def _made(self, settings: Settings, task: Task, *, records: int) -> Any:
-        counted = {"records": records} if self.counts else {}
+        from reticent.systems.votes.noisy_counts import counted
+
+        given = in_parts(settings)
         return self._class()(
             epsilon=task.guarantee.epsilon,
             delta=task.guarantee.delta,
             classes=task.label_list,
             counting=task.counting,
-            **{**counted, **with_features(settings)},
+            **(counted(given, records) if self.counts else given),
         )
 
     def _class(self) -> Any:
         return getattr(importlib.import_module(self.module), self.estimator_name)
 
 
-def with_features(settings: Settings) -> Settings:
-    """Settings as an estimator of votes takes them: those of features in one part."""
+def in_parts(settings: Settings) -> dict[str, Any]:
+    """Return settings as an estimator of votes takes them: those of features in one part, and the
+    rate of a descent in another.
+    """
     from reticent.systems.votes.features import Features
+    from reticent.systems.votes.noisy_counts import Pace
 
     rest = dict(settings)
     shaping = {name: rest.pop(name) for name in ("components", "whitening") if name in rest}
+    if "learning_rate" in rest:
+        rest["pace"] = Pace(learning_rate=rest.pop("learning_rate"))
     return {**rest, "features": Features(**shaping)}
 
 

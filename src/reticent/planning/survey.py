@@ -54,8 +54,13 @@ class Entry:
             >>> Entry(Constant(), {"a": 1}).name
             'constant (a=1)'
         """
-        inside = ", ".join(f"{key}={value}" for key, value in self.settings.items())
-        return f"{self.candidate.name} ({inside})" if inside else self.candidate.name
+        return named(self.candidate.name, self.settings)
+
+
+def named(method: str, settings: Settings) -> str:
+    """Return a method and its settings as text."""
+    inside = ", ".join(f"{key}={value}" for key, value in settings.items())
+    return f"{method} ({inside})" if inside else method
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replace
+from reticent.tables.schema import TabularSchema
 
 Settings = Mapping[str, Any]
 
@@ -20,13 +21,34 @@ FEW_SHARE = 0.2
 """The same for public rows over private records."""
 
 
+Radius = float | Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is wanted for every single input, where inputs are protected and not records.
+
+    Attributes:
+        schema: of the rows.
+        radius: as of ``PowerEncoder``; None for any two rows.
+        chosen_by: the criterion of ``PowerEncoder`` that is nearest to the plan's.
+        seed: of training.
+    """
+
+    schema: TabularSchema
+    radius: Radius
+    chosen_by: str
+    seed: int
+
+
 @dataclass(frozen=True)
 class Task:
     """What is wanted, in public numbers only.
 
     Attributes:
-        guarantee: total of everything that is released, ``AddRemove`` or ``Replace`` of records.
-        n_private: number of private records, which counts as public; at least 1.
+        guarantee: total of everything that is released, ``AddRemove`` or ``Replace`` of records; or
+            of one released input, where ``inputs`` is given.
+        n_private: number of private records, which counts as public; at least 1, 0 for inputs.
         n_public: number of public rows that will be there when the method is fitted.
         classes: number of labels, at least 2.
         features: number of features, at least 1.
@@ -35,9 +57,11 @@ class Task:
             known.
         labels: the labels as private records have them, in the order of their numbers; empty where
             they are 0 to classes - 1.
+        inputs: None where records are protected.
 
     Raises:
-        InvalidParameter: numbers out of range, or a guarantee that is not about records.
+        InvalidParameter: numbers out of range, or a guarantee that is not about records, for a task
+            of records.
 
     Example:
         >>> Task(Guarantee(1.0, 1e-5, AddRemove()), 1000, 200, 2, 5, answers=10).sensitivity
@@ -53,9 +77,10 @@ class Task:
     lower: tuple[float, ...] = ()
     upper: tuple[float, ...] = ()
     labels: tuple[Any, ...] = ()
+    inputs: Inputs | None = None
 
     def __post_init__(self) -> None:
-        count(self.n_private, name="n_private")
+        count(self.n_private, name="n_private", minimum=int(self.inputs is None))
         count(self.n_public, name="n_public", minimum=0)
         count(self.classes, name="classes", minimum=2)
         count(self.features, name="features")
@@ -70,7 +95,7 @@ class Task:
             raise InvalidParameter(
                 f"labels: expected {self.classes} or none, got {len(self.labels)}"
             )
-        if not isinstance(self.guarantee.adjacency, AddRemove | Replace):
+        if self.inputs is None and not isinstance(self.guarantee.adjacency, AddRemove | Replace):
             raise InvalidParameter(
                 "guarantee: expected one for records added, removed or replaced, got "
                 f"{self.guarantee.adjacency.describe()}"
@@ -79,6 +104,23 @@ class Task:
             raise InvalidParameter(
                 f"guarantee: expected differential privacy, got {self.guarantee.kind.value}"
             )
+
+    @property
+    def wanted(self) -> Inputs:
+        """What is wanted for inputs, of a task that is about them."""
+        assert self.inputs is not None
+        return self.inputs
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in a phrase."""
+        guarantee = self.guarantee
+        if self.inputs is None or not isinstance(guarantee.adjacency, Replace):
+            return guarantee.describe()
+        return (
+            f"local differential privacy with epsilon={guarantee.epsilon:g}, "
+            f"delta={guarantee.delta:g} for any two rows"
+        )
 
     @property
     def sensitivity(self) -> float:

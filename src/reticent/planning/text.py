@@ -17,10 +17,15 @@ def text_of(plan: Plan, *, rows: int) -> str:
     """
     task = plan.task
     asked = "any number of answers" if task.answers is None else f"{task.answers} answer(s)"
+    what = (
+        f"one private input, {task.n_public} public rows"
+        if plan.of_inputs
+        else f"{task.n_private} private records, {task.n_public} public rows, {asked}"
+    )
     unit = criterion_of(plan.scoring).unit
     lines = [
-        f"Plan for {task.n_private} private records, {task.n_public} public rows, {asked}",
-        task.guarantee.describe(),
+        f"Plan for {what}",
+        task.promise,
         f"score: {plan.scoring} ({unit}) ± standard error; joint one beside the difference",
         "",
     ]

@@ -4,7 +4,7 @@ apart, and what follows.
 
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.record_keys import record_buckets, record_keys
-from reticent.retraining.stability import published_vote_distances, stable_distances, vote_distances
+from reticent.retraining.stability import stable_distances, vote_distances
 from reticent.retraining.training import ParameterIntervals, parameter_intervals
 from reticent.retraining.training_settings import TrainingSettings
 
@@ -15,7 +15,6 @@ __all__ = [
     "TrainingSettings",
     "convex_model",
     "parameter_intervals",
-    "published_vote_distances",
     "record_buckets",
     "record_keys",
     "stable_distances",

@@ -136,7 +136,7 @@ def vote_distances(
           poisoning attacks", arXiv:2006.14768, votes of models on disjoint parts.
 
     See Also:
-        reticent.retraining.published_vote_distances: theorem 5.3 as printed.
+        reticent.published.published_vote_distances: theorem 5.3 as printed.
         reticent.retraining.stable_distances: of one member.
         reticent.CertifiedEnsemble: the estimator.
     """
@@ -177,50 +177,6 @@ def vote_distances(
             price = of_winner[moved] + others[joined, columns]
             best = np.where(rival == winner, best, np.minimum(best, price))
     return winner.astype(np.int64), (best - 1.0).astype(np.int64)
-
-
-def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) -> Integers:
-    """Theorem 5.3 of the paper as printed: ceil(gap / 2) smallest distances of *all* members, plus
-    their number, minus 1.
-
-    **Guarantee.** None. The number is a valid stable distance, but neighbours' numbers differ by
-    any amount; for research and for the audit.
-
-    Args:
-        labels: shape (members, n), 0 or 1.
-        distances: the same shape, at least 0.
-
-    Returns:
-        Shape (n,), int64.
-
-    Example:
-        >>> distances = [[100]] * 8 + [[0]]
-        >>> (
-        ...     published_vote_distances([[1]] * 8 + [[0]], distances),
-        ...     published_vote_distances([[1]] * 9, distances),
-        ... )
-        (array([303]), array([404]))
-
-    Utility:
-        A valid stable distance for a report; useless for privacy, because that of a neighbouring
-        data set may be anything.
-
-    Runtime:
-        O(m log m) a query; 0.4 microseconds for 50 members on one core (benchmarks/runtimes.py).
-
-    References:
-        - Wicker et al. (2025), "Certification for differentially private prediction in
-          gradient-based training", arXiv:2406.13433, theorem 5.3.
-
-    See Also:
-        reticent.retraining.vote_distances: moves by at most 1.
-    """
-    votes, costs = np.asarray(labels), np.asarray(distances)
-    flipped = np.ceil(np.abs(2 * votes.sum(axis=0) - len(votes)) / 2).astype(np.int64)
-    sums = np.concatenate(
-        [np.zeros((1, votes.shape[1]), np.int64), np.cumsum(np.sort(costs, axis=0), axis=0)]
-    )
-    return np.asarray(np.maximum(sums[flipped, np.arange(votes.shape[1])] + flipped - 1, 0))
 
 
 def _cheapest_sums(prices: Array) -> Array:

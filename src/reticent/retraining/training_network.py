@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.retraining.loss_tables import sigmoid_range, softmax_range
 from reticent.retraining.training_settings import TrainingGrids
-
-Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +130,7 @@ class IntervalNetwork:
         """
         return self._logits(inputs, self._hidden(inputs))
 
-    def factors(self, inputs: Array, labels: Labels) -> list[Factors]:
+    def factors(self, inputs: Array, labels: Integers) -> list[Factors]:
         """Factors of every layer's gradient; without hidden layers, boxes and units share one axis.
 
         Args:
@@ -213,7 +210,7 @@ class IntervalNetwork:
         return ends
 
     def _loss_signal(
-        self, logits: Array, labels: Labels, share: Array | None
+        self, logits: Array, labels: Integers, share: Array | None
     ) -> tuple[Array, Array]:
         """Loss gradient at the logits in signal units, shape (..., outputs, n): probabilities
         minus the label, times the label's weight.

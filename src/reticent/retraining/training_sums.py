@@ -89,6 +89,7 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
     floored = np.zeros((2, *clipped.shape), np.int64)
     least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
     ones = np.ones(factors.row_low.shape[1])
+    # bit-exact: ends are whole numbers, and a block so small that their sums are too.
     for column in np.flatnonzero(picked.any(axis=0)).tolist():
         rows: slice | Integers = (
             slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])

@@ -13,6 +13,7 @@ from typing import Any
 from reticent.core.extras import require
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
+from reticent.core.signatures import write_key_pair
 from reticent.ledger.chain import ANCHOR_VARIABLE
 from reticent.ledger.ledger import Ledger
 from reticent.service.keys import KeyStore
@@ -89,7 +90,7 @@ def prepare(folder: Path) -> Prepared:
     anchors.mkdir()
     classifier.save(bundles / DATA_SET)
     key = folder / "signing-key.pem"
-    write_signing_key(key)
+    write_key_pair(key)
     os.environ[ANCHOR_VARIABLE] = str(anchors)
     url = str(folder / "ledger.db")
     ledger = Ledger.create(url)
@@ -102,14 +103,3 @@ def prepare(folder: Path) -> Prepared:
     rows = (blobs.test_rows / _FARTHEST).round(3).tolist()
     given = {"bundles": bundles, "ledger": url, "signing_key": key}
     return Prepared(given, secret, owner, rows)
-
-
-def write_signing_key(path: Path) -> None:
-    """Writes a new private Ed25519 key, for its owner alone."""
-    keys = require("cryptography.hazmat.primitives.asymmetric.ed25519", extra="signing")
-    forms = require("cryptography.hazmat.primitives.serialization", extra="signing")
-    content = keys.Ed25519PrivateKey.generate().private_bytes(
-        forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
-    )
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)

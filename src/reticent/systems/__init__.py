@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
-    from reticent.systems.power.settings import PublishedMode, VectorTraining
+    from reticent.systems.power.settings import VectorTraining
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.private_knn.individual import IndividualKNNClassifier
+    from reticent.systems.private_knn.plan import Neighbours
+    from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.cells import CellsClassifier
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
+    from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
     from reticent.systems.votes.sums import unit_sum
     from reticent.training.parts.embedders import BetaVAE, Identity, Named
     from reticent.training.parts.label_classifiers import LabelAware
-    from reticent.training.parts.obfuscators import NoiseAware, Published
+    from reticent.training.parts.obfuscators import NoiseAware
 else:
     from reticent.core.lazy import lazy_names
 
@@ -48,17 +51,20 @@ else:
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
-            "reticent.systems.power.settings": ("PublishedMode", "VectorTraining"),
+            "reticent.systems.power.settings": ("VectorTraining",),
             "reticent.systems.power.servers": (
                 "Server",
                 "train_server",
             ),
             "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
             "reticent.systems.private_knn.individual": ("IndividualKNNClassifier",),
+            "reticent.systems.private_knn.plan": ("Neighbours",),
+            "reticent.systems.private_knn.radii": ("Ball",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
             "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
+            "reticent.systems.votes.noisy_counts": ("Pace",),
             "reticent.systems.votes.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
@@ -73,14 +79,12 @@ else:
                 "Named",
             ),
             "reticent.training.parts.label_classifiers": ("LabelAware",),
-            "reticent.training.parts.obfuscators": (
-                "NoiseAware",
-                "Published",
-            ),
+            "reticent.training.parts.obfuscators": ("NoiseAware",),
         },
     )
 
 __all__ = [
+    "Ball",
     "BetaVAE",
     "Calibration",
     "CellsClassifier",
@@ -98,17 +102,17 @@ __all__ = [
     "MomentRegressor",
     "Named",
     "NearestRowClassifier",
+    "Neighbours",
     "NoiseAware",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
+    "Pace",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
-    "Published",
-    "PublishedMode",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",

@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
+from reticent.core.arrays import Integers
 from reticent.core.checks import as_array
 from reticent.core.errors import InvalidInput
 
-Labels = npt.NDArray[np.int64]
 
-
-def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Labels]:
+def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Integers]:
     """The distinct labels in rising order, and for each row the place of its own among them.
 
     Args:

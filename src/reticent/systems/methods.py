@@ -245,7 +245,7 @@ BUILT_IN = (
         "obfuscator trained through the noise of its release",
         role="part",
     ),
-    _own("Published", "training.parts.obfuscators", "obfuscators of the papers", role="part"),
+    _own("PublishedObfuscator", "published.obfuscators", "obfuscators of the papers", role="part"),
     _own(
         "LabelAware",
         "training.parts.label_classifiers",
@@ -270,10 +270,10 @@ BUILT_IN = (
         "training of encoders of table rows, and how they are compared",
         role="part",
     ),
-    _own(
-        "PublishedMode", "systems.power.settings", "release of table rows as published", role="part"
-    ),
     _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
+    _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
+    _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),
+    _own("Pace", "systems.votes.noisy_counts", "how far a step of a descent goes", role="part"),
     _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 Classes = Sequence[Any] | Literal["observed"]
-Labels = npt.NDArray[np.int64]
 
 OBSERVED: Literal["observed"] = "observed"
 """The spoken choice to publish which labels occur among the records."""
@@ -24,7 +24,7 @@ OBSERVED: Literal["observed"] = "observed"
 
 def record_labels(
     y: npt.ArrayLike | None, rows: int, classes: Classes
-) -> tuple[npt.NDArray[Any], Labels]:
+) -> tuple[npt.NDArray[Any], Integers]:
     """The classes, sorted, and for each record the place of its label among them.
 
     **Guarantee.** With a given list the classes do not depend on the records. With "observed" they

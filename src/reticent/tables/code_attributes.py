@@ -32,8 +32,24 @@ apart in l2, and not more.
 _ROWS_AT_ONCE = 8192  # so that a wide one-hot table is not copied as a whole
 
 
+class _Coded:
+    """What the kinds of codes share: one of their coordinates holds the one."""
+
+    codes: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        """Encoded coordinates."""
+        raise NotImplementedError
+
+    @property
+    def upper_corner(self) -> list[float]:
+        """Largest encoded value of each coordinate; the smallest is 0."""
+        return [HALF_ROOT] * self.width
+
+
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(_Coded):
     """A column of words or numbers from a public list, encoded one-hot with the value sqrt(1/2).
 
     Attributes:
@@ -52,7 +68,6 @@ class Categorical:
     missing: str | float | None = None
 
     kind: ClassVar[str] = "categorical"
-    codes: ClassVar[bool] = True
     columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -81,11 +96,6 @@ class Categorical:
     def width(self) -> int:
         """Encoded coordinates."""
         return len(self.categories)
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [HALF_ROOT] * self.width
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
         """The position in the list of each value of a column of shape (n, 1), shape (n,).
@@ -126,7 +136,7 @@ class Categorical:
 
 
 @dataclass(frozen=True)
-class OneHot:
+class OneHot(_Coded):
     """One attribute that stands in the table as several 0/1 columns, exactly one of which is 1.
 
     Attributes:
@@ -138,7 +148,6 @@ class OneHot:
     names: tuple[str, ...]
 
     kind: ClassVar[str] = "one-hot"
-    codes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -162,11 +171,6 @@ class OneHot:
     def width(self) -> int:
         """Encoded coordinates."""
         return len(self.names)
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [HALF_ROOT] * self.width
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
         """Which column holds the one, for each row of columns of shape (n, width), shape (n,).
@@ -197,7 +201,7 @@ class OneHot:
 
 
 @dataclass(frozen=True)
-class Truth:
+class Truth(_Coded):
     """A column of truth values, encoded one-hot: False, True and, where it may be, no value.
 
     True and False may be written as truth values, as 1 and 0, or as the words true and false, yes
@@ -212,7 +216,6 @@ class Truth:
     missing: bool = False
 
     kind: ClassVar[str] = "truth"
-    codes: ClassVar[bool] = True
     columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -223,11 +226,6 @@ class Truth:
     def width(self) -> int:
         """Encoded coordinates."""
         return 3 if self.missing else 2
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [HALF_ROOT] * self.width
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
         """0 for False, 1 for True, 2 for no value, shape (n,).
@@ -258,7 +256,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Hashed:
+class Hashed(_Coded):
     """A column of many different words or numbers, told apart by a public hash into buckets.
 
     Different values may share a bucket. The hash depends on the value alone, so nothing about the
@@ -277,7 +275,6 @@ class Hashed:
     missing: bool = False
 
     kind: ClassVar[str] = "hashed"
-    codes: ClassVar[bool] = True
     columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -291,11 +288,6 @@ class Hashed:
     def width(self) -> int:
         """Encoded coordinates."""
         return self.buckets + self.missing
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [HALF_ROOT] * self.width
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
         """The bucket of each value of a column of shape (n, 1), shape (n,).

@@ -35,8 +35,26 @@ _MISSING_INDICATOR = math.sqrt(
 _LEAST_SPAN = 2.0**-1022  # below it doubles lose digits
 
 
+class _Number:
+    """What the kinds of numbers share: one coordinate, and a second one where a value may miss."""
+
+    codes: ClassVar[bool] = False
+    columns: ClassVar[int] = 1
+    missing: Any
+
+    @property
+    def width(self) -> int:
+        """Encoded coordinates."""
+        return len(self.upper_corner)
+
+    @property
+    def upper_corner(self) -> list[float]:
+        """Largest encoded value of each coordinate; the smallest is 0."""
+        return [1.0] if self.missing is None or self.missing is False else [1.0, _MISSING_INDICATOR]
+
+
 @dataclass(frozen=True)
-class Numeric:
+class Numeric(_Number):
     """A column of numbers, encoded linearly (or by its logarithm) from its public range to [0, 1].
 
     Values outside the range are moved to its ends: a clip moves no two values apart.
@@ -58,8 +76,6 @@ class Numeric:
     missing: float | None = None
 
     kind: ClassVar[str] = "numeric"
-    codes: ClassVar[bool] = False
-    columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -89,16 +105,6 @@ class Numeric:
             )
         one_of(self.scale, ("linear", "log"), name=f"column {self.name!r}: scale")
 
-    @property
-    def width(self) -> int:
-        """Encoded coordinates."""
-        return 1 if self.missing is None else 2
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [1.0] if self.missing is None else [1.0, _MISSING_INDICATOR]
-
     def encode(self, rows: npt.NDArray[Any]) -> Array:
         """Encoded coordinates, shape (n, width), of a column of shape (n, 1)."""
         values, empty = self._values(rows)
@@ -124,7 +130,7 @@ class Numeric:
 
 
 @dataclass(frozen=True)
-class Instant:
+class Instant(_Number):
     """A column of dates, or dates and times, encoded linearly from its public range to [0, 1].
 
     Values with a time zone are moved to UTC. Values outside the range are moved to its ends.
@@ -142,8 +148,6 @@ class Instant:
     missing: bool = False
 
     kind: ClassVar[str] = "instant"
-    codes: ClassVar[bool] = False
-    columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -154,16 +158,6 @@ class Instant:
                 f"column {self.name!r}: lower={shown(self.lower)}, upper={shown(self.upper)}: "
                 "expected ISO 8601 texts, lower < upper"
             )
-
-    @property
-    def width(self) -> int:
-        """Encoded coordinates."""
-        return 2 if self.missing else 1
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [1.0, _MISSING_INDICATOR] if self.missing else [1.0]
 
     @cached_property
     def ends(self) -> tuple[float, float]:
@@ -203,7 +197,7 @@ class Instant:
 
 
 @dataclass(frozen=True)
-class Ordered:
+class Ordered(_Number):
     """A column of categories in an order, encoded by their rank from 0 to 1.
 
     Attributes:
@@ -218,23 +212,11 @@ class Ordered:
     missing: bool = False
 
     kind: ClassVar[str] = "ordered"
-    codes: ClassVar[bool] = False
-    columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         plain = Categorical(self.name, self.categories)  # the same checks
         object.__setattr__(self, "categories", plain.categories)
         flag(self.missing, name=f"column {self.name!r}: missing")
-
-    @property
-    def width(self) -> int:
-        """Encoded coordinates."""
-        return 2 if self.missing else 1
-
-    @property
-    def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
-        return [1.0, _MISSING_INDICATOR] if self.missing else [1.0]
 
     def encode(self, rows: npt.NDArray[Any]) -> Array:
         """Encoded coordinates, shape (n, width), of a column of shape (n, 1).

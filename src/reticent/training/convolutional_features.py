@@ -10,14 +10,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, positive
+from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
-from reticent.training.networks import labelled, minimise
+from reticent.training.networks import TrainingConfig, labelled, minimise
 from reticent.training.progress import Report, silent
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvolutionalConfig:
+class ConvolutionalConfig(TrainingConfig):
     """Settings of a feature map.
 
     Attributes:
@@ -25,7 +25,6 @@ class ConvolutionalConfig:
         channels: filters of the two 4 x 4 convolutions; the first has stride 2.
         width: units of the dense layer that the convolutions are trained with, and that is dropped.
         pool: cells of pool x pixels whose mean is one feature.
-        epochs, batch_size, learning_rate, seed: of training, by Adam with a falling rate.
     """
 
     image_shape: tuple[int, int]
@@ -35,18 +34,17 @@ class ConvolutionalConfig:
     epochs: int = 2
     batch_size: int = 128
     learning_rate: float = 1e-3
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.image_shape) != 2 or min(self.image_shape) < 10:
             raise InvalidInput(
                 f"image_shape={self.image_shape}: expected height and width of at least 10"
             )
-        for name in ("width", "pool", "epochs", "batch_size"):
+        for name in ("width", "pool"):
             count(getattr(self, name), name=name)
         for filters in self.channels:
             count(filters, name="channels")
-        positive(self.learning_rate, name="learning_rate")
 
 
 class ConvolutionalFeatures(nn.Module):
@@ -125,10 +123,8 @@ def train_convolutional_features(
     minimise(
         loss,
         [*convolutions.parameters(), *head.parameters()],
+        config,
         rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage="feature map",
         report=report,

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, UnknownName
+from reticent.training.networks import TrainingConfig, minimise
 from reticent.training.progress import Report, silent
 
 Images = npt.NDArray[np.float32]
@@ -27,7 +28,7 @@ ARCHITECTURES = ("dense", "convolutional")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedderConfig:
+class EmbedderConfig(TrainingConfig):
     """Everything that decides an embedder, apart from the pictures.
 
     Attributes:
@@ -36,12 +37,8 @@ class EmbedderConfig:
             for UTKFace).
         architecture: ``dense`` (three layers with dropout) or ``convolutional``.
         beta: weight of the Kullback-Leibler term (published: 5).
-        epochs: passes over the pictures.
-        batch_size: pictures per step.
-        learning_rate: of Adam (published: 1e-3).
         dropout: share of hidden units dropped in the dense encoder.
         width: units of the first dense layer; the last convolution has an eighth as many channels.
-        seed: seed of weights, order, dropout and latent noise.
     """
 
     image_shape: tuple[int, int]
@@ -53,17 +50,16 @@ class EmbedderConfig:
     learning_rate: float = 1e-3
     dropout: float = 0.1
     width: int = 512
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.architecture not in ARCHITECTURES:
             raise UnknownName(
                 f"architecture={self.architecture!r}: expected one of {', '.join(ARCHITECTURES)}"
             )
-        for name in ("latent_dimension", "epochs", "batch_size", "width"):
+        for name in ("latent_dimension", "width"):
             count(getattr(self, name), name=name)
         positive(self.beta, name="beta")
-        positive(self.learning_rate, name="learning_rate")
         probability(self.dropout, name="dropout")
         step = 4 if self.architecture == "convolutional" else 1
         if len(self.image_shape) != 2 or any(side < 1 or side % step for side in self.image_shape):
@@ -171,27 +167,29 @@ def train_embedder(images: Images, config: EmbedderConfig, *, report: Report = s
         raise InvalidInput("images: expected at least one picture, got none")
     torch.manual_seed(config.seed)
     embedder = Embedder(config)
-    optimizer = torch.optim.Adam(embedder.parameters(), lr=config.learning_rate)
     pictures = torch.from_numpy(images)
-    embedder.train()
-    for epoch in range(config.epochs):
-        total = 0.0
-        for rows in torch.split(torch.randperm(len(pictures)), config.batch_size):
-            batch = pictures[rows]
-            mean, log_variance = embedder.posterior(batch)
-            latents = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
-            reconstruction = functional.binary_cross_entropy_with_logits(
-                embedder._pixel_logits(latents), batch, reduction="sum"
-            ) / len(batch)
-            divergence = (
-                0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / len(batch)
-            )
-            loss = reconstruction + config.beta * divergence
-            optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward(loss)
-            optimizer.step()
-            total += loss.item() * len(batch)
-        report("embedder", epoch + 1, config.epochs, total / len(pictures))
+
+    def loss(rows: torch.Tensor, _: float) -> torch.Tensor:
+        batch = pictures[rows]
+        mean, log_variance = embedder.posterior(batch)
+        latents = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
+        reconstruction = functional.binary_cross_entropy_with_logits(
+            embedder._pixel_logits(latents), batch, reduction="sum"
+        ) / len(batch)
+        divergence = (
+            0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / len(batch)
+        )
+        return reconstruction + config.beta * divergence
+
+    minimise(
+        loss,
+        embedder.train().parameters(),
+        config,
+        rows=len(pictures),
+        decay=False,
+        stage="embedder",
+        report=report,
+    )
     return embedder.eval()
 
 

@@ -11,36 +11,25 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidInput
-from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network
 from reticent.training.progress import Report, silent
 
 AddNoise = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadConfig:
+class HeadConfig(TrainingConfig):
     """Settings of a head.
 
     Attributes:
         hidden: widths of its hidden layers.
-        epochs: passes over the training rows.
-        batch_size: rows per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        seed: seed of weights, order and noise.
     """
 
     hidden: tuple[int, ...] = (128, 128)
     epochs: int = 10
     batch_size: int = 500
     learning_rate: float = 3e-3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            count(getattr(self, name), name=name)
-        positive(self.learning_rate, name="learning_rate")
 
 
 class Head(nn.Module):
@@ -135,10 +124,8 @@ def train_head(
     minimise(
         loss,
         head.parameters(),
+        config,
         rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage="head",
         report=report,

@@ -108,8 +108,8 @@ def _histograms(pictures: Array, orientations: int, cell: int, rows: int, column
         orientations + 1
     ) * np.arange(len(bins))[:, None, None]
     sums = np.zeros(len(bins) * rows * columns * (orientations + 1), dtype=np.float32)
-    # One pixel of every cell at a time, by rows, rounded to float32 after each: so skimage adds
-    # them up.
+    # bit-exact: one pixel of every cell at a time, by rows, rounded to float32 after each, as
+    # skimage adds them up.
     for places, lengths in zip(
         _by_pixel(bins, cell), _by_pixel(np.hypot(right, down), cell), strict=True
     ):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import positive, probability
 from reticent.core.norms import Norm
 from reticent.training.label_chances import chance_of
 from reticent.training.lipschitz_objective import (
@@ -19,7 +19,7 @@ from reticent.training.lipschitz_objective import (
     lipschitz_bound,
     output_functionals,
 )
-from reticent.training.networks import labelled, minimise, relu_network, rescale
+from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network, rescale
 from reticent.training.progress import Report, silent
 
 PLAIN = ("table", "hop", "response")
@@ -27,7 +27,7 @@ PLAIN = ("table", "hop", "response")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelAwareConfig:
+class LabelAwareConfig(TrainingConfig):
     """Everything that decides a classifier for label release, apart from the embeddings.
 
     Attributes:
@@ -37,13 +37,9 @@ class LabelAwareConfig:
             best classifier is simply the one that is right most often.
         input_norm: norm in which neighbours are near; linf or l1.
         hidden: widths of the hidden layers.
-        epochs: passes over the embeddings.
-        batch_size: embeddings per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
         warm_up: share of training, in [0, 1), that raises the mean *log* chance of the right label,
             which has a gradient everywhere; the rest raises the mean chance, which is the accuracy
             that will be seen.
-        seed: seed of weights and order.
     """
 
     epsilon: float
@@ -55,13 +51,11 @@ class LabelAwareConfig:
     batch_size: int = 1000
     learning_rate: float = 1e-2
     warm_up: float = 0.4
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "radius", "learning_rate"):
+        super().__post_init__()
+        for name in ("epsilon", "radius"):
             positive(getattr(self, name), name=name)
-        for name in ("epochs", "batch_size"):
-            count(getattr(self, name), name=name)
         if self.mechanism not in PLAIN:
             chance_of(self.mechanism)
         probability(self.warm_up, name="warm_up")
@@ -155,10 +149,8 @@ def _minimise(
     minimise(
         loss,
         network.parameters(),
+        config,
         rows=rows,
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage=f"label release, epsilon {config.epsilon:g}",
         report=report,

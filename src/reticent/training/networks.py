@@ -1,11 +1,12 @@
-"""The small ReLU networks that obfuscators are made of, and the one training loop that they
-share.
+"""The small ReLU networks that obfuscators are made of, and the settings and the loop of all
+training on public rows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,9 +14,34 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from reticent.core.checks import count
+from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidInput
 from reticent.training.progress import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """Settings of any training by ``minimise``; what is trained adds its own.
+
+    Attributes:
+        epochs: passes over the rows.
+        batch_size: rows per step; the last, shorter batch of a pass counts too.
+        learning_rate: of Adam at the start; where it decays, it falls to 0 along half a cosine.
+        seed: of weights, order and noise.
+
+    Raises:
+        InvalidParameter: a value out of its range.
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            count(getattr(self, name), name=name)
+        positive(self.learning_rate, name="learning_rate")
 
 
 def relu_network(sizes: Sequence[int]) -> nn.Sequential:
@@ -97,11 +123,9 @@ def labelled(
 def minimise(
     loss: Callable[[torch.Tensor, float], torch.Tensor],
     parameters: Iterable[nn.Parameter],
+    config: TrainingConfig,
     *,
     rows: int,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
     decay: bool,
     stage: str,
     report: Report,
@@ -113,10 +137,8 @@ def minimise(
         loss: given the row numbers of a batch and the share of training done in [0, 1), the loss to
             lower.
         parameters: what is trained.
+        config: passes, rows per step and rate; its seed is not used.
         rows: number of training rows.
-        epochs: passes over the rows.
-        batch_size: rows per step; the last, shorter batch of a pass counts too.
-        learning_rate: of Adam at the start.
         decay: whether the learning rate falls to 0 along half a cosine.
         stage: name given to ``report``.
         report: told after every epoch.
@@ -126,12 +148,13 @@ def minimise(
     Returns:
         The mean loss of the last epoch.
     """
+    epochs, learning_rate = config.epochs, config.learning_rate
     optimizer = torch.optim.Adam(list(parameters), lr=learning_rate, fused=fused)
-    steps = epochs * math.ceil(rows / batch_size)
+    steps = epochs * math.ceil(rows / config.batch_size)
     step, mean = 0, math.nan
     for epoch in range(epochs):
         total = 0.0
-        for batch in torch.split(torch.randperm(rows), batch_size):
+        for batch in torch.split(torch.randperm(rows), config.batch_size):
             if decay:
                 for group in optimizer.param_groups:
                     group["lr"] = learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))

@@ -9,7 +9,7 @@ the head learns first, at the full noise, and both are trained on from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from reticent.training.lipschitz_objective import (
     lipschitz_bound,
     output_functionals,
 )
-from reticent.training.networks import labelled, minimise, relu_network, rescale
+from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network, rescale
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
 
@@ -41,7 +41,7 @@ in the first steps.
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseAwareConfig:
+class NoiseAwareConfig(TrainingConfig):
     """Everything that decides a noise-aware obfuscator, apart from the embeddings.
 
     Attributes:
@@ -52,16 +52,12 @@ class NoiseAwareConfig:
         outputs: number of released values.
         hidden: widths of the obfuscator's hidden layers.
         head_hidden: widths of the hidden layers of the head trained with it.
-        epochs: passes over the embeddings.
-        batch_size: embeddings per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
         first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
             rises along a geometric ramp over the first three quarters: started at full noise a
             small budget stays in a poor optimum (at epsilon 1 that costs up to 8 points).
         warm_up: share of training, in [0, 1), with the cross entropy, which has a gradient
             everywhere; the rest raises the head's mean probability of the right label, which is
             nearer to the accuracy that counts.
-        seed: seed of weights, order and noise.
     """
 
     epsilon: float
@@ -76,13 +72,12 @@ class NoiseAwareConfig:
     learning_rate: float = 1e-2
     first_noise: float = 0.2
     warm_up: float = 0.8
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "radius", "learning_rate"):
+        super().__post_init__()
+        for name in ("epsilon", "radius"):
             positive(getattr(self, name), name=name)
-        for name in ("outputs", "epochs", "batch_size"):
-            count(getattr(self, name), name=name)
+        count(self.outputs, name="outputs")
         check_first_noise(self.first_noise)
         probability(self.warm_up, name="warm_up")
         object.__setattr__(self, "output_norm", Norm.parse(self.output_norm))
@@ -171,10 +166,8 @@ def train_noise_aware(
     minimise(
         loss,
         [*network.parameters(), *head.parameters()],
+        replace(config, learning_rate=learning_rate),
         rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=learning_rate,
         decay=True,
         stage=f"noise-aware, epsilon {config.epsilon:g}",
         report=report,

@@ -167,6 +167,7 @@ class PublicSpace:
                 steps = np.clip(
                     (features[part] - self.center) * self.per_unit, -_INPUT_REACH, _INPUT_REACH
                 )
+            # bit-exact: entry by entry before and after a product of whole numbers.
             turned = exact_product(np.rint(steps), self.directions, bound=bound)
             found[part] = np.clip(np.rint(turned * self.scales), -REACH, REACH)
         return found
@@ -288,7 +289,9 @@ def share_of(value: Any, *, name: str) -> float:
     Raises:
         InvalidParameter: it is not.
     """
-    return 1.0 if value == 1 else probability(value, name=name, allow_zero=False)
+    if real(value, name=name) == 1:
+        return 1.0
+    return probability(value, name=name, allow_zero=False)
 
 
 def _principal(rows: Array, components: int | None) -> tuple[Array, Array]:

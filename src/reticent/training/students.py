@@ -15,24 +15,21 @@ from torch.nn import functional
 from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.training.networks import minimise
+from reticent.training.networks import TrainingConfig, minimise
 from reticent.training.progress import Report, silent
 
 _ROWS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudentConfig:
+class StudentConfig(TrainingConfig):
     """Settings of a student; everything here is public.
 
     Attributes:
         image_shape: channels, height, width; at least 4 pixels a side.
         channels: filters of the two convolutions.
         width: units of the last hidden layer, which is also the student's feature map.
-        epochs: passes over all public pictures.
-        batch_size: public pictures per step.
         labelled_batch: labelled pictures per step, drawn with replacement.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
         robustness: q of the loss (1 - p^q)/q of labelled pictures at the end, in (0, 1]. It rises
             from 0, which is cross entropy and learns wrong labels by heart; towards 1 a label that
             the student does not believe teaches next to nothing.
@@ -43,7 +40,6 @@ class StudentConfig:
         zoom: largest relative change of its size.
         shift: largest move, as a share of its side.
         flips: whether it may be mirrored left to right.
-        seed: of weights, order and distortions.
     """
 
     image_shape: tuple[int, int, int]
@@ -60,10 +56,10 @@ class StudentConfig:
     zoom: float = 0.15
     shift: float = 0.1
     flips: bool = False
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("width", "epochs", "batch_size", "labelled_batch"):
+        super().__post_init__()
+        for name in ("width", "labelled_batch"):
             count(getattr(self, name), name=name)
         if len(self.image_shape) != 3 or min(self.image_shape[1:]) < 4 or self.image_shape[0] < 1:
             raise InvalidParameter(
@@ -72,7 +68,6 @@ class StudentConfig:
             )
         for filters in self.channels:
             count(filters, name="channels")
-        positive(self.learning_rate, name="learning_rate")
         if positive(self.robustness, name="robustness") > 1:
             raise InvalidParameter(f"robustness={self.robustness!r}: expected a number in (0, 1]")
         probability(self.confidence, name="confidence")
@@ -219,10 +214,8 @@ def train_student(
     minimise(
         loss,
         student.parameters(),
+        config,
         rows=len(inputs),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage="student",
         report=report,

@@ -27,6 +27,7 @@ SMALL = replace(
 )
 
 
+@pytest.mark.slow
 def test_small_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run():
         return constants_figure.run(

@@ -11,6 +11,7 @@ import pytest
 
 from papers.posthoc import linkage
 from papers.posthoc.linkage_inputs import SOURCES, Inputs, Source
+from reticent.systems import Calibration
 from reticent.training.parts import NoiseAware, PublicDiscriminants, PublicPCA
 from reticent.training.progress import silent
 
@@ -89,7 +90,7 @@ def test_a_server_learns_private_answers_it_has_labels_of() -> None:
         input_norm="l2",
         embedder="identity",
         obfuscator="discriminants",
-        path="global",
+        calibration=Calibration(path="global"),
         random_state=0,
     ).fit(inputs.public, inputs.public_y)
     assert linkage._read(system, inputs, 0)["taught"] > 0.85

@@ -11,10 +11,8 @@ import pytest
 
 from papers.posthoc import cached_embedder
 from papers.posthoc import table as posthoc_table
-from papers.posthoc.settings import DELTAS, EPSILONS, SETTINGS, settings_of
-from reticent.core.errors import UnknownName
+from papers.posthoc.settings import DELTAS, SETTINGS
 from reticent.datasets import load
-from reticent.training.obfuscators import PUBLISHED_ROWS
 from reticent.training.progress import silent
 
 SMALL = replace(
@@ -69,16 +67,3 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_embedder, "train_embedder", forbidden)
     again = posthoc_table.run(data, small, tmp_path, seed=0, report=silent)
     assert json.dumps(again) == json.dumps(results)
-
-
-def test_settings_are_the_papers() -> None:
-    assert {name: (s.radius, s.latent_dimension) for name, s in SETTINGS.items()} == {
-        "mnist": (0.5, 8),
-        "fashion": (0.2, 8),
-        "utkface": (0.1, 10),
-    }
-    for settings in SETTINGS.values():
-        assert set(settings.paper) == set(PUBLISHED_ROWS)
-        assert len(settings.outputs) == len(EPSILONS)
-    with pytest.raises(UnknownName, match="mnist, fashion, utkface"):
-        settings_of("digits")

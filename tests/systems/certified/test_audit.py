@@ -14,9 +14,9 @@ from reticent.audit import (
     stability_response_case,
 )
 from reticent.core import AddRemove
-from reticent.mechanisms import SmoothCauchy, StabilityResponse
+from reticent.mechanisms import StabilityResponse
 from reticent.noise import AuditSampler, SecureSampler
-from reticent.retraining import published_vote_distances
+from reticent.published.certified import SmoothCauchy, published_vote_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 from reticent.systems.record_labels import Classes
 

@@ -17,7 +17,7 @@ from reticent.audit import epsilon_lower_bound
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.mechanisms import LaplaceMechanism, ProposeTestRelease
 from reticent.noise import AuditSampler, Sampler, SecureSampler
-from reticent.systems import PosthocEncoder
+from reticent.systems import Calibration, PosthocEncoder
 
 RUNS, MILLION = 200_000, 1_000_000
 # The released code on words of a seed; and, with --soak, ``release`` itself at a false-alarm rate
@@ -46,7 +46,7 @@ def encoder() -> PosthocEncoder:
         embedder="identity",
         obfuscator=module,
         mechanism="laplace",
-        path="local",
+        calibration=Calibration(path="local"),
         random_state=0,
     ).fit(points)
     assert fitted.query_.plan.proposal < 5  # the ramp is given up, not paid for
@@ -119,26 +119,6 @@ def test_answers_on_the_worst_neighbours_stay_within_the_claim(
     )  # the audit is close enough to see a fault
 
 
-@pytest.mark.parametrize(("runs", "confidence"), EXTENTS)
-def test_the_same_audit_refutes_a_release_without_the_radius_in_its_noise(
-    encoder: PosthocEncoder, runs: int, confidence: float
-) -> None:
-    """Noise for half the sensitivity on the worst neighbours of the plain: the claim must fall."""
-    inner = LaplaceMechanism(
-        sensitivity=0.5, epsilon=2.0, dimension=1, adjacency=encoder.guarantee.adjacency
-    )
-    sampler = AuditSampler(5) if runs == RUNS else SecureSampler()
-    first = inner.release(np.zeros((runs, 1)), sampler=sampler)[:, 0]
-    second = inner.release(np.ones((runs, 1)), sampler=sampler)[:, 0]
-    result = epsilon_lower_bound(
-        (np.abs(first - 1) - np.abs(first)) / inner.scale,
-        (np.abs(second - 1) - np.abs(second)) / inner.scale,
-        delta=1e-2,
-        confidence=confidence,
-    )
-    assert result.refutes(2.0)
-
-
 def _stretched(factor: float) -> PosthocEncoder:
     """Released points of a plane, after a user's own module that stretches it."""
     embedder, copy = nn.Linear(2, 2, bias=False), nn.Linear(2, 2)
@@ -146,13 +126,13 @@ def _stretched(factor: float) -> PosthocEncoder:
         embedder.weight.copy_(factor * torch.eye(2))
         copy.weight.copy_(torch.eye(2))
         copy.bias.zero_()
-    points = np.random.default_rng(0).uniform(-4, 4, (2000, 2))
+    points = np.random.default_rng(0).uniform(-4, 4, (400, 2))
     settings = {
         "epsilon": 0.5,
         "delta": 0.0,
         "radius": 0.5,
         "mechanism": "laplace",
-        "path": "global",
+        "calibration": Calibration(path="global"),
         "random_state": 0,
     }
     return PosthocEncoder(embedder=nn.Sequential(embedder), obfuscator=copy, **settings).fit(points)
@@ -164,7 +144,7 @@ def _both(
     """Log-likelihood ratio of ``point`` against ``other`` after one answer of each system about
     ``point``.
     """
-    scores = np.zeros(RUNS // 4)
+    scores = np.zeros(RUNS // 8)
     for number, system in enumerate(systems):
         mechanism = system.query_.mechanism
         assert isinstance(mechanism, LaplaceMechanism)
@@ -194,7 +174,7 @@ def test_one_budget_for_two_embedders_is_refused_and_would_be_caught() -> None:
     found = epsilon_lower_bound(first, second, delta=0.0, confidence=0.999)
     assert claim.epsilon == pytest.approx(1.0)
     assert found.refutes(5.0 * claim.epsilon)
-    honest = [_stretched(1.0), _stretched(1.0)]
+    honest = [systems[0], systems[0]]
     total = honest[0].guarantee.compose(honest[1].guarantee)
     first, second = _both(honest, point, other, 0), -_both(honest, other, point, 2)
     assert not epsilon_lower_bound(first, second, delta=0.0, confidence=0.999).refutes(

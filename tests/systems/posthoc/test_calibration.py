@@ -18,7 +18,7 @@ from reticent.systems.posthoc.calibration import CalibrationData, Candidate, cal
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
     VECTOR_MECHANISMS,
-    Plan,
+    PosthocSetting,
     Requirement,
     output_of,
     plan_mechanism,
@@ -202,7 +202,7 @@ def test_delta_zero_leaves_the_global_path_with_pure_mechanisms() -> None:
 def test_a_plan_that_costs_too_much_or_proves_too_little_is_refused() -> None:
     chosen = candidate("laplace")
     required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
-    honest = Plan(
+    honest = PosthocSetting(
         path="global",
         mechanism="laplace",
         proposal=chosen.global_bound,
@@ -216,11 +216,11 @@ def test_a_plan_that_costs_too_much_or_proves_too_little_is_refused() -> None:
         plan_mechanism(
             chosen.network,
             chosen.bound,
-            Plan(**{**honest.to_dict(), "epsilon_release": 1.1}),
+            PosthocSetting(**{**honest.to_dict(), "epsilon_release": 1.1}),
             required,
         )
-    smaller = Plan(**{**honest.to_dict(), "proposal": 0.9 * chosen.global_bound})
+    smaller = PosthocSetting(**{**honest.to_dict(), "proposal": 0.9 * chosen.global_bound})
     with pytest.raises(InvalidParameter, match="over the whole domain"):
         plan_mechanism(chosen.network, chosen.bound, smaller, required)
     with pytest.raises(UnknownName, match="mechanism='cauchy'"):
-        Plan(**{**honest.to_dict(), "mechanism": "cauchy"})
+        PosthocSetting(**{**honest.to_dict(), "mechanism": "cauchy"})

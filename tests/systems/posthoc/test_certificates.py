@@ -89,12 +89,11 @@ def _encoder(**changes: Any) -> PosthocEncoder:
         "radius": 0.1,
         "embedder": "identity",
         "mechanism": "laplace",
-        "certificate": "exact",
     }
     return PosthocEncoder(
-        **{**settings, **changes},
+        **settings,
         obfuscator=_network(3, 8, 2),
-        calibration=Calibration(head_epochs=1),
+        calibration=Calibration(head_epochs=1, **{"certificate": "exact", **changes}),
         random_state=0,
     )
 
@@ -118,7 +117,11 @@ def test_a_search_without_a_bound_on_its_time_is_refused_before_anything_is_trai
     ):
         _encoder(path=path).fit(*data)
     classifier = PosthocClassifier(
-        epsilon=6.0, delta=0.05, radius=0.1, embedder="identity", certificate="exact", path=path
+        epsilon=6.0,
+        delta=0.05,
+        radius=0.1,
+        embedder="identity",
+        calibration=Calibration(certificate="exact", path=path),
     )
     with pytest.raises(InvalidParameter, match="expected path='global'"):
         classifier.fit(*data)

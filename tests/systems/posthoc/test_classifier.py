@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from reticent.core.errors import InvalidInput, UnknownName
-from reticent.systems import LabelAware, PosthocClassifier, PosthocEncoder
+from reticent.systems import Calibration, LabelAware, PosthocClassifier, PosthocEncoder
 
 SMALL = {"embedder": "identity", "random_state": 0}
 TRAINED = {**SMALL, "classifier": LabelAware(hidden=(8,), epochs=10)}
@@ -86,7 +86,7 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
         embedder="identity",
         classifier=module,
         mechanism="softmax",
-        path="local",
+        calibration=Calibration(path="local"),
         random_state=0,
     ).fit(X, y)
     assert classifier.query_.plan.path == "local"

@@ -11,8 +11,9 @@ from reticent.core.errors import CorruptBundle, InvalidParameter, ReticentError
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.grids.lattice import Lattice
-from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.mechanisms import FiniteChannel, HopRelease
 from reticent.networks import Affine, Network
+from reticent.systems import Calibration
 from reticent.systems.posthoc import label_lattice as label_lattice_module
 from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
@@ -25,7 +26,7 @@ from reticent.systems.posthoc.label_lattice import (
 from reticent.training.label_tables import ExactTable, exact_table
 from reticent.training.parts.label_classifiers import LabelAware
 
-RULES = {"table": LabelTable, "hop": HopRelease, "response": ArgmaxResponse}
+RULES = {"table": FiniteChannel, "hop": HopRelease, "response": FiniteChannel}
 
 
 def rows(count: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -66,36 +67,11 @@ def test_released_labels_follow_the_stated_chances(fitted) -> None:
     assert not np.isin(released, [0, 1, 2], invert=True).any()
 
 
-def test_receipts_name_no_certificate(fitted) -> None:
-    """The network proposes labels; nothing rests on a bound of its slope."""
-    assert fitted.release(rows(2, seed=1)[0]).receipt.certificate == "none"
-
-
-def test_the_rule_and_its_guarantee(fitted) -> None:
-    query = fitted.query_
-    assert isinstance(query.mechanism, RULES[query.plan.mechanism])
-    guarantee = fitted.guarantee
-    assert (guarantee.epsilon, guarantee.delta) == (2.0, 0.0)
-    assert guarantee.adjacency.identity == query.requirement.adjacency.identity
-
-
 def test_neighbours_have_close_chances(fitted) -> None:
     X, _ = rows(3000, seed=2)
     moved = X + np.random.default_rng(0).choice([-0.2, 0.2], X.shape)
     ratio = np.log(fitted.probabilities(X)) - np.log(fitted.probabilities(moved))
     assert 0.5 < np.abs(ratio).max() <= 2.0 + 1e-9
-
-
-def test_card_says_what_holds_beyond_the_radius(fitted) -> None:
-    card = fitted.card().to_markdown()
-    if fitted.query_.plan.mechanism == "response":
-        assert "any two inputs" in card
-    else:
-        assert "h times 0.2 apart" in card
-        assert "factor e^(2 h)" in card
-        assert "cells of side 0.2" in card
-    assert "Lipschitz" not in card
-    assert "No answer is ever withheld." in card
 
 
 def test_bundles_are_read_back(fitted, tmp_path) -> None:
@@ -113,14 +89,14 @@ def test_a_changed_table_in_a_bundle_is_refused(change) -> None:
 
     table = classifier("table").fit(*rows())
     settings, arrays = table.query_.describe()
-    shares = arrays["label_table.shares"].astype(np.int64)
+    shares = arrays["channel.shares"].astype(np.int64)
     if change == "entry":
         shares[:, 0] = [1, 2, 2**32 - 3]
     if change == "column":
         shares[1, 4] += 1
     if change == "side":
         settings["rule"]["lattice"]["side"] -= 1
-    arrays = {**arrays, "label_table.shares": shares.astype(np.uint32)}
+    arrays = {**arrays, "channel.shares": shares.astype(np.uint32)}
     with pytest.raises(CorruptBundle, match=r"e\^epsilon|do not sum|does not cover"):
         PrivateQuery.from_description(settings, arrays, None)
 
@@ -129,7 +105,7 @@ def test_a_damaged_file_is_refused(tmp_path) -> None:
     classifier("table").fit(*rows()).save(tmp_path / "bundle")
     (file,) = (tmp_path / "bundle").glob("*.safetensors")
     arrays = load_file(file)
-    arrays["label_table.shares"][0, 0] += 1
+    arrays["channel.shares"][0, 0] += 1
     save_file(arrays, file)
     with pytest.raises(ReticentError):
         PosthocClassifier.load(tmp_path / "bundle")
@@ -182,7 +158,7 @@ def test_a_table_is_solved_until_it_is_close_to_its_bound_or_costs_too_much(monk
 def test_tests_and_rules_do_not_go_together() -> None:
     for mechanism in RULES:
         with pytest.raises(InvalidParameter, match="path='local'"):
-            classifier(mechanism, path="local").fit(*rows())
+            classifier(mechanism, calibration=Calibration(path="local")).fit(*rows())
 
 
 def test_lattice_uses_the_coordinates_that_tell_labels_apart() -> None:

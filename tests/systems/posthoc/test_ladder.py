@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.decomposition import PCA
 from torch import nn
 
 from reticent.core import Norm
@@ -132,7 +131,10 @@ def test_the_same_function_is_tried_once() -> None:
     X, y = sentences(10)
     rungs = (Identity(), LiveCoordinates(least_share=0.0), Identity())
     encoder = PosthocEncoder(
-        radius=0.05, obfuscator=Ladder(rungs), mechanism="laplace", path="global", **SETTINGS
+        radius=0.05,
+        obfuscator=Ladder(rungs),
+        mechanism="laplace",
+        **{**SETTINGS, "calibration": Calibration(path="global", head_epochs=2)},
     ).fit(X, y)
     assert [plan.rung for plan in encoder.considered_] == ["Identity(outputs=10)"]
 
@@ -264,23 +266,14 @@ def conv_net(pictures: np.ndarray, labels: np.ndarray) -> nn.Sequential:
     return features.eval()
 
 
-@pytest.mark.parametrize("features", ["conv net", "principal components"])
-def test_features_of_ones_own_are_never_released_below_the_identity_rung(features: str) -> None:
+def test_features_of_ones_own_are_never_released_below_the_identity_rung() -> None:
     data = load_digits()
     pictures, labels = data.train_images.astype(np.float64), data.train_labels
     test, truth = data.test_images.astype(np.float64), data.test_labels
     settings: dict[str, Any] = {**SETTINGS, "epsilon": 6.0, "calibration": Calibration()}
-    if features == "conv net":
-        settings["embedder"] = conv_net(pictures, labels)
-        points = PosthocEncoder(radius=1.0, obfuscator="identity", **settings).fit(pictures).embed
-        radius = 0.1 * float(np.median(points(pictures).std(axis=0)))
-    else:
-        pca = PCA(6, random_state=0).fit(pictures.reshape(len(pictures), -1))
-        pictures, test = (
-            pca.transform(rows.reshape(len(rows), -1)).astype(np.float64)
-            for rows in (pictures, test)
-        )
-        radius = 0.3 * float(np.median(pictures.std(axis=0)))
+    settings["embedder"] = conv_net(pictures, labels)
+    points = PosthocEncoder(radius=1.0, obfuscator="identity", **settings).fit(pictures).embed
+    radius = 0.1 * float(np.median(points(pictures).std(axis=0)))
     fast = NoiseAware(outputs=4, hidden=(16,), epochs=5)
     rungs = (Identity(), LiveCoordinates(), PublicPCA(outputs=(2, 4)), "discriminants", fast)
     right = {}

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from copy import deepcopy
+from functools import cache
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-import reticent
 from reticent.attacks import attack_fitted
 from reticent.audit import audit_fitted
 from reticent.core.errors import (
-    BudgetExceeded,
-    CorruptBundle,
     InvalidInput,
     InvalidParameter,
-    NotFittedYet,
 )
-from reticent.core.scopes import Scope
-from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE
-from reticent.ledger import Ledger
-from reticent.mechanisms import GraphTable
 from reticent.systems import NearestRowClassifier
 from reticent.tables import NamedRows
 
@@ -36,8 +29,10 @@ QUICK = LogisticRegression(max_iter=200)
 GIVEN = {"nodes": 300, "neighbours": 5, "classifier": QUICK, "random_state": 0}
 
 
-def fitted(epsilon: float = 1.0, **changed) -> NearestRowClassifier:
-    return NearestRowClassifier(epsilon=epsilon, **{**GIVEN, **changed}).fit(PUBLIC, LABELS)
+@cache
+def fitted(epsilon: float = 1.0) -> NearestRowClassifier:
+    """One fit for all tests: a test that changes it copies it."""
+    return NearestRowClassifier(epsilon=epsilon, **GIVEN).fit(PUBLIC, LABELS)
 
 
 def accuracy(system: NearestRowClassifier) -> float:
@@ -112,36 +107,8 @@ def test_words_and_frames_come_back_as_they_went_in() -> None:
         system.release(ASKED)
 
 
-def test_a_stored_classifier_answers_the_same(tmp_path: Path) -> None:
-    system = fitted()
-    folder = system.save(tmp_path / "bundle")
-    for loaded in (NearestRowClassifier.load(folder), reticent.load(folder)):
-        assert loaded.bundle_identity_ == system.bundle_identity_
-        assert loaded.guarantee == system.guarantee
-        assert loaded.card() == system.card()
-        first, second = (one.simulate(ASKED, seed=3).values for one in (system, loaded))
-        assert first.tolist() == second.tolist()
-    weights = folder / "weights.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(bytes(content))
-    with pytest.raises(CorruptBundle):
-        NearestRowClassifier.load(folder)
-
-
-def test_answers_are_charged_before_they_are_drawn(tmp_path: Path) -> None:
-    system = fitted(1.0)
-    ledger = Ledger.create(tmp_path / "books.db")
-    scope = Scope("partner", "patient")
-    ledger.grant(scope, system.guarantee.compose(system.guarantee))
-    release = system.release(ASKED[:2], ledger=ledger, scope=scope)
-    assert release.receipt.guarantee == system.guarantee
-    with pytest.raises(BudgetExceeded):
-        system.release(ASKED[:1], ledger=ledger, scope=scope)
-
-
 def test_an_audit_comes_close_to_the_claim_and_finds_a_broken_table() -> None:
-    system = fitted(1.0)
+    system = deepcopy(fitted(1.0))
     found = audit_fitted(system, ASKED[:50], runs=20_000, confidence=0.999, seed=0)
     assert not found.refuted
     assert found.epsilon_lower > 0.7
@@ -156,7 +123,7 @@ def test_an_audit_comes_close_to_the_claim_and_finds_a_broken_table() -> None:
 
 
 def test_attacks_stay_below_their_caps_and_find_the_table_of_a_larger_epsilon() -> None:
-    system = fitted(1.0)
+    system = deepcopy(fitted(1.0))
     asked = {"candidates": 24, "trials": 2_000, "decoder": False, "seed": 0}
     found = attack_fitted(system, ASKED[:200], columns={"digit": TRUTH[:200]}, **asked)
     assert not found.exceeded
@@ -170,11 +137,6 @@ def test_where_the_guarantee_measures_distance_is_the_graph() -> None:
     vectors = system.embed(system.graph_.points[:50])
     assert np.array_equal(vectors, system.graph_.hop_counts(system.graph_.points[:50]))
     assert system.guarantee.adjacency.radius == 1.0
-
-
-def test_nothing_is_answered_before_a_fit() -> None:
-    with pytest.raises(NotFittedYet):
-        NearestRowClassifier(epsilon=1.0, **GIVEN).release(ASKED)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +176,3 @@ def test_a_label_of_one_row_is_no_obstacle() -> None:
     labels[0] = 11
     system = NearestRowClassifier(epsilon=1.0, **GIVEN).fit(PUBLIC, labels)
     assert len(system.classes_) == 11
-
-
-def test_the_table_is_the_mechanism_of_its_graph() -> None:
-    mechanism = fitted().query_.mechanism
-    assert isinstance(mechanism, GraphTable)
-    assert isinstance(mechanism.cells, PublicGraph)

@@ -4,7 +4,6 @@ scikit-learn does with parts.
 
 from __future__ import annotations
 
-import inspect
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.lipschitz import IntervalBound, LipschitzBound
 from reticent.networks import Network, from_torch
+from reticent.published import PublishedObfuscator
 from reticent.systems import (
     BetaVAE,
     Calibration,
@@ -30,7 +30,6 @@ from reticent.systems import (
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
-    Published,
 )
 from reticent.systems.embedding import IdentityEmbedding, ModuleEmbedding
 
@@ -174,18 +173,6 @@ def test_foreign_parts_go_by_what_their_networks_are() -> None:
         )
 
 
-@pytest.mark.parametrize("kind", [PosthocEncoder, PosthocClassifier])
-def test_few_arguments_and_no_instance_for_a_default(kind: type) -> None:
-    parameters = inspect.signature(kind).parameters
-    assert len(parameters) <= (13 if kind is PosthocClassifier else 12)
-    for name in ("epsilon", "delta", "radius"):
-        assert parameters[name].default is inspect.Parameter.empty
-    for parameter in parameters.values():
-        assert parameter.default is inspect.Parameter.empty or isinstance(
-            parameter.default, str | bool | type(None)
-        )
-
-
 def test_nested_parameters_are_read_set_and_cloned() -> None:
     encoder = PosthocEncoder(
         **TOTAL,
@@ -198,7 +185,7 @@ def test_nested_parameters_are_read_set_and_cloned() -> None:
     copy = clone(encoder).set_params(obfuscator__hidden=(9,), embedder__name="other")
     assert copy.obfuscator.hidden == (9,)
     assert (encoder.obfuscator.hidden, encoder.embedder.name) == ((7,), "clinic encoder")
-    changed = copy.set_params(obfuscator=Published(), obfuscator__hidden=(11,))
+    changed = copy.set_params(obfuscator=PublishedObfuscator(), obfuscator__hidden=(11,))
     assert changed.obfuscator.hidden == (11,)
 
 
@@ -284,15 +271,15 @@ class OwnBound(IntervalBound):
 def test_a_bound_of_ones_own_is_named_on_the_card_and_needed_to_load(tmp_path: Path) -> None:
     settings = {**TOTAL, "embedder": "identity", "obfuscator": nn.Linear(3, 2)}
     points = PICTURES.mean(axis=1)[:, ::2]
-    encoder = PosthocEncoder(**settings, certificate=OwnBound).fit(points)
+    encoder = PosthocEncoder(**settings, calibration=Calibration(certificate=OwnBound)).fit(points)
     assert encoder.query_.bound.kind == "own"
     assert "the user's own bound 'own' holds at every point" in encoder.card().to_markdown()
-    plain = PosthocEncoder(**settings, certificate=IntervalBound).fit(points)
-    assert "own bound" not in plain.card().to_markdown()
-    assert (
-        plain.bundle_identity_
-        == PosthocEncoder(**settings, certificate="interval").fit(points).bundle_identity_
+    by_class, by_name = (
+        PosthocEncoder(**settings, calibration=Calibration(certificate=given)).fit(points)
+        for given in (IntervalBound, "interval")
     )
+    assert "own bound" not in by_class.card().to_markdown()
+    assert by_class.bundle_identity_ == by_name.bundle_identity_
     folder = encoder.save(tmp_path / "own")
     loaded = PosthocEncoder.load(folder, certificate=OwnBound)
     assert loaded.bundle_identity_ == encoder.bundle_identity_
@@ -317,7 +304,7 @@ def test_a_bound_of_ones_own_is_named_on_the_card_and_needed_to_load(tmp_path: P
 )
 def test_what_is_no_bound_is_refused(given: Any, match: str) -> None:
     with pytest.raises(InvalidParameter, match=f"certificate: .*{match}"):
-        PosthocEncoder(**TOTAL, certificate=given).fit(PICTURES, WORDS)
+        PosthocEncoder(**TOTAL, calibration=Calibration(certificate=given)).fit(PICTURES, WORDS)
 
 
 def test_a_calibration_is_a_calibration() -> None:

@@ -15,7 +15,7 @@ from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.certificates import bound_of
-from reticent.systems.posthoc.plans import Plan, Requirement, output_of
+from reticent.systems.posthoc.plans import PosthocSetting, Requirement, output_of
 from reticent.systems.posthoc.query import PrivateQuery
 
 MECHANISMS = (
@@ -50,7 +50,7 @@ def query(mechanism: str, path: str, kind: str, *, input_norm: Norm = Norm.LINF)
         if path == "local"
         else {"epsilon_test": 0.0, "delta_test": 0.0}
     )
-    plan = Plan(
+    plan = PosthocSetting(
         path=path,  # type: ignore[arg-type]
         mechanism=mechanism,
         proposal=bound.global_bound()

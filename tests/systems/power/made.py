@@ -12,7 +12,7 @@ from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.public_forest import Forest
 from reticent.systems.power.public_models import BoostedTrees
-from reticent.systems.power.query import PowerPlan
+from reticent.systems.power.query import PowerSetting
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.tables.attributes import Ordered
 
@@ -63,7 +63,7 @@ def made_query(
     random = np.random.default_rng(seed)
     shared = AttributeRadii.of(radius, schema) if isinstance(radius, dict) else radius
     protection = Protection(schema, shared)
-    plan = PowerPlan(
+    plan = PowerSetting(
         mechanism=mechanism, epsilon=epsilon, delta=0.0, radius=shared, columns=columns
     )
     free, width = 1 + len(protection.free), 4
@@ -102,7 +102,7 @@ def made_likeliest(
     booster = HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4)
     forest = ExtraTreesClassifier(8, random_state=seed).fit(encoded, labels)
     hits = np.full((candidates + 1, candidates), 1.0) + 2.0 * np.eye(candidates + 1, candidates)
-    plan = PowerPlan(
+    plan = PowerSetting(
         mechanism="clear-code",
         epsilon=epsilon,
         delta=0.0,

@@ -7,12 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
-from reticent.mechanisms import GaussianMechanism, KNormMechanism
+from reticent.mechanisms import KNormMechanism
 from reticent.networks import Affine, Network
 from reticent.systems.power.cards import power_card
-from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.power.query import PowerQuery, PowerSetting
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 
@@ -26,33 +25,13 @@ SCHEMA = TabularSchema(
 
 
 def query(**changes) -> PowerQuery:
-    plan = PowerPlan(
+    plan = PowerSetting(
         **{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.1, **changes}
     )
     return PowerQuery(
         SCHEMA,
         Network((Affine(np.eye(2, SCHEMA.dimension), np.zeros(2)),), (SCHEMA.dimension,)),
         plan,
-    )
-
-
-def test_delta_is_added_and_not_a_probability_of_failure() -> None:
-    gaussian = query(mechanism="gaussian", delta=1e-5)
-    mechanism = gaussian.mechanism
-    assert isinstance(mechanism, GaussianMechanism)
-    # The loss is N(mu^2/2, mu^2) with mu = sensitivity / sigma: it exceeds epsilon far more often
-    # than with probability delta.
-    mu = mechanism.sensitivity / mechanism.scale
-    assert 1 - ndtr((mechanism.epsilon - 0.5 * mu * mu) / mu) > 2 * mechanism.delta
-    text = power_card(gaussian).to_markdown()
-    assert (
-        "the probability of any set of answers changes by at most a factor e^3 = 20.1, plus "
-        "1e-05, per answer" in text
-    )
-    assert "except with probability" not in text
-    assert (
-        "odds between them change by more than a factor e^3 = 20.1 per answer"
-        in power_card(query()).to_markdown()
     )
 
 

@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.metrics import mutual_info_score
 
-from reticent.grids.shares import WHOLE, exponential_below
-from reticent.mechanisms.record_channel import columns_beyond
+from reticent.grids.shares import WHOLE, excess
+from reticent.mechanisms import AnyTwo
 from reticent.systems.power.channels import (
     RESPONSES,
     best_staircase,
@@ -81,9 +81,9 @@ def test_every_channel_is_private_between_all_bins(epsilon, bins, labels) -> Non
     )
     assert {channel.response for channel in found} <= set(RESPONSES)
     for channel in found:
-        shares = channel.shares
-        assert (shares.sum(axis=1) == WHOLE).all()
-        assert columns_beyond(shares.tolist(), exponential_below(epsilon)) == 0
+        whole, shares = channel.shares, channel.shares.T
+        assert (shares.sum(axis=1, dtype=np.uint64) == WHOLE).all()
+        assert excess(whole, whole, lattice=AnyTwo(bins), epsilon=epsilon) == 0
         for one, other in itertools.permutations(range(bins), 2):
             loss = np.log(shares[one] / shares[other]).max()
             assert loss <= epsilon + 1e-12
@@ -94,9 +94,9 @@ def test_every_channel_is_private_between_all_bins(epsilon, bins, labels) -> Non
 
 def test_rounding_gives_next_to_nothing_away_and_repairs_what_is_not_private() -> None:
     table = randomised_response(3, epsilon=2.0)
-    np.testing.assert_allclose(whole_shares(table, epsilon=2.0) / WHOLE, table, atol=1e-6)
+    np.testing.assert_allclose(whole_shares(table, epsilon=2.0).T / WHOLE, table, atol=1e-6)
     repaired = whole_shares(np.eye(3) * 0.94 + 0.02, epsilon=0.5)
-    assert columns_beyond(repaired.tolist(), exponential_below(0.5)) == 0
+    assert excess(repaired, repaired, lattice=AnyTwo(3), epsilon=0.5) == 0
 
 
 def test_randomised_response_on_two_bins_is_worth_the_closed_form() -> None:

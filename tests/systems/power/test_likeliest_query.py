@@ -15,7 +15,7 @@ from reticent.noise import SeededSampler
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import stored_query
-from reticent.systems.power.query import PowerPlan
+from reticent.systems.power.query import PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_likeliest, neighbour, rows
 
 
@@ -109,7 +109,7 @@ def _spoilt(query: LikeliestQuery) -> dict[str, dict[str, Any]]:
         "given": {"given": replace(query.given, dimension=query.given.dimension + 1)},
         "forest": {"forest": replace(query.forest, dimension=query.forest.dimension + 1)},
         "classes": {"forest": made_likeliest(RADII, classes=2).forest},
-        "plan": {"plan": PowerPlan(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=0.1)},
+        "plan": {"plan": PowerSetting(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=0.1)},
     }
 
 
@@ -143,7 +143,7 @@ def test_a_stored_statement_that_protects_what_is_read_is_refused() -> None:
 )
 def test_plans_that_make_no_sense_are_refused(mechanism: str, fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match="candidates="):
-        PowerPlan(mechanism=mechanism, epsilon=1.0, delta=0.0, radius=0.1, **fields)
+        PowerSetting(mechanism=mechanism, epsilon=1.0, delta=0.0, radius=0.1, **fields)
 
 
 def test_the_card_says_what_is_named_and_what_is_not_protected() -> None:

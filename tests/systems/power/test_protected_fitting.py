@@ -14,7 +14,7 @@ from reticent.systems.power.mechanism_choice import PublicRows, compared
 from reticent.systems.power.protected_fitting import told_columns
 from reticent.systems.power.protected_query import NOISY, ProtectedQuery
 from reticent.systems.power.protection import Protection
-from reticent.systems.power.query import PROTECTED, PowerPlan
+from reticent.systems.power.query import PROTECTED, PowerSetting
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 ANY = float("inf")
@@ -140,7 +140,7 @@ def test_more_coordinates_than_noise_is_drawn_for_are_answered_in_part() -> None
 def test_codes_are_compared_where_nothing_is_free(
     radius: float, epsilon: float, codes: bool
 ) -> None:
-    plan = PowerPlan(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=radius)
+    plan = PowerSetting(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=radius)
     assert ("score-code" in compared(plan, SCHEMA)) is codes
     assert ("k-norm-l2" in compared(plan, SCHEMA)) is (radius == 0.9)
     only = TabularSchema.numbers(3, 0, 1)

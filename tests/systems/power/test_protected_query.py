@@ -14,7 +14,7 @@ from reticent.systems.power.cards import power_card
 from reticent.systems.power.mechanism_choice import stored_query
 from reticent.systems.power.protected_query import NOISY, ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PowerPlan
+from reticent.systems.power.query import PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_query, neighbour, rows
 
 
@@ -111,7 +111,7 @@ def test_columns_that_are_not_there_are_refused() -> None:
         with pytest.raises(CorruptBundle):
             stored_query(settings, arrays)
     with pytest.raises(InvalidParameter, match="other than clear-noise"):
-        PowerPlan(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=0.1, columns=(0,))
+        PowerSetting(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=0.1, columns=(0,))
 
 
 def test_a_row_has_one_answer_in_any_batch() -> None:
@@ -145,9 +145,9 @@ def test_a_stored_statement_that_leaves_out_an_attribute_is_refused() -> None:
 def test_plans_that_make_no_sense_are_refused() -> None:
     radii = AttributeRadii.of(RADII, SCHEMA)
     with pytest.raises(InvalidParameter, match="nothing is free"):
-        PowerPlan(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=None)
+        PowerSetting(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=None)
     with pytest.raises(InvalidParameter, match="an l2 radius"):
-        PowerPlan(mechanism="k-norm-l2", epsilon=1.0, delta=0.0, radius=radii)
+        PowerSetting(mechanism="k-norm-l2", epsilon=1.0, delta=0.0, radius=radii)
 
 
 def test_the_card_says_what_is_not_protected() -> None:

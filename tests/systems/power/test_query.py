@@ -24,7 +24,7 @@ from reticent.noise import SeededSampler
 from reticent.release.bundle import Bundle
 from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
-from reticent.systems.power.query import PowerPlan, PowerQuery
+from reticent.systems.power.query import PowerQuery, PowerSetting
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 from tests.release.asking import asked
@@ -35,7 +35,7 @@ SCHEMA = TabularSchema(
 
 
 def query(schema: TabularSchema = SCHEMA, **changes: Any) -> PowerQuery:
-    plan = PowerPlan(
+    plan = PowerSetting(
         **{"mechanism": "k-norm-l2", "epsilon": 3.0, "delta": 0.0, "radius": 0.3, **changes}
     )
     first = np.eye(2, schema.dimension)

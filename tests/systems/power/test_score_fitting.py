@@ -7,7 +7,7 @@ import pytest
 
 from reticent.systems.power.channels import MOST_LOST
 from reticent.systems.power.public_models import LinearModel
-from reticent.systems.power.query import PowerPlan
+from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, both_sides, score_codes
 from reticent.systems.power.tasks import Tasks
@@ -35,7 +35,7 @@ def test_by_information_half_a_point_of_accuracy_is_the_most_that_is_lost() -> N
     fitted = [FittedScores(LinearModel(np.ones((1, 1)), np.zeros(1)), scores)]
     found = {}
     for scoring in ("information", "accuracy", "balanced_accuracy"):
-        required = PowerPlan(
+        required = PowerSetting(
             mechanism="k-norm-l2", epsilon=2.0, delta=0.0, radius=None, scoring=scoring
         )
         query, _ = best_score_code(

@@ -14,7 +14,7 @@ import pytest
 
 from reticent import PowerEncoder
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import PublishedMode, train_server
+from reticent.systems import train_server
 from reticent.systems.power.channels import best_staircase
 from reticent.systems.power.tasks import Joints, Tasks
 from reticent.systems.scores import channel_scores, prediction_scores
@@ -193,9 +193,5 @@ def test_what_does_not_fit_is_refused() -> None:
         encoder().fit(rows, np.column_stack([labels[:, 0], np.full(60, "same")]))
     with pytest.raises(InvalidInput, match="expected 60 rows of labels"):
         encoder().fit(rows, labels[:50])
-    for settings in (
-        {"mechanism": "code"},
-        {"published": PublishedMode(), "mechanism": "auto", "delta": 0.05},
-    ):
-        with pytest.raises(InvalidParameter, match="several columns of labels"):
-            encoder(**settings).fit(rows, labels)
+    with pytest.raises(InvalidParameter, match="several columns of labels"):
+        encoder(mechanism="code").fit(rows, labels)

@@ -19,7 +19,7 @@ from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.audit import AuditResult, epsilon_lower_bound
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import AuditSampler
-from reticent.systems.private_knn.plan import KnnPlan
+from reticent.systems.private_knn.plan import KnnNoise
 
 DELTA, CONFIDENCE = 0.15, 0.999  # a large delta, at which few runs tell much
 OUTCOMES = 3
@@ -59,7 +59,7 @@ def _answers(steps: PrivateKnnSteps, runs: int, one_more: bool, seed: int) -> np
     voters = SampledNeighbours(
         search, neighbours=steps.neighbours, probability=steps.sampling_probability
     )
-    labels = KnnPlan(many, DELTA, 2).answer(
+    labels = KnnNoise(many, DELTA, 2).answer(
         np.zeros((many.queries, 2)), voters, sampler=AuditSampler(seed)
     )
     return np.where(labels < 0, 2, labels).reshape(runs, steps.queries)

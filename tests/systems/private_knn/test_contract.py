@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems import Ball, IndividualKNNClassifier, Neighbours, PrivateKNNClassifier
 from reticent.testing import Case, Check, checks_of
 
 ROWS = np.array(
@@ -21,8 +21,7 @@ CASES = {
             epsilon=4.0,
             delta=1e-5,
             queries=80,
-            neighbours=3,
-            sampling_probability=0.5,
+            neighbours=Neighbours(number=3, sampling_probability=0.5),
             classes=(0, 1),
             feature_range=(-4, 4),
         ),
@@ -36,9 +35,7 @@ CASES = {
             delta=1e-5,
             queries=80,
             answers=79,
-            neighbours=3,
-            threshold=2.0,
-            sampling_probability=0.5,
+            neighbours=Neighbours(number=3, sampling_probability=0.5, threshold=2.0),
             classes=(0, 1),
             feature_range=(-4, 4),
             fallback=0,
@@ -49,7 +46,7 @@ CASES = {
     ),
     "individual filters": Case(
         estimator=IndividualKNNClassifier(
-            epsilon=4.0, delta=1e-5, classes=(0, 1), votes=4.0, share=0.3
+            epsilon=4.0, delta=1e-5, classes=(0, 1), votes=4.0, ball=Ball(share=0.3)
         ),
         X=ROWS,
         y=LABELS,

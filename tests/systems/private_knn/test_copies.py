@@ -20,7 +20,7 @@ import pytest
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, LedgerUnavailable
 from reticent.ledger import Ledger, Reservation
-from reticent.systems import PrivateKNNClassifier
+from reticent.systems import Neighbours, PrivateKNNClassifier
 
 RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.random((200, 4)), np.arange(200) % 2
@@ -29,8 +29,7 @@ SETTINGS: dict[str, Any] = {
     "epsilon": 3.0,
     "delta": 1e-5,
     "queries": QUERIES,
-    "neighbours": 5,
-    "sampling_probability": 0.5,
+    "neighbours": Neighbours(number=5, sampling_probability=0.5),
     "classes": [0, 1],
     "feature_range": (0.0, 1.0),
     "data_set": "ward 7",
@@ -76,35 +75,6 @@ def in_children(classifier: PrivateKNNClassifier, children: int, where: dict[str
     return total
 
 
-def test_forked_children_have_no_queries(ledger: Ledger) -> None:
-    classifier = fitted()
-    assert in_children(classifier, 8, {}) == 0
-    assert in_children(classifier, 2, {"ledger": ledger, "scope": SCOPE}) == 0
-    assert ledger.report().accounts == ()
-    assert ask_one_by_one(classifier, {}) == QUERIES
-
-
-def test_a_child_says_why_and_what_to_do() -> None:
-    classifier = fitted()
-
-    def refused() -> str:
-        try:
-            classifier.release(X[:1])
-        except BudgetExceeded as error:
-            return str(error)
-        return "answered"
-
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    child = context.Process(target=lambda: results.put((refused(), classifier.remaining_)))
-    child.start()
-    message, remaining = results.get(timeout=60)
-    child.join()
-    assert "a forked or copied session" in message
-    assert "book the plan in a ledger" in message
-    assert remaining == 0
-
-
 def through_joblib(classifier: PrivateKNNClassifier) -> PrivateKNNClassifier:
     buffer = io.BytesIO()
     joblib.dump(classifier, buffer)
@@ -118,21 +88,6 @@ COPIES: dict[str, Callable[[PrivateKNNClassifier], PrivateKNNClassifier]] = {
     "pickle": lambda classifier: pickle.loads(pickle.dumps(classifier)),
     "joblib": through_joblib,
 }
-
-
-@pytest.mark.parametrize("way", COPIES)
-def test_no_copy_has_queries_of_its_own(way: str, ledger: Ledger) -> None:
-    classifier = fitted()
-    classifier.release(X[:3])
-    twin = COPIES[way](classifier)
-    assert twin.remaining_ == 0
-    assert twin.exact_predict(X).tolist() == classifier.exact_predict(X).tolist()
-    for where in ({}, {"ledger": ledger, "scope": SCOPE}):
-        with pytest.raises(BudgetExceeded):
-            twin.release(X[:1], **where)
-        with pytest.raises(BudgetExceeded):
-            COPIES[way](twin).release(X[:1], **where)
-    assert ask_one_by_one(classifier, {}) == QUERIES - 3
 
 
 @pytest.mark.parametrize("way", COPIES)
@@ -212,34 +167,3 @@ def test_a_plan_that_was_paid_and_not_counted_is_not_paid_twice(
         with pytest.raises(LedgerUnavailable):
             classifier.release(X[:2], **where)
     assert ask_one_by_one(classifier, where) == QUERIES
-
-
-def test_every_fit_has_a_total_of_its_own_and_the_card_says_so() -> None:
-    classifier = fitted()
-    for _ in range(3):
-        assert ask_one_by_one(classifier.fit(X, Y), {}) == QUERIES
-    assert any(
-        "another fit on the same records" in item for item in classifier.card().not_protected
-    )
-
-
-def test_children_draw_different_noise() -> None:
-    from reticent.noise import SecureSampler
-
-    def draw(results: Any) -> None:
-        sampler = SecureSampler()
-        results.put((sampler.words(4).tolist(), sampler.discrete_gaussian(40, sigma=1e6).tolist()))
-
-    SecureSampler().discrete_gaussian(
-        40, sigma=1e6
-    )  # whatever the library keeps is there before the fork
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    workers = [context.Process(target=draw, args=(results,)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    (words, noise), (other_words, other_noise) = (results.get(timeout=60) for _ in workers)
-    for worker in workers:
-        worker.join()
-    assert words != other_words
-    assert noise != other_noise

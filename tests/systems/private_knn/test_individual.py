@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import multiprocessing
-import pickle
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,11 +15,10 @@ from reticent.core.errors import (
     BudgetExceeded,
     InvalidInput,
     InvalidParameter,
-    LedgerUnavailable,
     NotFittedYet,
 )
-from reticent.ledger import Ledger, Reservation
-from reticent.systems import IndividualKNNClassifier
+from reticent.ledger import Ledger
+from reticent.systems import Ball, IndividualKNNClassifier
 from reticent.tables.frames import NamedRows
 
 DIGITS, NAMES = load_digits(return_X_y=True)
@@ -35,7 +31,7 @@ SETTINGS: dict[str, Any] = {
     "delta": 1e-5,
     "classes": [0, 1],
     "votes": 5.0,
-    "radius": 0.5,
+    "ball": Ball(radius=0.5),
     "feature_range": (0.0, 1.0),
     "data_set": "ward 7",
 }
@@ -57,7 +53,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def test_digits_are_right_and_without_end() -> None:
     classifier = IndividualKNNClassifier(
-        epsilon=8.0, delta=1e-5, classes=range(10), votes=10.0, share=0.05, power=2
+        epsilon=8.0, delta=1e-5, classes=range(10), votes=10.0, ball=Ball(share=0.05, power=2)
     ).fit(DIGITS[:1400], NAMES[:1400], public_X=DIGITS[1400:1600])
     release = classifier.release(DIGITS[1600:])
     assert (release.values == NAMES[1600:]).mean() > 0.8
@@ -78,7 +74,7 @@ def test_answers_depend_on_who_is_left() -> None:
         delta=1e-2,
         classes=["no", "yes"],
         votes=9.0,
-        radius=1.0,
+        ball=Ball(radius=1.0),
         feature_range=(0.0, 1.0),
     ).fit(np.zeros((5, 1)), [*labels.values(), "no"], persons=[*labels, "e"])
     query = np.zeros((9, 1))
@@ -92,7 +88,12 @@ def test_answers_depend_on_who_is_left() -> None:
 
 def test_coming_back_does_not_renew_a_budget() -> None:
     classifier = IndividualKNNClassifier(
-        epsilon=3.0, delta=1e-5, classes=[0, 1], votes=2.0, radius=1.0, feature_range=(0.0, 1.0)
+        epsilon=3.0,
+        delta=1e-5,
+        classes=[0, 1],
+        votes=2.0,
+        ball=Ball(radius=1.0),
+        feature_range=(0.0, 1.0),
     ).fit(np.zeros((3, 1)), [1, 1, 1], persons=["a", "b", "c"])
     classifier.release(np.zeros((5, 1)))
     spent = classifier.held_.filter.room(np.arange(3)).tolist()
@@ -138,84 +139,10 @@ def test_booked_once_for_all_answers(ledger: Ledger) -> None:
         unbooked.release(X[:1], **where)
 
 
-def test_a_failed_commit_loses_its_answers_and_is_not_paid_twice(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
-
-    def fail(*_: object) -> None:
-        raise LedgerUnavailable("the disk is full; nothing is released")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Reservation, "commit", fail)
-        with pytest.raises(LedgerUnavailable):
-            classifier.release(X[:2], **where)
-    assert len(classifier.release(X[:2], **where)) == 2
-    [account] = ledger.report().accounts
-    assert account.answers == 1
-    assert ledger.verify().ok
-
-
-@pytest.mark.parametrize(
-    "way", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
-)
-def test_a_copy_predicts_and_has_no_budget(way: Any, ledger: Ledger) -> None:
-    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
-    for asked in (False, True):
-        twin = way(classifier)
-        assert (twin.exact_predict(X) == classifier.exact_predict(X)).all()
-        with pytest.raises(BudgetExceeded, match="a forked or copied session"):
-            twin.release(X[:1], **where)
-        if not asked:
-            with pytest.raises(BudgetExceeded, match="a forked or copied session"):
-                twin.release(X[:1])
-            assert ledger.report().accounts == ()
-            classifier.release(X[:1], **where)
-    everybody = classifier.held_.labels
-    twin.forget("person 0")
-    assert len(twin.held_) == len(everybody) - 2
-    assert len(classifier.held_) == len(everybody)
-    assert len(classifier.release(X[:1], **where)) == 1
-
-
-def test_a_forked_child_answers_nothing() -> None:
-    classifier = fitted()
-
-    def ask() -> str:
-        try:
-            classifier.release(X[:1])
-        except BudgetExceeded as error:
-            return str(error)
-        return "answered"
-
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    child = context.Process(target=lambda: results.put(ask()))
-    child.start()
-    assert "a forked or copied session" in results.get(timeout=60)
-    child.join()
-
-
-def test_two_threads_pay_once(ledger: Ledger) -> None:
-    classifier = fitted()
-    threads = [
-        threading.Thread(
-            target=classifier.release, args=(X[:5],), kwargs={"ledger": ledger, "scope": SCOPE}
-        )
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    [account] = ledger.report().accounts
-    assert account.answers == 1
-
-
 def test_records_come_and_go_between_the_answers_of_another_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    classifier = fitted(radius=3.0)
+    classifier = fitted(ball=Ball(radius=3.0))
     changes = [
         threading.Thread(target=classifier.forget, args=(f"person {number}",))
         for number in range(10)
@@ -245,15 +172,6 @@ def test_records_come_and_go_between_the_answers_of_another_thread(
     assert len(classifier.held_.filter) == 101
 
 
-def test_the_card_says_what_holds_and_shows_nothing_private() -> None:
-    text = fitted().card().to_markdown()
-    for phrase in ("all records of one person", "any number", "inserted and forgotten", "ward 7"):
-        assert phrase in text
-    one = IndividualKNNClassifier(**{**SETTINGS, "classes": "observed"}).fit(X, Y).card()
-    assert any("classes='observed'" in item for item in one.assumptions)
-    assert any("no person owns more than one record" in item for item in one.assumptions)
-
-
 def test_columns_of_a_data_frame_are_found_by_name() -> None:
     frame = NamedRows(X, tuple("abcd"))
     turned, other = NamedRows(X[:, ::-1], tuple("dcba")), NamedRows(X, tuple("abce"))
@@ -266,7 +184,7 @@ def test_columns_of_a_data_frame_are_found_by_name() -> None:
         classifier.release(X)
     with pytest.raises(InvalidInput, match="public_X"):
         IndividualKNNClassifier(**SETTINGS).fit(frame, Y, public_X=other)
-    radii = {**SETTINGS, "radius": None}
+    radii = {**SETTINGS, "ball": None}
     alike = [
         IndividualKNNClassifier(**radii).fit(frame, Y, public_X=public).exact_predict(X_asked)
         for public, X_asked in ((frame, frame), (turned, turned))
@@ -278,9 +196,9 @@ def test_what_cannot_be_is_refused_and_keeps_nothing() -> None:
     with pytest.raises(NotFittedYet):
         IndividualKNNClassifier(**SETTINGS).release(X)
     for changes, message in (
-        ({"radius": None}, "expected a radius in units of the features, or public_X"),
-        ({"radius": -1.0}, "radius"),
-        ({"power": 3}, "power"),
+        ({"ball": None}, "expected a radius in units of the features, or public_X"),
+        ({"ball": Ball(radius=-1.0)}, "radius"),
+        ({"ball": Ball(radius=0.5, power=3)}, "power"),
         ({"votes": 0.0}, "votes"),
         ({"looks": ()}, "looks"),
         ({"feature_range": None}, "feature_range"),

@@ -19,13 +19,13 @@ from reticent.core import AddRemove
 from reticent.neighbours import WEIGHT_STEPS, RadiusKernel
 from reticent.noise import AuditSampler
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 
 DELTA, CONFIDENCE = 0.1, 0.999
 KERNEL = RadiusKernel(squared_inner=0, squared_radius=1, power=0)
 QUERIES = 4
 AT_ONCE = 4000
-PLAN = IndividualPlan.of(
+PLAN = IndividualNoise.of(
     epsilon=1.0,
     delta=DELTA,
     classes=2,

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from reticent.neighbours import WEIGHT_STEPS
-from reticent.systems import IndividualKNNClassifier
-from reticent.systems.private_knn.individual_session import IndividualPlan
+from reticent.systems import Ball, IndividualKNNClassifier
+from reticent.systems.private_knn.individual_session import IndividualNoise
 
 ANSWERS = 30_000
 ALARM = 1e-7
@@ -18,7 +18,7 @@ ALARM = 1e-7
 small is 11 standard errors off."""
 
 
-def share_of_the_majority(plan: IndividualPlan, ahead: int) -> float:
+def share_of_the_majority(plan: IndividualNoise, ahead: int) -> float:
     """Chance that the class with ``ahead`` whole votes more has the larger noisy sum.
 
     Two sums of two classes are +-(votes' difference) and discrete Gaussians of the charged sigma,
@@ -29,7 +29,7 @@ def share_of_the_majority(plan: IndividualPlan, ahead: int) -> float:
     return float(stats.norm.cdf(lead / (plan.budget.sigma * np.sqrt(2.0))))
 
 
-def majority(ahead: int, *, votes: float) -> tuple[IndividualPlan, int]:
+def majority(ahead: int, *, votes: float) -> tuple[IndividualNoise, int]:
     """The plan, and how many of ``ANSWERS`` name the label of ``ahead`` records more."""
     records = np.zeros((10 + 10 + ahead, 1))
     labels = np.repeat([0, 1], [10 + ahead, 10])
@@ -38,8 +38,7 @@ def majority(ahead: int, *, votes: float) -> tuple[IndividualPlan, int]:
         delta=1e-5,
         classes=[0, 1],
         votes=votes,
-        radius=0.5,
-        power=0,
+        ball=Ball(radius=0.5, power=0),
         feature_range=(-1.0, 1.0),
     ).fit(records, labels)
     answers = classifier.release(np.zeros((ANSWERS, 1))).values
@@ -49,7 +48,7 @@ def majority(ahead: int, *, votes: float) -> tuple[IndividualPlan, int]:
 @pytest.mark.parametrize("deviations", [0.7, 1.3])
 def test_one_query_gets_its_label_as_often_as_the_charged_noise_says(deviations: float) -> None:
     votes = float(ANSWERS)  # so that nobody retires, which would change the margin
-    plan = IndividualPlan.of(
+    plan = IndividualNoise.of(
         epsilon=8.0,
         delta=1e-5,
         classes=2,

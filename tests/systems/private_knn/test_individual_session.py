@@ -18,13 +18,13 @@ from reticent.core.errors import BudgetExceeded, InvalidParameter
 from reticent.neighbours import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 from reticent.noise import AuditSampler, SeededSampler
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 
 KERNEL = RadiusKernel(squared_inner=1, squared_radius=12, power=1)
 PLACES = (-1, 0, 3)
 
 
-def _plan(**changes) -> IndividualPlan:
+def _plan(**changes) -> IndividualNoise:
     settings = {
         "epsilon": 1.0,
         "delta": 1e-5,
@@ -34,7 +34,7 @@ def _plan(**changes) -> IndividualPlan:
         "lead": 1.0,
         "adjacency": AddRemove(1),
     }
-    return IndividualPlan.of(**{**settings, **changes})
+    return IndividualNoise.of(**{**settings, **changes})
 
 
 class TooOften(IndividualFilter):
@@ -49,7 +49,7 @@ class TooOften(IndividualFilter):
 class Watched(IndividualSession):
     """Keeps the exact sum of every look, and releases what another world released."""
 
-    def __init__(self, plan: IndividualPlan, script: list[np.ndarray] | None) -> None:
+    def __init__(self, plan: IndividualNoise, script: list[np.ndarray] | None) -> None:
         super().__init__(plan)
         self.script, self.exact, self.released = script, [], []
 

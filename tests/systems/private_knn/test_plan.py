@@ -12,7 +12,7 @@ from reticent.core import AddRemove
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.neighbours.search import NeighbourLists
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 
 SETTINGS: dict[str, Any] = {
     "epsilon": 2.0,
@@ -26,11 +26,11 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def _plan(**changes: Any) -> KnnPlan:
-    return KnnPlan.of(**{**SETTINGS, **changes})
+def _plan(**changes: Any) -> KnnNoise:
+    return KnnNoise.of(**{**SETTINGS, **changes})
 
 
-def _given(*, queries: int = 20, **noise: Any) -> KnnPlan:
+def _given(*, queries: int = 20, **noise: Any) -> KnnNoise:
     """A plan of given noise, whatever it costs."""
     steps = PrivateKnnSteps(
         **{
@@ -44,10 +44,10 @@ def _given(*, queries: int = 20, **noise: Any) -> KnnPlan:
             **noise,
         }
     )
-    return KnnPlan(steps, 1e-5, 2)
+    return KnnNoise(steps, 1e-5, 2)
 
 
-def _voters(plan: KnnPlan, records: int = 200) -> SampledNeighbours:
+def _voters(plan: KnnNoise, records: int = 200) -> SampledNeighbours:
     """All records on a line, the labels of the two halves differ."""
     places = np.arange(float(records))[:, None]
     held = Records.of(places, (places[:, 0] >= records / 2).astype(int), None)

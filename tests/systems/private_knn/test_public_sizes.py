@@ -16,7 +16,7 @@ from torch import nn
 from reticent.core.rows import in_blocks
 from reticent.neighbours import PointGrid
 from reticent.release.fits import not_counted
-from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems import Ball, IndividualKNNClassifier, Neighbours, PrivateKNNClassifier
 from reticent.training.features import FeatureMap, Origin, ReducedFeatures
 from reticent.training.features import HogFeatures as Hog
 
@@ -120,9 +120,12 @@ def contributions(classifier: IndividualKNNClassifier | PrivateKNNClassifier) ->
 def fitted(kind: str, features: Any, rows: Any, labels: Any) -> Any:
     if kind == "individual":
         # The grid of the range, or of the map, and radii from public rows.
-        individual = IndividualKNNClassifier(share=0.3, **COMMON, **features)
+        individual = IndividualKNNClassifier(ball=Ball(share=0.3), **COMMON, **features)
         return individual.fit(rows, labels, public_X=PUBLIC)
-    plan: dict[str, Any] = {"queries": 66, "neighbours": 9, "sampling_probability": 0.4}
+    plan: dict[str, Any] = {
+        "queries": 66,
+        "neighbours": Neighbours(number=9, sampling_probability=0.4),
+    }
     return PrivateKNNClassifier(**plan, **COMMON, **features).fit(rows, labels)
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems import Ball, IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.private_knn import settings_choice
 from reticent.systems.private_knn.settings_choice import public_folds
 
@@ -31,14 +31,16 @@ def test_individual_settings_beat_the_worst_of_the_grid(monkeypatch: pytest.Monk
     for name, kept in (("SHARES", (0.02, 0.9)), ("PARTS", (0.6,)), ("LOOKS", ((1,),))):
         monkeypatch.setattr(settings_choice, name, kept)
     chosen = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
-    assert chosen.share == 0.02  # nine tenths of all digits around a query tell little about it
+    assert (
+        chosen.ball.share == 0.02
+    )  # nine tenths of all digits around a query tell little about it
     assert chosen.get_params()["votes"] >= 1
     with joblib.parallel_config(backend="threading", n_jobs=2):
         again = IndividualKNNClassifier.tuned(X[PUBLIC], Y[PUBLIC], **TOTAL)
     assert again.get_params() == chosen.get_params()
     chosen.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
     right = (chosen.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
-    wide = IndividualKNNClassifier(epsilon=4.0, delta=1e-5, classes=range(10), share=0.9)
+    wide = IndividualKNNClassifier(epsilon=4.0, delta=1e-5, classes=range(10), ball=Ball(share=0.9))
     wide.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
     assert right > (wide.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean() + 0.1
 
@@ -52,7 +54,7 @@ def test_private_knn_settings_scale_with_the_number_of_records() -> None:
     )
     assert few.queries == many.queries == 300
     share = [
-        one.neighbours / one.sampling_probability / records
+        one.neighbours.number / one.neighbours.sampling_probability / records
         for one, records in ((few, 1000), (many, 100_000))
     ]
     assert share[1] < share[0]  # less noise for its records lets nearer ones speak

@@ -19,6 +19,7 @@ from reticent.systems import (
     NoisyGradientClassifier,
     NoisyGradientRegressor,
 )
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.testing import Case, Check, checks_of
 
 ROWS = np.array(
@@ -40,7 +41,7 @@ MODELS = {
     "moments, replaced": MomentClassifier(counting="replace", **LABELLED),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),
     "descent, replaced": NoisyGradientClassifier(
-        steps=3, counting="replace", records=8, **LABELLED
+        steps=3, counting="replace", pace=Pace(records=8), **LABELLED
     ),
     "cells of targets": CellsRegressor(cells=4, **TARGETS),
     "moments of targets": MomentRegressor(**TARGETS),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from reticent.systems.votes.descent import RESIDUAL, cut_weights
+from reticent.systems.votes.descent import RESIDUAL, Pace, cut_weights
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier, residual_steps
 from reticent.training.public_space import LENGTH, directions_of
 
@@ -22,8 +22,7 @@ def test_descent_without_noise_is_that_of_doubles() -> None:
         delta=1e-5,
         classes=(0, 1, 2),
         steps=12,
-        learning_rate=2.0,
-        records=400,
+        pace=Pace(learning_rate=2.0, records=400),
     )
     model.simulate_fit(X, Y, public_X=PUBLIC, seed=0, noise_scale=1e-9)
     unit = directions_of(model._points(X), intercept=0.3) / LENGTH
@@ -58,7 +57,7 @@ def test_weights_that_run_away_are_cut() -> None:
     far = cut_weights(np.array([[1e12, 1.0], [0.0, 2.0]]))
     assert far.tolist() == [[2.0**16, 1.0], [0.0, 2.0]]
     model = NoisyGradientClassifier(
-        epsilon=1e-3, delta=1e-5, classes=(0, 1, 2), learning_rate=1e9, steps=5
+        epsilon=1e-3, delta=1e-5, classes=(0, 1, 2), pace=Pace(learning_rate=1e9), steps=5
     )
     model.fit(X, Y, public_X=PUBLIC)
     assert np.isfinite(model.decision_function(X)).all()

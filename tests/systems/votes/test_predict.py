@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from reticent.core import AddRemove, Guarantee, Scope, Unit
-from reticent.core.errors import BudgetExceeded, InvalidInput
-from reticent.ledger import Ledger
+from reticent.core import Scope
+from reticent.core.errors import BudgetExceeded
 from reticent.release.fits import not_counted
 from reticent.release.prepaid import Prepaid
 from reticent.systems import LinearVoteClassifier
@@ -43,23 +40,6 @@ def test_predict_and_score_are_counted(kind: Any, monkeypatch: pytest.MonkeyPatc
     assert system.remaining_ == 6
     with pytest.raises(BudgetExceeded):
         system.predict(ROWS[:7])
-
-
-@pytest.mark.parametrize("kind", [LinearVoteClassifier])
-def test_predict_is_charged_once_for_all_answers(kind: Any, tmp_path: Path) -> None:
-    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        ledger.grant(SCOPE, Guarantee(90.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
-        system = made(kind, data_set="ward 7").fit(ROWS, LABELS, public_X=PUBLIC)
-        system.predict(ROWS[:2], ledger=ledger, scope=SCOPE)
-        spent = ledger.report().accounts[0].spent_epsilon
-        assert spent > 0
-        system.predict(ROWS[:2], ledger=ledger, scope=SCOPE)
-        assert ledger.report().accounts[0].spent_epsilon == spent
-        with pytest.raises(InvalidInput, match="same ledger again"):
-            system.predict(ROWS[:1])
-        exact = system.exact_predict(ROWS[:30])
-        assert exact.shape == (30,)
-        assert system.remaining_ == 26
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from threadpoolctl import threadpool_limits
 
 import reticent.systems.votes.linear_vote as linear_vote
 import reticent.systems.votes.query_votes as query_votes
-from reticent.core.rows import in_blocks
 from reticent.release.fits import not_counted
-from reticent.systems import Features, LinearVoteClassifier, MomentClassifier
+from reticent.systems import LinearVoteClassifier
 from reticent.training.features import HogFeatures
 from reticent.training.public_features import PatchFeatures, PublicPCA, features_of
 
@@ -99,19 +98,6 @@ def test_records_vote_alike_in_any_order_and_with_any_number_of_threads(name: st
             np.testing.assert_array_equal(first, other.vote_table(QUERIES))
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 9])
-def test_blocks_have_one_shape(n: int) -> None:
-    shapes = []
-
-    def noted(rows: np.ndarray) -> np.ndarray:
-        shapes.append(rows.shape)
-        return 2.0 * rows
-
-    rows = np.arange(3.0 * n).reshape(n, 3)
-    np.testing.assert_array_equal(in_blocks(noted, rows, block=8), 2.0 * rows)
-    assert set(shapes) == {(8, 3)}
-
-
 class Own:
     """A map of somebody's own, which multiplies all the rows that it gets at once."""
 
@@ -144,22 +130,3 @@ def test_features_are_the_same_beside_one_record_more(name: str, n: int) -> None
     np.testing.assert_array_equal(few, features_of(MAPS[name], PICTURES[: n + 1])[:n])
     with threadpool_limits(1):
         np.testing.assert_array_equal(few, features_of(MAPS[name], PICTURES[:n]))
-
-
-@pytest.mark.parametrize("name", sorted(MAPS.keys() - {"own", "components of one's own"}))
-def test_features_are_the_same_in_any_order(name: str) -> None:
-    order = RANDOM.permutation(len(PICTURES))
-    np.testing.assert_array_equal(
-        features_of(MAPS[name], PICTURES[order]), features_of(MAPS[name], PICTURES)[order]
-    )
-
-
-@pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("n", [0, 1])
-def test_maps_take_no_records_and_one(name: str, n: int) -> None:
-    model = MomentClassifier(
-        epsilon=1.0, delta=1e-5, classes=(0, 1), features=Features(map=MAPS[name])
-    )
-    with not_counted("nothing leaves"):
-        model.fit(PICTURES[:n], np.zeros(n, dtype=int), public_X=PICTURES)
-    assert model.predict(PICTURES[:3]).shape == (3,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_digits
 
 from reticent.accounting import epsilon_per_answer
 from reticent.core import AddRemove, Guarantee, Scope, Unit
@@ -18,12 +17,10 @@ from reticent.core.errors import (
     BudgetExceeded,
     InvalidInput,
     InvalidParameter,
-    NotFittedYet,
     UnknownName,
 )
 from reticent.ledger import Ledger
 from reticent.mechanisms import analytic_sigma
-from reticent.noise import SecureSampler
 from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
@@ -85,14 +82,6 @@ def test_all_answers_are_counted_together() -> None:
         system.release(X[TEST][:1])
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
-def test_copies_have_no_answers(copied: Any) -> None:
-    again = copied(fitted())
-    assert again.remaining_ == 0
-    with pytest.raises(BudgetExceeded):
-        again.release(X[TEST][:1])
-
-
 def test_a_ledger_is_charged_once_for_all_answers(tmp_path: Path) -> None:
     adjacency = AddRemove(1, Unit.RECORD, "ward 7")
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
@@ -128,19 +117,6 @@ def test_one_answer_is_a_response_to_the_margin() -> None:
         fitted(response="loud")
 
 
-def test_at_little_epsilon_one_linear_answer_is_worth_having() -> None:
-    """Two labels, 400 records, epsilon .1: one answer is right far more often than a coin."""
-    rows, labels = load_breast_cancer(return_X_y=True)
-    rows = np.random.default_rng(1).permutation(np.column_stack([rows, labels]))
-    rows, labels = rows[:, :-1], rows[:, -1].astype(int)
-    system = LinearVoteClassifier(epsilon=0.1, delta=0.0, classes=(0, 1), answers=1)
-    system.fit(rows[:400], labels[:400], public_X=rows[400:])
-    right = [
-        (system.simulate(rows[400:], seed=seed).values == labels[400:]).mean() for seed in range(20)
-    ]
-    assert np.mean(right) > 0.8
-
-
 def test_simulations_repeat_and_scale() -> None:
     system = fitted()
     one, other = (system.simulate(X[TEST], seed=4) for _ in range(2))
@@ -163,20 +139,6 @@ def test_simulations_repeat_and_scale() -> None:
     assert right[0] > right[1] > right[2]
 
 
-@pytest.mark.parametrize("response", ["gaussian", "stability"])
-def test_a_release_has_the_noise_that_was_paid_for(response: str) -> None:
-    system = fitted(response=response)
-    with pytest.raises(InvalidInput, match="expected 1 in a release"):
-        system._noisy_scores(system._points(X[TEST][:3]), SecureSampler(), 0.5)
-
-
-def test_more_records_than_votes_are_exact_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "EXACT", 2.0 * sums.VOTE * 10 * 1199.5)
-    with pytest.raises(InvalidInput, match="fewer records"):
-        fitted()
-    made().fit(X[PRIVATE][1:], Y[PRIVATE][1:], public_X=X[PUBLIC])
-
-
 @pytest.mark.parametrize("counting", ["add-remove", "replace"])
 def test_noise_is_that_of_all_answers_together(counting: str) -> None:
     """The multiplier of T answers is sqrt(T) times that of one, and a replaced record moves twice
@@ -191,26 +153,6 @@ def test_noise_is_that_of_all_answers_together(counting: str) -> None:
     assert cost.rho == pytest.approx(0.5 / alone**2, rel=1e-4)  # type: ignore[attr-defined]
 
 
-def test_a_refused_fit_leaves_the_earlier_one() -> None:
-    system = fitted(answers=5)
-    card, labels = system.card(), system.exact_predict(X[TEST])
-    system.response = "loud"
-    with pytest.raises(UnknownName):
-        system.fit(X[TEST], Y[TEST], public_X=X[PUBLIC], persons=["p"] * len(X[TEST]))
-    assert system.card() == card
-    assert np.array_equal(system.exact_predict(X[TEST]), labels)
-    assert system.remaining_ == 5
-
-
-def test_noise_is_as_large_as_stated() -> None:
-    system = fitted(epsilon=5.0)
-    exact = system.simulate_scores(X[TEST], seed=6, noise_scale=1e-9)
-    noisy = system.simulate_scores(X[TEST], seed=6)
-    stated = float(dict(system.card().details)["in all answers together"].split()[2])
-    # Less its mean over 10 labels, noise has sqrt(9/10) of its deviation; 2,970 draws.
-    assert np.std(noisy - exact) == pytest.approx(stated * np.sqrt(0.9), rel=0.08)
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -222,15 +164,6 @@ def test_noise_is_as_large_as_stated() -> None:
 def test_settings_out_of_range_are_refused(name: str, changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):
         fitted(name, **changes)
-
-
-def test_what_needs_public_rows_says_so() -> None:
-    with pytest.raises(InvalidInput, match="public_X"):
-        made("linear", features=Features(components=None, range=(0, 16))).fit(
-            X[PRIVATE], Y[PRIVATE]
-        )
-    with pytest.raises(NotFittedYet):
-        made().release(X[TEST])
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

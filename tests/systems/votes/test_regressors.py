@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from reticent import CellsRegressor, MomentRegressor, NoisyGradientRegressor, load
-from reticent.audit import epsilon_lower_bound
-from reticent.core import AddRemove, Guarantee, Replace, Scope
+from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     BudgetExceeded,
     CorruptBundle,
@@ -26,13 +24,11 @@ from reticent.core.errors import (
     ReticentError,
 )
 from reticent.ledger import Ledger
-from reticent.noise import AuditSampler
 from reticent.systems import Features
 from reticent.systems.votes.cell_model import nearest
-from reticent.systems.votes.outputs import RangeOutput
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.training.public_space import LENGTH, UNIT, cut_directions
-from tests.systems.votes.tiny import OTHERS, PUBLIC_X, PUBLIC_Y, RECORDS, TARGETS, caught
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 4))
@@ -46,7 +42,11 @@ MODELS: dict[str, tuple[type[ReleasedRegressor], dict[str, Any], float]] = {
     "cells, two resolutions": (CellsRegressor, {"cells": [8, 64]}, 0.4),
     "moments": (MomentRegressor, {}, 0.7),
     "gradient": (NoisyGradientRegressor, {}, 0.8),
-    "warm gradient": (NoisyGradientRegressor, {"warm_start": True, "records": 3000}, 0.8),
+    "warm gradient": (
+        NoisyGradientRegressor,
+        {"warm_start": True, "pace": Pace(records=3000)},
+        0.8,
+    ),
 }
 
 
@@ -98,7 +98,7 @@ def test_moments_without_noise_are_regression_with_public_second_moments() -> No
 
 
 def test_steps_without_noise_end_at_least_squares() -> None:
-    model = quiet("gradient", steps=60, residual=2.0, records=3000)
+    model = quiet("gradient", steps=60, residual=2.0, pace=Pace(records=3000))
     unit = cut_directions(model._points(X), intercept=1.0, reach=2.0) / LENGTH
     plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
     away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])
@@ -221,72 +221,3 @@ def test_settings_out_of_range_are_refused(kind: str, changes: dict[str, Any]) -
         fitted(kind, **changes)
     with pytest.raises(NotFittedYet):
         made(kind).predict(X)
-
-
-def test_persons_and_replaced_records_are_named_on_the_card() -> None:
-    keys = [place // 2 for place in range(3000)]
-    model = made("cells", counting="replace").fit(
-        X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], persons=keys
-    )
-    assert isinstance(model.guarantee.adjacency, Replace)
-    assert "all records of one person are these or any others" in model.card().protected
-
-
-def test_grids_are_settings_that_fit(name: str) -> None:
-    kind = MODELS[name][0]
-    grid = kind.settings_grid(n_private=3000, n_public=500, features=4, targets=1, epsilon=1.0)
-    assert 2 <= len(grid) <= 12
-    for settings in grid:
-        model = kind(epsilon=4.0, delta=1e-5, target_range=RANGE, **settings)
-        model.simulate_fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], seed=0)
-        assert model.score(X[TEST], Y[TEST]) > 0.1
-
-
-def test_real_targets_are_learned() -> None:
-    rows, targets = load_diabetes(return_X_y=True)
-    model = MomentRegressor(epsilon=50.0, delta=1e-5, target_range=(0, 350))
-    model.fit(rows[:300], targets[:300], public_X=rows[300:])
-    assert model.score(rows[300:], targets[300:]) > 0.2
-
-
-AUDITED = {
-    "cells": lambda: CellsRegressor(cells=2, **{**TARGETS, "delta": 0.05}),
-    "moments": lambda: MomentRegressor(**{**TARGETS, "delta": 0.05}),
-    "gradient": lambda: NoisyGradientRegressor(steps=2, **{**TARGETS, "delta": 0.05}),
-}
-
-
-def lower_bound(make: Any, runs: int) -> float:
-    """A lower bound of epsilon, by the best test between the sums of two neighbours."""
-    sums = []
-    for records in (OTHERS, [*OTHERS, RECORDS[3]]):
-        found = caught(make(), records, None, public_X=PUBLIC_X, public_y=PUBLIC_Y)
-        sums.append(found.totals)
-    mechanism, sampler = found.mechanism, AuditSampler(7)
-    scores = [np.zeros(runs), np.zeros(runs)]
-    for first, second in zip(*sums, strict=True):
-        for block, (one, other) in enumerate(zip(first, second, strict=True)):
-            away, sigma = (other - one).ravel(), mechanism.sigmas[block]
-            kept = np.flatnonzero(away)
-            if not len(kept):
-                continue
-            for side in (0, 1):
-                noise = sampler.discrete_gaussian((runs, len(kept)), sigma=sigma)
-                scores[side] += (noise + side * away[kept]) @ away[kept] / sigma**2
-    found = epsilon_lower_bound(scores[1], scores[0], delta=0.05, confidence=0.999)
-    return float(found.epsilon_lower)
-
-
-@pytest.mark.parametrize(
-    "runs", [pytest.param(10_000), pytest.param(10**6, marks=pytest.mark.soak)]
-)
-@pytest.mark.parametrize("name_", AUDITED)
-def test_no_regressor_is_refuted(name_: str, runs: int) -> None:
-    assert 0.4 < lower_bound(AUDITED[name_], runs) <= 1.0
-
-
-@pytest.mark.parametrize("name_", ["cells", "moments"])
-def test_a_target_beyond_its_clip_is_refuted(name_: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = RangeOutput.codes
-    monkeypatch.setattr(RangeOutput, "codes", lambda *given: 3 * honest(*given))
-    assert lower_bound(AUDITED[name_], 10_000) > 1.0

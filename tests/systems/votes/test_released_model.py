@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reticent.core import AddRemove, Guarantee, Replace, Scope, Unit
+from reticent.core import AddRemove, Guarantee, Scope, Unit
 from reticent.core.errors import (
     BudgetExceeded,
     CorruptBundle,
@@ -26,6 +25,7 @@ from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.public_features import PatchFeatures, PublicPCA
@@ -51,7 +51,12 @@ MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
     "gradient": (NoisyGradientClassifier, {"features": Features(components=30), "steps": 20}, 0.8),
     "warm gradient": (
         NoisyGradientClassifier,
-        {"features": Features(components=30), "steps": 10, "warm_start": True, "records": 1200},
+        {
+            "features": Features(components=30),
+            "steps": 10,
+            "warm_start": True,
+            "pace": Pace(records=1200),
+        },
         0.85,
     ),
     "student": (MomentClassifier, {"features": Features(components=30), "student_share": 0.8}, 0.8),
@@ -269,17 +274,6 @@ def test_a_model_of_public_labels_alone_costs_nothing(tmp_path: Path) -> None:
             made("gradient", steps=0).fit(X[PRIVATE], Y[PRIVATE], **public)
 
 
-@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
-def test_what_is_protected_is_said() -> None:
-    keys = [place // 2 for place in range(1200)]
-    model = made(counting="replace").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], persons=keys)
-    assert isinstance(model.guarantee.adjacency, Replace)
-    assert model.guarantee.adjacency.unit is Unit.PERSON
-    assert "all records of one person are these or any others" in model.card().protected
-    observed = made(classes="observed").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
-    assert any("classes='observed'" in line for line in observed.card().assumptions)
-
-
 def test_a_student_is_post_processing() -> None:
     model = fitted("student")
     alone, again = model.with_student(X[PUBLIC], None), model.with_student(X[PUBLIC], 0.8)
@@ -315,19 +309,6 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
         made(features=Features(map="magic")).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
 
 
-def test_a_torch_module_is_a_feature_map() -> None:
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(0)
-    model = fitted(features=Features(map=torch.nn.Linear(64, 30), components=20))
-    assert (model.predict(X[TEST]) == Y[TEST]).mean() > 0.7
-
-
-def test_a_fitted_model_is_copied_like_anything_public() -> None:
-    model = fitted("gradient")
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
-
-
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -343,12 +324,6 @@ def test_a_fitted_model_is_copied_like_anything_public() -> None:
 def test_settings_out_of_range_are_refused(changes: dict[str, Any], error: type) -> None:
     with pytest.raises(error):
         fitted(**changes)
-
-
-@pytest.mark.parametrize("changes", [{"components": 0}, {"whitening": 2.0}, {"reach": 0.0}])
-def test_features_are_checked_where_they_are_made(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameter, match=next(iter(changes))):
-        Features(**changes)
 
 
 def test_what_needs_public_rows_says_so() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from reticent import (
@@ -17,7 +16,6 @@ from reticent import (
     load,
 )
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
-from reticent.systems.votes.outputs import class_columns, is_several
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 5))
@@ -101,16 +99,6 @@ def test_columns_of_unlike_numbers_of_labels_have_one_noise_in_records() -> None
     joint.fit(X[PRIVATE], SIGNS[PRIVATE, 0], public_X=X[PUBLIC])
     expected = np.sqrt((1 / 2 + 9 / 10) / (1 / 2))
     assert first / joint.mechanism_.sigmas[0] == pytest.approx(expected, rel=1e-3)
-
-
-def test_tables_of_any_kind_are_read_alike() -> None:
-    tables = [Y, np.array(Y, dtype=object), pd.DataFrame(Y, columns=["a", "b", "c"])]
-    codes = [class_columns(table, 3000, CLASSES)[1] for table in tables]
-    assert all(np.array_equal(codes[0], other) for other in codes[1:])
-    assert codes[0].shape == (3000, 3)
-    assert not is_several((0, 1))
-    assert not is_several(["no", "yes"])
-    assert not is_several("observed")
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,7 @@ from reticent.core import AddRemove
 from reticent.mechanisms import NoisySums, SumBlock
 from reticent.systems.votes import (
     cell_model,
-    cells_regressor,
     descent,
-    moment,
     noisy_gradient,
     sums,
 )
@@ -27,8 +24,8 @@ from reticent.systems.votes.cells_regressor import CellsRegressor
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-from reticent.systems.votes.outputs import TARGET_STEPS, RangeOutput
 from reticent.systems.votes.voters import Voters
 from tests.systems.votes.tiny import (
     COMMON,
@@ -53,7 +50,7 @@ MODELS: dict[str, Make] = {
     "moments": lambda **more: MomentClassifier(**COMMON, **more),
     "gradient": lambda **more: NoisyGradientClassifier(steps=3, **COMMON, **more),
     "gradient, warm": lambda **more: NoisyGradientClassifier(
-        steps=2, warm_start=True, records=3, **COMMON, **more
+        steps=2, warm_start=True, pace=Pace(records=3), **COMMON, **more
     ),
     "two labels, cells": lambda **more: CellsClassifier(cells=[2, 4], **TWO_LABELS, **more),
     "two labels, moments": lambda **more: MomentClassifier(**TWO_LABELS, **more),
@@ -177,74 +174,6 @@ def test_a_contribution_beyond_its_clip_is_caught(monkeypatch: pytest.MonkeyPatc
     assert largest() <= BOUND
     monkeypatch.setattr(noisy_gradient, "clipped", lambda rows, bound: rows)
     assert largest() > 1.1
-
-
-@pytest.mark.parametrize("kind", ["", "targets, ", "two labels, "])
-@pytest.mark.parametrize("module", [cell_model, sums])
-def test_persons_that_are_not_clipped_are_caught(
-    module: Any, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "clipped", lambda rows, bound: rows)
-    make = MODELS[kind + ("cells" if module is cell_model else "moments")]
-    here = caught(make(), OTHERS, ["p"], **PUBLIC)
-    more = caught(make(), [*OTHERS, *[RECORDS[0]] * 3], ["p", "q", "q", "q"], **PUBLIC)
-    assert distances(here, more).max() > 1.5
-
-
-def test_a_target_beyond_its_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def beyond(self: RangeOutput, column: Any, rows: int) -> Any:
-        return np.rint((np.asarray(column) - self.lower - self.half) / self.half * TARGET_STEPS)
-
-    make = MODELS["targets, moments"]
-    with_clip, found = [], []
-    for kept, change in ((with_clip, False), (found, True)):
-        if change:
-            monkeypatch.setattr(RangeOutput, "codes", beyond)
-        kept += [
-            caught(make(), records, None, **PUBLIC) for records in (OTHERS, [*OTHERS, RECORDS[3]])
-        ]
-    assert distances(*found).max() > 1.9 > BOUND >= distances(*with_clip).max()
-
-
-@pytest.mark.parametrize("name", ["targets, cells", "targets, moments"])
-def test_a_mean_of_targets_over_the_private_number_is_caught(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A regressor that divides by the true number of records, where it should by a released one."""
-    module, place = (cells_regressor, "_counts") if "cells" in name else (moment, "NoisyCount")
-    found = []
-    for records in ([*OTHERS, RECORDS[0]], [*OTHERS, *RECORDS, *RECORDS]):
-        size = len(records)
-
-        class Private(descent.NoisyCount):
-            def add(self, noisy: Any, size: int = size) -> None:
-                self.value = float(size)
-
-        def counts(noisy: Any, mass: Any, noise: float, size: int = size) -> Any:
-            return np.full(len(mass), size / len(mass))
-
-        monkeypatch.setattr(module, place, counts if place == "_counts" else Private)
-        model = MODELS[name]().set_params(epsilon=50.0)  # noise that drowns nothing
-        caught(model, records, None, **PUBLIC)
-        found.append(state(model))
-    assert any(not np.array_equal(array, found[1][key]) for key, array in found[0].items())
-
-
-def test_a_centroid_learned_on_private_rows_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = CellsClassifier.learn
-
-    def learn(self: Any, voters: Any, public: Any, session: Any) -> None:
-        level = self._levels[-1]
-        self._levels[-1] = replace(level, centroids=np.rint(voters.points[: len(level)]))
-        honest(self, voters, public, session)
-
-    monkeypatch.setattr(CellsClassifier, "learn", learn)
-    found = []
-    for records in ([*OTHERS, *RECORDS], [*OTHERS, *RECORDS[::-1]]):
-        model = CellsClassifier(cells=4, **COMMON)
-        caught(model, records, None, **PUBLIC)
-        found.append(model.centroids_)
-    assert not np.array_equal(*found)
 
 
 def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from reticent import (
     PrivateKNNClassifier,
 )
 from reticent.core.errors import InvalidInput
+from reticent.systems import Neighbours
 from reticent.tables import Shards
 from reticent.tables import shards as shards_module
 
@@ -93,8 +94,7 @@ def test_private_knn_gives_the_same_answers(shards: int) -> None:
             delta=1e-5,
             classes=(0, 1, 2),
             queries=20,
-            neighbours=8,
-            sampling_probability=0.1,
+            neighbours=Neighbours(number=8, sampling_probability=0.1),
             feature_range=(-4.0, 4.0),
         )
 
@@ -110,21 +110,6 @@ def test_private_knn_gives_the_same_answers(shards: int) -> None:
         keyed.simulate(QUERIES, seed=1).values,
         make().fit(X, Y, persons=keys.tolist()).simulate(QUERIES, seed=1).values,
     )
-
-
-def test_private_knn_takes_tables_without_rows() -> None:
-    empty = np.zeros((0, 5)), np.zeros(0, dtype=int)
-
-    def made() -> PrivateKNNClassifier:
-        return PrivateKNNClassifier(
-            epsilon=2.0, delta=1e-5, classes=(0, 1, 2), queries=20, feature_range=(-4.0, 4.0)
-        )
-
-    none = made().fit(Shards((empty[0],), (empty[1],)))
-    assert len(none.simulate(QUERIES, seed=0)) == len(QUERIES)
-    one, many = made().fit(X, Y), made().fit(Shards((empty[0], X), (empty[1], Y)))
-    mine, theirs = (model.simulate(QUERIES, seed=1).values for model in (one, many))
-    np.testing.assert_array_equal(mine, theirs)
 
 
 def test_what_shards_cannot_be_used_for_is_refused_before_any_charge() -> None:

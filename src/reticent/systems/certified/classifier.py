@@ -34,11 +34,9 @@ class CertifiedClassifier(IntervalSystem):
         epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
         delta: of one answer, in [0, 1); for the mechanisms "signed-distance" and "distance".
         mechanism: "stability" (calibrated randomised response), "signed-distance" (Gaussian noise
-            on the signed distance, for many answers), "distance" (the exact label or withheld),
-            "smooth-cauchy" (published), "global" (published baseline without certificates). The
-            last two answer two labels. "auto" is "stability" where delta is 0 and
-            "signed-distance" where it is not; ``calibrate`` then takes whichever the number of
-            answers asks for.
+            on the signed distance, for many answers), "distance" (the exact label or withheld).
+            "auto" is "stability" where delta is 0 and "signed-distance" where it is not;
+            ``calibrate`` then takes whichever the number of answers asks for.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
             as long.
         training: how the network is trained; None for ``ClippedDescent()``, logistic or softmax
@@ -79,9 +77,6 @@ class CertifiedClassifier(IntervalSystem):
           gradient-based training", arXiv:2406.13433.
         - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
           gradient-based training", arXiv:2406.05670, intervals around trained parameters.
-        - Nissim, Raskhodnikova and Smith (2007), "Smooth sensitivity and sampling in private data
-          analysis", doi:10.1145/1250790.1250803, smooth sensitivity, for the mechanism
-          "smooth-cauchy".
         - Thakurta and Smith (2013), "Differentially private feature selection via stability
           arguments, and the robustness of the lasso", Conference on Learning Theory (COLT), PMLR
           30:819-850, distance to instability, for the mechanism "distance".

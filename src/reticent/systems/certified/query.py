@@ -11,13 +11,11 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_of, words
-from reticent.core.errors import CorruptBundle, InvalidParameter
+from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import (
     DistanceToInstability,
-    GlobalSensitivityResponse,
     SignedDistanceRelease,
-    SmoothCauchy,
     StabilityResponse,
 )
 from reticent.noise import Sampler, SeededSampler
@@ -32,17 +30,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 Certificate = ParameterIntervals | ConvexModel
-Response = (
-    StabilityResponse
-    | SignedDistanceRelease
-    | DistanceToInstability
-    | SmoothCauchy
-    | GlobalSensitivityResponse
-)
+Response = StabilityResponse | SignedDistanceRelease | DistanceToInstability
 
-MECHANISMS = ("stability", "signed-distance", "distance", "smooth-cauchy", "global")
+MECHANISMS = ("stability", "signed-distance", "distance")
 """How a certified label is released: by calibrated randomised response, by Gaussian noise on its
-signed distance, exactly or not at all, as published, or uncertified.
+signed distance, or exactly or not at all.
 """
 
 AUTO = "auto"
@@ -74,8 +66,7 @@ class MechanismChoice:
         """The mechanism for ``classes`` labels.
 
         Raises:
-            InvalidParameter: epsilon or delta out of range, or a mechanism for two labels asked
-                for more.
+            InvalidParameter: epsilon or delta out of range.
         """
         if self.name == "stability":
             return StabilityResponse(classes=classes, epsilon=self.epsilon, adjacency=adjacency)
@@ -83,18 +74,7 @@ class MechanismChoice:
             return SignedDistanceRelease(
                 classes=classes, epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
             )
-        if self.name == "distance":
-            return DistanceToInstability(
-                epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
-            )
-        if classes != 2:
-            raise InvalidParameter(
-                f"mechanism={self.name!r}: answers two labels, got classes={classes}; use "
-                "stability, signed-distance or distance"
-            )
-        if self.name == "smooth-cauchy":
-            return SmoothCauchy(epsilon=self.epsilon, adjacency=adjacency)
-        return GlobalSensitivityResponse(epsilon=self.epsilon, adjacency=adjacency)
+        return DistanceToInstability(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +105,7 @@ class CertifiedQuery:
         that what cannot answer fails before any charge.
 
         Raises:
-            ReticentError: a mechanism for two labels asked for more, or a cost or noise beyond
-                what is computed.
+            ReticentError: a cost or noise beyond what is computed.
         """
         found = self.choice.mechanism(self.classes, self.adjacency)
         nobody = np.zeros(1, dtype=np.int64)

@@ -18,15 +18,16 @@ import torch
 
 from reticent.core.arrays import Array
 from reticent.core.errors import CalibrationFailed, InvalidInput
+from reticent.grids.shares import WHOLE
 from reticent.lipschitz import LipschitzBound
 from reticent.mechanisms import AdditiveMechanism, optimal_test
 from reticent.networks import Network
 from reticent.networks.serial import same_network
-from reticent.systems.posthoc.label_rules import LabelRule, chances
 from reticent.systems.posthoc.plans import (
     VECTOR_MECHANISMS,
+    LabelRule,
     Path,
-    Plan,
+    PosthocSetting,
     Requirement,
     effective_radius,
     inner_mechanism,
@@ -116,9 +117,9 @@ class Choice:
     """
 
     candidate: Candidate
-    plan: Plan
+    plan: PosthocSetting
     head: Head | None
-    considered: tuple[Plan, ...]
+    considered: tuple[PosthocSetting, ...]
 
 
 def calibrate(
@@ -190,12 +191,12 @@ class _Scored:
     """
 
     candidate: Candidate
-    plan: Plan
+    plan: PosthocSetting
     passing: Array
     head: Head | None
 
 
-_Tried = list[tuple[Candidate, list[tuple[Plan, Array]]]]
+_Tried = list[tuple[Candidate, list[tuple[PosthocSetting, Array]]]]
 
 
 def _scored(
@@ -242,16 +243,16 @@ def _within_reach(looked: Sequence[_Scored]) -> tuple[_Tried, list[_Scored]]:
 
 def _plans(
     candidate: Candidate, requirement: Requirement, held: Array, paths: Sequence[Path]
-) -> list[tuple[Plan, Array]]:
+) -> list[tuple[PosthocSetting, Array]]:
     """Plans worth scoring, each with the probability of an answer at every held-out point."""
     epsilon, delta = requirement.epsilon, requirement.delta
     if candidate.rule is not None:
         return [(rule_plan(candidate.mechanism, epsilon), np.ones(len(held)))]
     gaussian = candidate.mechanism == "gaussian"
-    plans: list[tuple[Plan, Array]] = []
+    plans: list[tuple[PosthocSetting, Array]] = []
     if gaussian and delta == 0:
         return plans
-    top = Plan(
+    top = PosthocSetting(
         path="global",
         mechanism=candidate.mechanism,
         proposal=candidate.global_bound * _GLOBAL_MARGIN,
@@ -305,7 +306,9 @@ def _round_up(value: float) -> float:
     return float(np.ldexp(np.ceil(mantissa * 2.0**16), exponent - 16))
 
 
-def _noise_per_answer(candidate: Candidate, plan: Plan, requirement: Requirement) -> float:
+def _noise_per_answer(
+    candidate: Candidate, plan: PosthocSetting, requirement: Requirement
+) -> float:
     """Noise scale of a mechanism for vectors, or temperature of one for labels: smaller is
     better for the same mechanism.
     """
@@ -337,14 +340,14 @@ class _Utility:
         self._train = candidate.network.forward(data.train).astype(np.float32)
         self._heads: dict[int, Head] = {}
 
-    def of(self, plan: Plan, passing: Array) -> float:
+    def of(self, plan: PosthocSetting, passing: Array) -> float:
         """Expected accuracy (without labels: share of signal in the variance), withheld answers
         worth nothing.
         """
         labels, rule = self._data.held_labels, self._candidate.rule
         if rule is not None:
             assert labels is not None
-            right = chances(rule, self._data.held, self._held)[np.arange(len(labels)), labels]
+            right = rule.at(self._data.held, self._held)[labels, np.arange(len(labels))] / WHOLE
             return float(right.mean())
         inner = inner_mechanism(
             self._candidate.network, self._candidate.bound, plan, self._requirement
@@ -372,7 +375,7 @@ class _Utility:
             right += head.predict(released.numpy()) == labels
         return float((passing * right / _NOISE_DRAWS).mean())
 
-    def head_of(self, plan: Plan) -> Head | None:
+    def head_of(self, plan: PosthocSetting) -> Head | None:
         """The head trained at the grid scale nearest to the plan's; None for labels or without
         labels.
         """

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from reticent.core.guarantees import GuaranteeCard
-from reticent.mechanisms import ArgmaxResponse
+from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.systems import clauses as say
 from reticent.systems.posthoc.certificates import CERTIFICATES
-from reticent.systems.posthoc.label_rules import LabelRule
 from reticent.systems.posthoc.plans import releases_labels
 from reticent.systems.posthoc.query import PrivateQuery
 
@@ -18,6 +15,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     guarantee, plan, bound = query.mechanism.guarantee, query.plan, query.bound
     adjacency = query.requirement.adjacency
     radius = f"{adjacency.radius:g}"
+    any_two = isinstance(query.rule, FiniteChannel) and isinstance(query.rule.nodes, AnyTwo)
     withheld = (
         f"A share of about {1 - plan.released:.1%} of answers is withheld (measured on "
         "calibration data); a withheld answer costs as much as any other."
@@ -49,7 +47,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             f"the input beyond distance {radius}: this is not differential privacy of the whole "
             "picture, and which rough kind of input it is may well be visible; look at decoded "
             "neighbours to see what that means",
-            not isinstance(query.rule, ArgmaxResponse)
+            not any_two
             and say.farther_words(guarantee, f"inputs h times {radius} apart, h a whole number"),
             say.TWICE.of(input="input"),
             "the data that the networks were trained on",
@@ -62,7 +60,7 @@ def _details(query: PrivateQuery) -> tuple[tuple[str, str], ...]:
     plan = query.plan
     if query.rule is not None:
         path = "exact check of the whole mechanism"
-        rests_on = _rule_details(query.rule)
+        rests_on = query.rule.rests_on()
     else:
         whole = plan.path == "global"
         path = "bound over the whole public domain" if whole else "propose, test, release"
@@ -81,12 +79,3 @@ def _details(query: PrivateQuery) -> tuple[tuple[str, str], ...]:
         ("delta for the test, for the release", f"{plan.delta_test:.3g}, {plan.delta_release:.3g}"),
         ("expected utility on calibration data", f"{plan.utility:.4f}"),
     )
-
-
-def _rule_details(rule: LabelRule) -> tuple[tuple[str, str], ...]:
-    if isinstance(rule, ArgmaxResponse):
-        return (("holds for", "any two inputs, however far apart"),)
-    lattice = rule.lattice
-    side = math.ldexp(lattice.side, lattice.exponent)
-    cells = " x ".join(str(size) for size in lattice.shape)
-    return (("lattice", f"{cells} cells of side {side:.6g}, {lattice.size} in all"),)

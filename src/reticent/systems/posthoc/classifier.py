@@ -44,15 +44,12 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         classifier: what makes logits of embeddings: "noise-aware" (trained for exactly the
             mechanism that releases), a part such as ``LabelAware(hidden=(128,))``, or your own
             trained torch module from embeddings to logits, in the order of the sorted labels.
-        certificate: which bound; see ``PosthocEncoder``.
         mechanism: "auto" (the best of all on calibration rows), "noisy-max", "softmax" or
             "stability" (by a network's certified slope); "table" or "hop" (checked cell by cell on
             a public lattice) or "response" (private for any two inputs). See docs/label-tables.md.
-        path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"
-            (propose-test-release).
-        calibration: how utility is measured; None for ``Calibration()``.
+        calibration: which certificates and paths are tried, and how utility is measured; None for
+            ``Calibration()``.
         random_state: seed of *training*; the randomness of ``release`` never depends on it.
-        verbose: whether training shows progress bars on standard error.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
     Attributes:

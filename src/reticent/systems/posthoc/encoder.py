@@ -45,27 +45,17 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
             ``nn.Unflatten(1, (1, height))``. ``Named`` gives it a name, which answers of two
             systems need to share a budget where the code of a module cannot be read
             (docs/guarantees.md).
-        obfuscator: what makes released values of embeddings: "noise-aware" (ours), "encoder" (the
-            plain encoder of the papers), "identity", "live" (the coordinates that vary), "pca",
-            "discriminants", "auto" (all of these but the published ones, scored on calibration
-            rows; ``considered_`` has every score), a part such as
-            ``Published("arl", "contrastive")``, or your own trained torch module.
-        certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
-            number of inputs), "operator-norm" (affine maps and sorted pairs), "exact" (the constant
-            itself, by complete search; small ReLU networks and l-infinity only, and
-            ``path="global"``: the time of a search depends on the point), "cells" (exact search
-            over a public partition before any point is seen; deep ReLU networks of up to about four
-            inputs, l-infinity, both paths), or your own subclass of ``LipschitzBound``, for whose
-            soundness you vouch.
+        obfuscator: what makes released values of embeddings: "noise-aware" (ours),
+            "identity", "live" (the coordinates that vary), "pca", "discriminants", "auto" (all of
+            these, scored on calibration rows; ``considered_`` has every score), a part such as
+            ``NoiseAware(outputs=2)``, or your own trained torch module.
         mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto"
             every mechanism is tried on a network that does not depend on it; a part that is trained
             for its release is trained for "k-norm-linf", and with a delta of 1e-3 or more for
             "gaussian" too.
-        path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"
-            (propose-test-release).
-        calibration: how utility is measured; None for ``Calibration()``.
+        calibration: which certificates and paths are tried, and how utility is measured; None for
+            ``Calibration()``.
         random_state: seed of *training*; the noise of ``release`` never depends on it.
-        verbose: whether training shows progress bars on standard error.
 
     Attributes:
         query_: the fitted release.

@@ -13,7 +13,6 @@ import torch
 from sklearn.base import BaseEstimator
 
 from reticent.core.arrays import Array
-from reticent.core.checks import flag
 from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.seeds import training_generator
@@ -32,7 +31,7 @@ from reticent.systems.posthoc.certificates import bound_of
 from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
 from reticent.systems.posthoc.plans import (
     LABEL_RULES,
-    Plan,
+    PosthocSetting,
     Requirement,
     output_of,
     releases_labels,
@@ -80,7 +79,7 @@ class FittedRelease:
     embedder: BaseEstimator
     released: BaseEstimator
     head: Head | None
-    considered: tuple[Plan, ...]
+    considered: tuple[PosthocSetting, ...]
     classes: npt.NDArray[Any] | None
     input_shape: tuple[int, ...]
 
@@ -115,7 +114,6 @@ def fit_release(
     *,
     mechanisms: Mechanisms,
     random_state: Any,
-    verbose: Any,
 ) -> FittedRelease:
     """Trains, certifies and calibrates.
 
@@ -125,14 +123,13 @@ def fit_release(
         y: shape (n,), labels, or None.
         mechanisms: those that are tried with a part, given how many values an embedding has.
         random_state: seed of training.
-        verbose: whether progress bars are shown.
 
     Raises:
         InvalidInput, InvalidParameter: before anything is trained.
         UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
         CalibrationFailed: no plan meets the total.
     """
-    with torch.random.fork_rng(devices=[]), progress(flag(verbose, name="verbose")) as report:
+    with torch.random.fork_rng(devices=[]), progress(settings.calibration.verbose) as report:
         prepared = prepare(
             settings,
             X,
@@ -312,7 +309,7 @@ def _candidates(
 ) -> list[Candidate]:
     """What calibration scores: one candidate, or every rule that is worth scoring."""
     bound = bound_of(
-        settings.certificate,
+        settings.calibration.certificate,
         network,
         domain=prepared.domain,
         input_norm=settings.input_norm,

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from reticent.core.arrays import Array
 from reticent.core.guarantees import Neighborhood
 from reticent.grids.lattice import Lattice, cells_along
-from reticent.mechanisms import ArgmaxResponse, HopRelease, LabelTable
+from reticent.mechanisms import FiniteChannel, HopRelease
 from reticent.networks import Network
-from reticent.systems.posthoc.label_rules import LabelRule
+from reticent.systems.posthoc.plans import LabelRule
 from reticent.training.label_tables import exact_table
 from reticent.training.progress import Report, silent
 
@@ -93,7 +93,7 @@ def fitted_rules(
         report: told how the table's bound falls.
     """
     if mechanism == "response":
-        yield ArgmaxResponse(classes=rows.classes, epsilon=epsilon, adjacency=adjacency)
+        yield FiniteChannel.response(rows.classes, epsilon=epsilon, adjacency=adjacency)
         return
     lattices = label_lattices(rows, radius=adjacency.radius)
     if mechanism == "table":
@@ -107,7 +107,9 @@ def fitted_rules(
             close=_CLOSE,
             report=report,
         )
-        yield LabelTable(lattice=lattice, shares=found.shares, epsilon=epsilon, adjacency=adjacency)
+        yield FiniteChannel(
+            nodes=lattice, shares=found.shares, epsilon=epsilon, adjacency=adjacency
+        )
         return
     for lattice in lattices:
         # rows where there are some, the classifier at the cell's centre where there are few

@@ -15,7 +15,7 @@ from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import GuaranteeCard
 from reticent.grids.public_graph import PublicGraph
-from reticent.mechanisms import GraphTable
+from reticent.mechanisms import FiniteChannel
 from reticent.noise import Sampler
 from reticent.systems import clauses as say
 
@@ -36,6 +36,7 @@ class NearestRowQuery:
 
     Attributes:
         mechanism: the table that answers.
+        graph: public rows, and which are joined: the nodes of the table.
         labels: the likeliest label of each node, shape (nodes,).
         joined: "nearest" or "counterfactual".
         neighbours: how many public rows each was joined to at least.
@@ -44,7 +45,8 @@ class NearestRowQuery:
         bound: no table on this graph is worth more on these rows; proved.
     """
 
-    mechanism: GraphTable
+    mechanism: FiniteChannel
+    graph: PublicGraph
     labels: npt.NDArray[np.int64]
     joined: str
     neighbours: int
@@ -69,11 +71,6 @@ class NearestRowQuery:
     def certificate(self) -> str:
         """No bound of a network is used."""
         return "none"
-
-    @property
-    def graph(self) -> PublicGraph:
-        """Public rows, and which are joined."""
-        return self.mechanism.graph
 
     def worst_joined(self, nodes: npt.NDArray[np.int64]) -> tuple[int, int]:
         """Of the nodes given and those joined to one of them, the two whose chances of some label
@@ -109,13 +106,8 @@ class NearestRowQuery:
             "worth": self.worth,
             "bound": self.bound,
         }
-        arrays: Arrays = {
-            "graph.points": self.graph.points,
-            "graph.edges": self.graph.edges,
-            "table.shares": self.mechanism.shares,
-            "labels": self.labels,
-        }
-        return settings, arrays
+        nodes, arrays = self.mechanism.describe()
+        return {**settings, **nodes}, {**arrays, "labels": self.labels}
 
     @classmethod
     def from_description(cls, settings: Mapping[str, Any], arrays: Arrays) -> NearestRowQuery:
@@ -127,9 +119,14 @@ class NearestRowQuery:
             KeyError, TypeError: not such a description.
         """
         graph = PublicGraph(points=arrays["graph.points"], edges=arrays["graph.edges"])
-        table = GraphTable.of(arrays["table.shares"], graph=graph, epsilon=settings["epsilon"])
         return cls(
-            table,
+            FiniteChannel(
+                nodes=graph,
+                shares=arrays["channel.shares"],
+                epsilon=settings["epsilon"],
+                adjacency=graph.adjacency,
+            ),
+            graph,
             arrays["labels"],
             settings["joined"],
             settings["neighbours"],
@@ -170,8 +167,7 @@ def nearest_row_card(query: NearestRowQuery) -> GuaranteeCard:
             "the public rows",
         ),
         details=(
-            ("public rows", f"{graph.size:,}"),
-            ("joined pairs", f"{len(graph.edges):,}"),
+            *query.mechanism.rests_on(),
             ("mechanism", query.mechanism.name),
             ("expected accuracy, by the classifier's probabilities", f"{query.worth:.4f}"),
             ("no table on this graph is better than", f"{query.bound:.4f}"),

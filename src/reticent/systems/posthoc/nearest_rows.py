@@ -21,7 +21,7 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.core.seeds import training_seed
 from reticent.core.settings import learned, with_settings
 from reticent.grids.public_graph import MOST_NODES, PublicGraph
-from reticent.mechanisms import GraphTable
+from reticent.mechanisms import FiniteChannel
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.paying import Drawn
 from reticent.release.system import PredictsByRelease
@@ -105,7 +105,7 @@ class NearestRowClassifier(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     See Also:
         reticent.PosthocClassifier: neighbours within a radius of an embedding.
         reticent.PowerEncoder: a radius for every attribute of a table row.
-        reticent.mechanisms.GraphTable: the mechanism.
+        reticent.mechanisms.FiniteChannel: the mechanism.
     """
 
     epsilon: float
@@ -156,7 +156,10 @@ class NearestRowClassifier(PredictsByRelease, ClassifierMixin, ReleasingSystem):
                 report=report,
             )
         query = NearestRowQuery(
-            GraphTable.of(found.shares, graph=graph, epsilon=epsilon),
+            FiniteChannel(
+                nodes=graph, shares=found.shares, epsilon=epsilon, adjacency=graph.adjacency
+            ),
+            graph,
             weights.argmax(axis=0).astype(np.int64),
             NEAREST if attribute is None else COUNTERFACTUAL,
             neighbours,

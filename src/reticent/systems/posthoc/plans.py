@@ -11,7 +11,9 @@ from reticent.core.norms import Norm
 from reticent.lipschitz import LevelTest, LipschitzBound, Output, grid_radius
 from reticent.mechanisms import (
     AdditiveMechanism,
+    FiniteChannel,
     GaussianMechanism,
+    HopRelease,
     KNormMechanism,
     LaplaceMechanism,
     NoisyMaxRelease,
@@ -24,6 +26,7 @@ from reticent.mechanisms.k_norm import MOST_L2_COORDINATES
 from reticent.networks import Network
 
 Path = Literal["global", "local"]
+LabelRule = FiniteChannel | HopRelease
 LabelRelease = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
 Mechanism = AdditiveMechanism | LabelRelease | ProposeTestRelease
 
@@ -53,7 +56,8 @@ LABEL_MECHANISMS: dict[
 """Mechanisms for labels; differences of two logits must be Lipschitz ("spread")."""
 
 LABEL_RULES = ("table", "hop", "response")
-"""Mechanisms for labels that need no Lipschitz constant: they look at the point itself."""
+"""Mechanisms for labels that need no Lipschitz constant: a table, a formula, and a response for any
+two inputs, on public nodes that the point itself falls into."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +76,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PosthocSetting:
     """One complete setting of a release.
 
     Attributes:
@@ -109,9 +113,9 @@ class Plan:
         return asdict(self)
 
 
-def rule_plan(mechanism: str, epsilon: float) -> Plan:
+def rule_plan(mechanism: str, epsilon: float) -> PosthocSetting:
     """The plan of a mechanism that needs no Lipschitz constant: all of epsilon for the label."""
-    return Plan(
+    return PosthocSetting(
         path="global",
         mechanism=mechanism,
         proposal=0.0,
@@ -161,7 +165,7 @@ def effective_radius(bound: LipschitzBound, radius: float) -> float:
 
 
 def inner_mechanism(
-    network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement
+    network: Network, bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement
 ) -> AdditiveMechanism | LabelRelease:
     """The mechanism that adds the noise of ``plan``: sensitivity P times the effective radius, the
     rounding of f included.
@@ -199,7 +203,7 @@ def inner_mechanism(
 
 
 def plan_mechanism(
-    network: Network, bound: LipschitzBound, plan: Plan, requirement: Requirement
+    network: Network, bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement
 ) -> Mechanism:
     """The mechanism of ``plan``: the inner one alone on the global path, propose-test-release on
     the local one.
@@ -244,7 +248,7 @@ def checked_cost(mechanism: _Costed, requirement: Requirement) -> _Costed:
     return mechanism
 
 
-def level_test(bound: LipschitzBound, plan: Plan, requirement: Requirement) -> LevelTest:
+def level_test(bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement) -> LevelTest:
     """The test's view of points on the local path.
 
     Raises:

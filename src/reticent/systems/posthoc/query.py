@@ -18,22 +18,22 @@ from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
+from reticent.grids.shares import WHOLE
 from reticent.lipschitz import LevelTest, LipschitzBound, snap
-from reticent.mechanisms import ProposeTestRelease
+from reticent.mechanisms import AnyTwo, FiniteChannel, HopRelease, ProposeTestRelease
+from reticent.mechanisms.finite_channel import draw
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import bound_of, stored_certificate
-from reticent.systems.posthoc.label_rules import LabelRule, chances, labels
-from reticent.systems.posthoc.label_rules import described as described_rule
-from reticent.systems.posthoc.label_rules import rebuilt as rebuilt_rule
 from reticent.systems.posthoc.plans import (
     LABEL_RULES,
     LabelRelease,
+    LabelRule,
     Mechanism,
-    Plan,
+    PosthocSetting,
     Requirement,
     checked_cost,
     level_test,
@@ -63,7 +63,7 @@ class PrivateQuery:
     network: Network
     bound: LipschitzBound
     requirement: Requirement
-    plan: Plan
+    plan: PosthocSetting
     rule: LabelRule | None = None
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class PrivateQuery:
         if self.rule is None:
             return self.label_mechanism.probabilities(self.exact(inputs))
         points = self._clipped(inputs)
-        return chances(self.rule, points, self.network.forward_each(points))
+        return np.asarray(self.rule.at(points, self.network.forward_each(points)).T / WHOLE)
 
     @property
     def label_mechanism(self) -> LabelRelease:
@@ -172,7 +172,7 @@ class PrivateQuery:
         self, points: Array, sampler: Sampler
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         assert self.rule is not None
-        answers = labels(self.rule, points, self.network.forward_each(points), sampler=sampler)
+        answers = draw(self.rule.at(points, self.network.forward_each(points)), sampler)
         return answers, np.zeros(len(answers), dtype=bool)
 
     def _released(
@@ -209,7 +209,7 @@ class PrivateQuery:
         }
         if self.rule is None:
             return settings, {**arrays, **weights, **domain}
-        settings["rule"], table = described_rule(self.rule)
+        settings["rule"], table = self.rule.describe()
         return settings, {**arrays, **weights, **domain, **table}
 
     @classmethod
@@ -252,7 +252,7 @@ class PrivateQuery:
                     "bundle: states another space than that of its embedder and box; fetch or "
                     "fit it again"
                 )
-            plan = Plan(**settings["plan"])
+            plan = PosthocSetting(**settings["plan"])
             requirement = Requirement(
                 epsilon=total["epsilon"], delta=total["delta"], adjacency=adjacency
             )
@@ -265,15 +265,27 @@ class PrivateQuery:
             )
             rule = None
             if plan.mechanism in LABEL_RULES:
-                rule = rebuilt_rule(
-                    plan.mechanism,
-                    settings["rule"],
-                    arrays,
-                    classes=network.output_dimension,
-                    dimension=domain.dimension,
-                    epsilon=plan.epsilon_release,
-                    adjacency=adjacency,
+                kind = HopRelease if plan.mechanism == "hop" else FiniteChannel
+                rule = kind.from_description(
+                    settings["rule"], arrays, epsilon=plan.epsilon_release, adjacency=adjacency
                 )
+                _check_fits(rule, plan, network, domain)
             query = cls(embedding, network, bound, requirement, plan, rule)
             _ = query.mechanism, query.test
         return query
+
+
+def _check_fits(rule: LabelRule, plan: PosthocSetting, network: Network, domain: Box) -> None:
+    """Raises ``CorruptBundle`` unless the nodes are those of the plan, for these embeddings."""
+    nodes = rule.lattice if isinstance(rule, HopRelease) else rule.nodes
+    size = nodes.size if isinstance(nodes, AnyTwo) else nodes.dimension
+    wanted = network.output_dimension if plan.mechanism == "response" else domain.dimension
+    if (
+        rule.classes != network.output_dimension
+        or isinstance(nodes, AnyTwo) != (plan.mechanism == "response")
+        or size != wanted
+    ):
+        raise CorruptBundle(
+            f"bundle: its table has {rule.classes} labels and takes {size} coordinates or nodes, "
+            f"its network {network.output_dimension} and {domain.dimension}; fetch or fit it again"
+        )

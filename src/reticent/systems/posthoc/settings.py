@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from reticent.core.checks import count, one_of, positive, probability
+from reticent.core.checks import count, flag, one_of, positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -37,12 +37,23 @@ fewer rank noise on the embedding too low: it is harder to learn from than what 
 
 @with_settings
 class Calibration(BaseEstimator):
-    """How the utility of what could be released is measured, on rows that training has not seen.
+    """Which releases are tried, and how their utility is measured, on rows that training has not
+    seen.
 
     Args:
         share: share of the fitted rows that utility is measured on, in (0, 1).
         head_epochs: passes of the heads that the utility of released vectors is measured with. None
             for as many as they need to learn: 480 steps, after a first look at every plan with 80.
+        certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
+            number of inputs), "operator-norm" (affine maps and sorted pairs), "exact" (the constant
+            itself, by complete search; small ReLU networks and l-infinity only, and
+            ``path="global"``: the time of a search depends on the point), "cells" (exact search
+            over a public partition before any point is seen; deep ReLU networks of up to about four
+            inputs, l-infinity, both paths), or your own subclass of ``LipschitzBound``, for whose
+            soundness you vouch.
+        path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"
+            (propose-test-release).
+        verbose: whether training shows progress bars on standard error.
 
     Example:
         >>> Calibration(head_epochs=2)
@@ -61,6 +72,9 @@ class Calibration(BaseEstimator):
 
     share: float = 0.2
     head_epochs: int | None = None
+    certificate: Certificate = "auto"
+    path: str = "auto"
+    verbose: bool = False
 
     def held_rows(self, rows: int) -> int:
         """How many of ``rows`` rows utility is measured on."""
@@ -82,11 +96,19 @@ class Calibration(BaseEstimator):
         """Nothing, if the parameters can be used.
 
         Raises:
-            InvalidParameter: they cannot.
+            InvalidParameter, UnknownName: they cannot.
         """
         probability(self.share, name="share", allow_zero=False)
         if self.head_epochs is not None:
             count(self.head_epochs, name="head_epochs")
+        flag(self.verbose, name="verbose")
+        one_of(self.path, _PATHS, name="path")
+        if check_certificate(self.certificate) == "exact" and self.path != "global":
+            raise InvalidParameter(
+                f"certificate='exact', path={self.path!r}: expected path='global'; how long an "
+                "exact search takes depends on the private point and has no bound. Use "
+                "certificate='auto' for a test of every point"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +122,7 @@ class PosthocSettings:
         released: part that makes the released function, not fitted.
         parameter: the constructor's name of ``released``.
         mechanism: one mechanism, or "auto".
-        paths: which paths may be chosen.
-        certificate: name or class of the bound.
-        calibration: how utility is measured.
+        calibration: which releases are tried, and how their utility is measured.
     """
 
     epsilon: float
@@ -114,9 +134,12 @@ class PosthocSettings:
     released: BaseEstimator
     parameter: str
     mechanism: str
-    paths: tuple[Path, ...]
-    certificate: Certificate
     calibration: Calibration
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Which paths may be chosen."""
+        return _PATHS[self.calibration.path]
 
     @classmethod
     def of(
@@ -142,17 +165,9 @@ class PosthocSettings:
         if isinstance(embedder, Named):
             embedder.check()
             embedder, name = embedder.embedder, embedder.name
-        certificate = check_certificate(estimator.certificate)
-        one_of(estimator.path, _PATHS, name="path")
-        if certificate == "exact" and estimator.path != "global":
-            raise InvalidParameter(
-                f"certificate='exact', path={estimator.path!r}: expected path='global'; how "
-                "long an exact search takes depends "
-                "on the private point and has no bound. Use certificate='auto' for a test of "
-                "every point"
-            )
+        calibration = _calibration(estimator.calibration)
         mechanism = one_of(estimator.mechanism, ("auto", *mechanisms), name="mechanism")
-        if mechanism in LABEL_RULES and estimator.path == "local":
+        if mechanism in LABEL_RULES and calibration.path == "local":
             raise InvalidParameter(
                 f"mechanism={mechanism!r}, path='local': expected path='auto' or "
                 "'global'; this mechanism tests and withholds nothing"
@@ -167,9 +182,7 @@ class PosthocSettings:
             released=resolved(getattr(estimator, parameter), parameter=parameter, names=names),
             parameter=parameter,
             mechanism=mechanism,
-            paths=_PATHS[estimator.path],
-            certificate=certificate,
-            calibration=_calibration(estimator.calibration),
+            calibration=calibration,
         )
 
     def requirement(self, embedding: Embedding, domain: Box) -> Requirement:

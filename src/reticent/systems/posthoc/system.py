@@ -16,9 +16,8 @@ from reticent.core.settings import learned, with_settings
 from reticent.lipschitz import LipschitzBound
 from reticent.release.bundle import Bundle
 from reticent.systems.posthoc.answering import PosthocRelease
-from reticent.systems.posthoc.certificates import Certificate
 from reticent.systems.posthoc.fitting import FittedRelease, fit_release
-from reticent.systems.posthoc.plans import Plan
+from reticent.systems.posthoc.plans import PosthocSetting
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
 from reticent.tables.frames import named_rows
@@ -51,16 +50,13 @@ class PosthocSystem(PosthocRelease):
     radius: float
     input_norm: str = "linf"
     embedder: Any = "dense"
-    certificate: Certificate = "auto"
     mechanism: str = "auto"
-    path: str = "auto"
     calibration: Calibration | None = None
     random_state: int | np.random.RandomState | None = None
-    verbose: bool = False
 
     query_: PrivateQuery = learned()
     embedder_: BaseEstimator = learned()
-    considered_: tuple[Plan, ...] = learned()
+    considered_: tuple[PosthocSetting, ...] = learned()
     classes_: npt.NDArray[Any] | None = learned()
 
     def set_params(self, **params: Any) -> Self:
@@ -121,7 +117,7 @@ class PosthocSystem(PosthocRelease):
             radius=total.adjacency.radius,
             input_norm=total.adjacency.metric.value,
             embedder=Named(chosen, name) if name else chosen,
-            certificate="auto" if certificate is None else certificate,
+            calibration=None if certificate is None else Calibration(certificate=certificate),
         )
         loaded._become_stored(bundle, query)
         return loaded
@@ -150,7 +146,6 @@ class PosthocSystem(PosthocRelease):
             y,
             mechanisms=lambda part, inputs: self._mechanisms_of(part, inputs, settings),
             random_state=self.random_state,
-            verbose=self.verbose,
         )
         self.embedder_, self.considered_ = fitted.embedder, fitted.considered
         self._become(fitted.query, fitted.input_shape, fitted.classes, names)

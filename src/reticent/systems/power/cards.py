@@ -12,13 +12,11 @@ from reticent.systems import clauses as say
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, reach
-from reticent.systems.power.published import PublishedQuery
-from reticent.systems.power.query import PowerQuery
-from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.query import PowerQuery, RowQuery
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
 
-TableQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery
+TableQuery = RowQuery
 
 _MECHANISMS = {
     "code": "randomised response on a code",
@@ -197,31 +195,3 @@ def _in_own_units(schema: TabularSchema, radius: float) -> str:
     if any(number.missing is not None for number in numbers) and radius < math.sqrt(0.75):
         kinds.append("not whether a number is missing")
     return "; ".join(kinds)
-
-
-def published_card(query: PublishedQuery) -> GuaranteeCard:
-    """Return the card of the published mode: that it promises nothing."""
-    mechanism = query.mechanism
-    return GuaranteeCard(
-        title="No differential privacy; density-smoothness score eps = "
-        f"{mechanism.stated_epsilon:g}",
-        protected="Nothing. The released embedding is a fixed function of the record, without "
-        "noise. Whoever holds the encoder can search for records that have it, and finds them to "
-        "seven digits; where there are several, a search that starts at rows of the same kind "
-        "finds the record. The score says how fast the density of embeddings changes around a "
-        "record, in the population; it does not bound what one embedding says about its record.",
-        from_whom="Nobody who holds the encoder.",
-        guarantee=mechanism.guarantee,
-        assumptions=("this release is used for research only, on public data",),
-        not_protected=say.phrases(
-            "the record",
-            "whether a record's score was small enough to be released, which is seen from whether "
-            "it was",
-            "the training rows, whose density estimate decides the scores",
-        ),
-        details=(
-            ("confidence of the density's interval", f"{1 - mechanism.alpha:g}"),
-            ("bandwidth", f"{query.density.bandwidth:.4g}"),
-            ("applications of the encoder", str(query.network.power)),
-        ),
-    )

@@ -16,15 +16,18 @@ from types import MappingProxyType
 
 import numpy as np
 
-from reticent.core.arrays import Array, Booleans, Integers
+from reticent.core.arrays import Array, Booleans
 from reticent.core.errors import CalibrationFailed
-from reticent.grids.shares import WHOLE, exponential_below
-from reticent.mechanisms.record_channel import MOST_OUTPUTS, columns_beyond
+from reticent.grids.shares import WHOLE, Shares, excess
+from reticent.mechanisms import AnyTwo
 from reticent.systems.power.tasks import Joints
 from reticent.systems.scores import Scores
 
 RESPONSES = ("randomised response", "subset selection", "staircase")
 """How tables of shares are made."""
+
+MOST_OUTPUTS = 64
+"""Answers of one table: a server learns from each as a column."""
 
 ALL_SUBSETS = 8
 """Up to so many bins every staircase column is a variable, and the optimum is one over all private
@@ -51,12 +54,12 @@ class Channel:
 
     Attributes:
         response: how the table was made, one of ``RESPONSES``.
-        shares: shape (bins, outputs), int64, in multiples of 2^-32.
+        shares: shape (outputs, bins), uint32, in multiples of 2^-32.
         scores: exact, for the joint distribution that it was chosen for.
     """
 
     response: str
-    shares: Integers
+    shares: Shares
     scores: Scores
 
 
@@ -93,7 +96,7 @@ def channels(joints: Joints, *, epsilon: float, scoring: str) -> Iterator[Channe
 
 def _checked(response: str, table: Array, joints: Joints, *, epsilon: float) -> Channel:
     shares = whole_shares(ordered(table, joints), epsilon=epsilon)
-    return Channel(response, shares, joints.scores(shares / WHOLE))
+    return Channel(response, shares, joints.scores(shares.T / WHOLE))
 
 
 def kept_floors(joints: Joints, *, epsilon: float) -> dict[str, float]:
@@ -234,8 +237,9 @@ def best_staircase(
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def whole_shares(table: Array, *, epsilon: float) -> Integers:
-    """``table`` in whole multiples of 2^-32 that meet the condition of privacy exactly.
+def whole_shares(table: Array, *, epsilon: float) -> Shares:
+    """``table`` in whole multiples of 2^-32 that meet the condition of privacy exactly, shape
+    (outputs, bins), as ``FiniteChannel`` takes them.
 
     Rounding breaks a factor that is met with equality, so the table is mixed with the uniform one,
     with the smallest power of two as its weight for which the exact check passes; weight 1 always
@@ -245,16 +249,16 @@ def whole_shares(table: Array, *, epsilon: float) -> Integers:
         table: shape (bins, outputs), rows sum to 1.
         epsilon: above 0.
     """
-    factor = exponential_below(epsilon)
-    weight = _FIRST_MIX
+    bins, weight = AnyTwo(len(table)), _FIRST_MIX
     while True:
         mixed = (1.0 - weight) * table + weight / table.shape[1]
         shares = np.maximum(np.floor(mixed * WHOLE).astype(np.int64), 1)
         # What is missing is at most a unit for each output: it goes to the likeliest one.
         rows = np.arange(len(shares))
         shares[rows, mixed.argmax(axis=1)] += WHOLE - shares.sum(axis=1)
-        if weight >= 1.0 or not columns_beyond(shares.tolist(), factor):
-            return np.asarray(shares)
+        whole = shares.T.astype(np.uint32)
+        if weight >= 1.0 or not excess(whole, whole, lattice=bins, epsilon=epsilon):
+            return np.asarray(whole)
         weight = min(2.0 * weight, 1.0)
 
 

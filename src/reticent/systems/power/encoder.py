@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,7 @@ from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
-from reticent.systems.power.cards import power_card, published_card
-from reticent.systems.power.likeliest_query import LikeliestQuery
+from reticent.systems.power.cards import power_card
 from reticent.systems.power.mechanism_choice import (
     SEVERAL_TASKS,
     FitSettings,
@@ -35,12 +34,10 @@ from reticent.systems.power.mechanism_choice import (
     fit_mechanisms,
     stored_query,
 )
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.power.published import PublishedPower, PublishedQuery
-from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerPlan, PowerQuery
+from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerSetting, RowQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
-from reticent.systems.power.settings import PublishedMode, VectorTraining
+from reticent.systems.power.settings import VectorTraining
 from reticent.systems.power.task_labels import task_labels
 from reticent.systems.releasing_system import RowWise
 from reticent.systems.scores import SCORINGS
@@ -54,13 +51,7 @@ from reticent.tables.frames import (
     stored_names,
 )
 from reticent.tables.schema import TabularSchema, as_table
-from reticent.training.power.density import KernelDensity, bandwidth
-from reticent.training.progress import Report, progress
-
-if TYPE_CHECKING:
-    from reticent.training.power.published import PowerTraining
-
-Labels = npt.NDArray[np.int64]
+from reticent.training.progress import progress
 
 
 @with_settings
@@ -69,7 +60,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     with any model.
 
     Guarantee:
-        Without ``published``, one released row costs (epsilon, delta). With
+        One released row costs (epsilon, delta). With
         ``radius=None`` any two records of the schema are neighbours (local differential privacy of
         the whole record). With a radius, records at most that far apart in l2 of the encoded space
         are neighbours, where a change of any one attribute is at most 1. With K-norm noise on
@@ -77,17 +68,12 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         an offset of about 1e-6 from the grid, which the card states. The encoder itself may be
         known to everybody. ``card()`` says what is assumed, docs/power.md proves it.
 
-        With ``published``: **no differential privacy**, for research. ``epsilon`` is then the
-        paper's score of the density's smoothness; rows above it are withheld, the others are
-        released without noise and can be found again. A ledger refuses it.
-
     Args:
         epsilon: of one answer, above 0.
-        delta: of one answer, in [0, 1); above 0 allows Gaussian noise. In published mode one minus
-            the confidence of the density's interval, above 0.
+        delta: of one answer, in [0, 1); above 0 allows Gaussian noise.
         radius: l2 radius in the encoded space; or a radius for every attribute, {name: radius} in
             the column's own units (days of a date, ranks of ordered categories; 0: not protected,
-            infinity: any value); or None for any two records. Not used in published mode.
+            infinity: any value); or None for any two records.
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
@@ -101,22 +87,18 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         task_weights: where ``fit`` gets several columns of labels, what a score of each counts;
             None for all alike.
         training: how encoders are trained and compared; None for ``VectorTraining()``.
-        published: a ``PublishedMode`` for the paper's own release, which protects nobody; None for
-            a private one.
         random_state: seed of *training*; the noise of ``release`` never depends on it.
 
     Attributes:
         query_: the fitted release.
-        considered_: every plan that was scored, best first; () in published mode. The plan of
+        considered_: every plan that was scored, best first. The plan of
             ``query_`` may stand below the first, where it is simpler and worth as much up to chance
             (docs/power.md).
         mechanism_: the mechanism of ``query_``.
-        training_: published mode: networks and loss curves; None otherwise.
         classes_: labels seen in ``fit``; of several tasks a list, the labels of each.
         n_features_in_: columns of the table.
         feature_names_in_: their names, where ``fit`` saw a data frame.
-        bundle_identity_: SHA-256 of the bundle, in every receipt; "" in published mode, which is
-            never stored.
+        bundle_identity_: SHA-256 of the bundle, in every receipt.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -130,7 +112,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     References:
         - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
-          model agnostic consumption", arXiv:2510.05581, the mechanism of ``published``.
+          model agnostic consumption", arXiv:2510.05581, the setting.
         - Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith (2011), "What can we learn
           privately?", doi:10.1137/090756090, local differential privacy.
         - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
@@ -142,6 +124,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
           arXiv:1407.1338, codes: randomised response over many letters.
 
     See Also:
+        reticent.published.PublishedPower: the paper's own release, which protects nobody.
         reticent.PosthocEncoder: pictures and embeddings, within a radius.
         reticent.systems.train_server: a model of what was released.
         reticent.tables.TabularSchema: the public description of a table.
@@ -155,18 +138,13 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     scoring: str = "information"
     task_weights: tuple[float, ...] | None = None
     training: VectorTraining | None = None
-    published: PublishedMode | None = None
     random_state: int | np.random.RandomState | None = None
 
-    query_: PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery = (
-        learned()
-    )
-    considered_: tuple[PowerPlan, ...] = learned()
-    training_: PowerTraining | None = learned()
+    query_: RowQuery = learned()
+    considered_: tuple[PowerSetting, ...] = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
-        """Trains and calibrates on rows that are public (published mode: on the rows to be
-        released, as in the paper).
+        """Train and calibrate on rows that are public.
 
         Args:
             X: shape (n, columns), as the schema says.
@@ -180,11 +158,10 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             MissingExtra: torch, which encoders are trained with, is not installed.
         """
         one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism")
-        trained = self.published is not None or self.mechanism != "score-code"
+        trained = self.mechanism != "score-code"
         if trained:
             require("torch", extra="networks", instead="use mechanism='score-code'")
         training = a_part(self.training, VectorTraining, name="training")
-        published = self.published and a_part(self.published, PublishedMode, name="published")
         names = names_of(X)
         if isinstance(self.schema, TabularSchema):
             table = self.schema.rows(X, name="X")
@@ -202,35 +179,25 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             _own_generator() if trained else nullcontext(),
             progress(training.verbose) as report,
         ):
-            if published is not None:
-                self.query_ = self._published(
-                    published, schema, rows[order], labels[order], seed, report
-                )
-                self.considered_ = ()
-            else:
-                held = max(1, round(training.calibration_share * len(rows)))
-                public = PublicRows(
-                    rows[order[held:]],
-                    rows[order[:held]],
-                    labels[order[held:]],
-                    labels[order[:held]],
-                )
-                self.query_, self.considered_ = fit_mechanisms(
-                    schema,
-                    plan,
-                    public,
-                    tasks=tasks,
-                    mechanisms=mechanisms,
-                    settings=FitSettings(
-                        outputs=training.sizes,
-                        hidden=training.hidden,
-                        epochs=training.epochs,
-                        head_epochs=training.head_epochs,
-                        seed=seed,
-                    ),
-                    report=report,
-                )
-                self.training_ = None
+            held = max(1, round(training.calibration_share * len(rows)))
+            public = PublicRows(
+                rows[order[held:]], rows[order[:held]], labels[order[held:]], labels[order[:held]]
+            )
+            self.query_, self.considered_ = fit_mechanisms(
+                schema,
+                plan,
+                public,
+                tasks=tasks,
+                mechanisms=mechanisms,
+                settings=FitSettings(
+                    outputs=training.sizes,
+                    hidden=training.hidden,
+                    epochs=training.epochs,
+                    head_epochs=training.head_epochs,
+                    seed=seed,
+                ),
+                report=report,
+            )
         self.classes_ = list(classes) if tasks.several else classes[0]
         keep_names(self, names)
         self._become()
@@ -250,33 +217,22 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     @property
     @override
     def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle, or "" in published mode, which has none."""
+        """SHA-256 of the bundle."""
         self._fitted()
         return self._identity
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of one answer; of kind "no differential privacy" in published mode."""
+        """Cost of one answer."""
         return self._fitted().mechanism.guarantee
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
-        query = self._fitted()
-        return published_card(query) if isinstance(query, PublishedQuery) else power_card(query)
+        return power_card(self._fitted())
 
     def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written.
-
-        Raises:
-            InvalidInput: published mode, whose density estimate holds the training rows.
-        """
-        query = self._fitted()
-        if isinstance(query, PublishedQuery):
-            raise InvalidInput(
-                "published: is for research and is not stored; its density estimate "
-                "holds the training rows"
-            )
-        settings, arrays = query.describe()
+        """Everything that ``release`` needs, ready to be written."""
+        settings, arrays = self._fitted().describe()
         settings["labels"] = (
             [labels.tolist() for labels in self.classes_]
             if isinstance(self.classes_, list)
@@ -315,7 +271,7 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             mechanism=plan.mechanism,
             scoring=plan.scoring,
         )
-        loaded.query_, loaded.considered_, loaded.training_ = query, (), None
+        loaded.query_, loaded.considered_ = query, ()
         with rebuilding():
             stored = bundle.settings["labels"]
             several = isinstance(stored, list) and all(isinstance(part, list) for part in stored)
@@ -329,24 +285,23 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _become(self) -> None:
         query = self._fitted()
-        if not isinstance(query, PublishedQuery):
-            query.rehearse()
+        query.rehearse()
         self.n_features_in_ = query.schema.columns
-        self._identity = "" if isinstance(query, PublishedQuery) else self.bundle().identity
+        self._identity = self.bundle().identity
 
-    def _required(self, schema: TabularSchema) -> PowerPlan:
+    def _required(self, schema: TabularSchema) -> PowerSetting:
         """Budget, radius and scoring, checked; its mechanism is the one asked for, or stands for
         any.
         """
         epsilon = positive(self.epsilon, name="epsilon")
-        delta = probability(self.delta, name="delta", allow_zero=self.published is None)
+        delta = probability(self.delta, name="delta")
         radius: float | AttributeRadii | None
         if isinstance(self.radius, Mapping):
             radius = AttributeRadii.of(self.radius, schema)
         else:
             radius = None if self.radius is None else positive(self.radius, name="radius")
         scoring = one_of(self.scoring, SCORINGS, name="scoring")
-        required = PowerPlan(
+        required = PowerSetting(
             mechanism="code",
             codes=(0, 1),
             epsilon=epsilon,
@@ -365,16 +320,13 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return required
 
     def _mechanisms(
-        self, plan: PowerPlan, schema: TabularSchema, *, several: bool
+        self, plan: PowerSetting, schema: TabularSchema, *, several: bool
     ) -> tuple[str, ...]:
         """What is compared."""
-        if several and (
-            self.published is not None or self.mechanism not in ("auto", *SEVERAL_TASKS)
-        ):
+        if several and self.mechanism not in ("auto", *SEVERAL_TASKS):
             raise InvalidParameter(
-                f"mechanism={self.mechanism!r}: expected published=None and "
-                f"mechanism {' or '.join(map(repr, SEVERAL_TASKS))} or 'auto' for several columns "
-                "of labels; or fit one column"
+                f"mechanism={self.mechanism!r}: expected {' or '.join(map(repr, SEVERAL_TASKS))} "
+                "or 'auto' for several columns of labels; or fit one column"
             )
         if self.mechanism != "auto":
             return (self.mechanism,)
@@ -391,36 +343,13 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         lower, upper = self.schema
         return TabularSchema.numbers(table.shape[1], lower, upper, names=names)
 
-    def _published(
-        self,
-        mode: PublishedMode,
-        schema: TabularSchema,
-        rows: Array,
-        labels: Labels,
-        seed: int,
-        report: Report,
-    ) -> PublishedQuery:
-        from reticent.training.power.published import PowerConfig, train_power
-
-        mechanism = PublishedPower(stated_epsilon=self.epsilon, alpha=self.delta)
-        config = PowerConfig(seed=seed) if mode.training is None else mode.training
-        centers = rows[: mode.density_rows].astype(np.float32)
-        width = mode.bandwidth_factor * bandwidth(centers, rule="scott")
-        density = KernelDensity(centers, width)
-        trained = train_power(rows, labels, config, density=density, report=report)
-        self.training_ = trained
-        return PublishedQuery(schema, trained.network, density, mechanism)
-
     @override
     def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
         return Drawn(values, withheld, tuple(self.get_feature_names_out()))
 
     @property
     def _n_features_out(self) -> int:
-        query = self._fitted()
-        if isinstance(query, PublishedQuery):
-            return query.network.dimension
-        return query.outputs
+        return self._fitted().outputs
 
     @property
     def channel_(self) -> Array:
@@ -440,18 +369,14 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     @property
     def mechanism_(self) -> str:
-        """The mechanism that answers, one of those that ``mechanism`` may name; "published" in
-        published mode.
+        """The mechanism that answers, one of those that ``mechanism`` may name.
 
         Raises:
             NotFittedYet: before ``fit``.
         """
-        query = self._fitted()
-        return "published" if isinstance(query, PublishedQuery) else query.plan.mechanism
+        return self._fitted().plan.mechanism
 
-    def _fitted(
-        self,
-    ) -> PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery | PublishedQuery:
+    def _fitted(self) -> RowQuery:
         if not hasattr(self, "query_"):
             raise NotFittedYet(
                 "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"

@@ -18,7 +18,7 @@ from reticent.networks import Network
 from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PowerPlan, PowerQuery, rank
+from reticent.systems.power.query import PowerQuery, PowerSetting, rank
 from reticent.systems.scores import Scores, channel_scores, joint_of, prediction_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.heads import HeadConfig, train_head
@@ -35,13 +35,13 @@ _CODE_EPOCHS = 10  # without noise, longer training learns the rows by heart
 
 def fit_query(
     schema: TabularSchema,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: PublicRows,
     *,
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
-) -> tuple[PowerQuery, tuple[PowerPlan, ...]]:
+) -> tuple[PowerQuery, tuple[PowerSetting, ...]]:
     """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
     first.
 
@@ -101,7 +101,7 @@ def code_networks(
 
 
 def code_query(
-    schema: TabularSchema, required: PowerPlan, network: Network, rows: PublicRows
+    schema: TabularSchema, required: PowerSetting, network: Network, rows: PublicRows
 ) -> PowerQuery:
     """The classes of ``network`` that are worth telling apart at the required budget, with what
     they are worth on the rows held out.
@@ -123,7 +123,7 @@ def code_query(
 
 def _vectors(
     schema: TabularSchema,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: PublicRows,
     name: str,
     outputs: int,
@@ -161,7 +161,7 @@ def _vectors(
     return replace(query, plan=worth(query.plan, scores))
 
 
-def worth(plan: PowerPlan, scores: Scores) -> PowerPlan:
+def worth(plan: PowerSetting, scores: Scores) -> PowerSetting:
     """``plan`` with its utility."""
     return replace(plan, utility=scores.of(plan.scoring), information=scores.information)
 

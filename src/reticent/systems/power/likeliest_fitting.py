@@ -22,7 +22,7 @@ from reticent.systems.power.mechanism_choice import PublicRows
 from reticent.systems.power.protection import Protection
 from reticent.systems.power.public_forest import Forest
 from reticent.systems.power.public_models import BoostedTrees, label_shares
-from reticent.systems.power.query import CHOICES, PowerPlan
+from reticent.systems.power.query import CHOICES, PowerSetting
 from reticent.training.progress import Report
 
 Labels = npt.NDArray[np.int64]
@@ -85,26 +85,24 @@ class FittedLikeliest:
         Args:
             seed: of the response.
         """
-        query, level = self.query, np.zeros(len(self.learnt[0]), dtype=np.int64)
-        places = query.places(*self.learnt)
-        told = query.mechanism.release(places, level, sampler=SeededSampler(seed))
+        query = self.query
+        told = query.mechanism.release(query.places(*self.learnt), sampler=SeededSampler(seed))
         return query.read(self.learnt[0], told)
 
     def answers(self) -> tuple[list[Array], list[Array]]:
         """What may be released about rows held out, and how likely it is, for each candidate that
         may be named, shapes (k, outputs) and (k,).
         """
-        query, mechanism = self.query, self.query.mechanism
-        right, wrong = mechanism.right_probabilities[0], mechanism.wrong_probabilities[0]
+        query, chances = self.query, self.query.mechanism.matrix
         scores, told = self.held[0], query.places(*self.held)
         places = range(query.plan.candidates)
         values = [query.read(scores, np.full(len(scores), place)) for place in places]
-        return values, [np.where(told == place, right, wrong) for place in places]
+        return values, [chances[told, place] for place in places]
 
 
 def fit_likeliest(
     protection: Protection,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: PublicRows,
     *,
     seed: int,

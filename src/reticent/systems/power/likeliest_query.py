@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
+from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
-from reticent.core.guarantees import Adjacency
-from reticent.mechanisms import StabilityResponse
-from reticent.noise import Sampler, SeededSampler
-from reticent.release.bundle import rebuilding
-from reticent.systems.power.certificates import EncoderBound
-from reticent.systems.power.protection import Protection
+from reticent.mechanisms import FiniteChannel
+from reticent.noise import Sampler
 from reticent.systems.power.public_forest import Forest
 from reticent.systems.power.public_models import BoostedTrees, label_shares, model_from
-from reticent.systems.power.query import PowerPlan, neighbours_within
+from reticent.systems.power.query import PowerSetting, RowQuery, dense, protection_of
 from reticent.tables.schema import TabularSchema
 
 _LEAST = 1e-12
@@ -33,7 +29,7 @@ _SUM = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class LikeliestQuery:
+class LikeliestQuery(RowQuery):
     """Everything that answering takes. Both models are public.
 
     Guarantee:
@@ -55,7 +51,7 @@ class LikeliestQuery:
     given: BoostedTrees
     forest: Forest
     hits: Array
-    plan: PowerPlan
+    plan: PowerSetting
 
     def __post_init__(self) -> None:
         size = self.plan.candidates
@@ -73,43 +69,16 @@ class LikeliestQuery:
             raise CorruptBundle("bundle: its models do not fit its mechanism, schema or radii")
 
     @cached_property
-    def protection(self) -> Protection:
-        """What neighbours are; of the plan and the schema, and of nothing else."""
-        assert self.plan.radius is not None
-        return Protection(self.schema, self.plan.radius)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """What neighbours are: see ``neighbours_within``."""
-        return neighbours_within(self.plan.radius, self.schema)
-
-    @property
-    def bound(self) -> EncoderBound:
-        """No constant is needed: any two candidates are told apart by at most e^epsilon."""
-        return EncoderBound("none", 0.0)
-
-    @property
-    def certificate(self) -> str:
-        """Kind of ``bound``."""
-        return self.bound.kind
-
-    @cached_property
-    def mechanism(self) -> StabilityResponse:
-        """The mechanism that answers, at level 0 only: randomised response over candidates."""
-        return StabilityResponse(
-            classes=self.plan.candidates, epsilon=self.plan.epsilon, adjacency=self.adjacency
+    def mechanism(self) -> FiniteChannel:
+        """The mechanism that answers: randomised response over candidates."""
+        return FiniteChannel.response(
+            self.plan.candidates, epsilon=self.plan.epsilon, adjacency=self.adjacency
         )
 
     @property
     def outputs(self) -> int:
         """Released values per row."""
         return len(self.given.start) + self.given.classes
-
-    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
-        raises.
-        """
-        return self.schema.code(table)
 
     def given_scores(self, rows: Array) -> Array:
         """Scores of all labels from what is free, shape (n, classes)."""
@@ -155,69 +124,41 @@ class LikeliestQuery:
             odds = odds[:, 1:] - odds[:, :1]
         return np.column_stack([odds, np.eye(self.given.classes)[named[index, places]]])
 
+    @override
     def exact(self, inputs: Array | CodedRows) -> Array:
-        """What would be released without noise, shape (n, outputs). Private."""
-        rows = _dense(inputs)
+        rows = dense(inputs)
         scores = self.given_scores(rows)
         return self.read(scores, self.places(scores, self.forest.shares(CodedRows.of(rows))))
 
-    def answer(
-        self, inputs: Array | CodedRows, *, sampler: Sampler
-    ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """One vector for each encoded row, shape (n, outputs), and which of them are withheld:
-        none.
-
-        Args:
-            inputs: rows that ``encode`` gave, or in full, shape (n, dimension).
-            sampler: source of randomness.
-        """
-        rows = _dense(inputs)
+    @override
+    def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
+        rows = dense(inputs)
         scores = self.given_scores(rows)
-        told = self._told(rows, scores, sampler=sampler)
-        return self.read(scores, told), np.zeros(len(rows), dtype=np.bool_)
+        return self.read(scores, self._told(rows, scores, sampler=sampler))
 
     def _told(self, rows: Array, scores: Array, *, sampler: Sampler) -> Integers:
         places = self.places(scores, self.forest.shares(CodedRows.of(rows)))
-        return self.mechanism.release(places, np.zeros(len(rows), dtype=np.int64), sampler=sampler)
+        return self.mechanism.release(places, sampler=sampler)
 
     @cached_property
     def _log_chances(self) -> Array:
         """Logarithm of how likely each candidate is named, lies included, shape of ``hits``."""
-        right = float(self.mechanism.right_probabilities[0])
-        wrong = float(self.mechanism.wrong_probabilities[0])
-        return np.asarray(np.log(self.hits * (right - wrong) + wrong))
+        return np.asarray(np.log(self.hits @ self.mechanism.matrix))
 
-    def rehearse(self) -> None:
-        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
-        fails before any charge.
-        """
-        _ = self.mechanism.event
-        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
-
-    def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
-        settings = {"schema": self.schema.to_dict(), "plan": self.plan.to_dict()}
-        return settings, {**self.given.describe(), **self.forest.describe(), "hits": self.hits}
+    @override
+    def parts(self) -> tuple[dict[str, Any], Arrays]:
+        return {}, {**self.given.describe(), **self.forest.describe(), "hits": self.hits}
 
     @classmethod
-    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> LikeliestQuery:
-        """The query that ``describe`` took apart.
-
-        Raises:
-            CorruptBundle: fields or arrays that are missing or do not fit together.
-        """
-        with rebuilding():
-            schema = TabularSchema.from_dict(settings["schema"])
-            plan = PowerPlan.from_dict(settings["plan"], schema)
-            if plan.radius is None:
-                raise CorruptBundle("bundle: its mechanism needs a radius")
-            columns = 1 + len(Protection(schema, plan.radius).free)
-            given = model_from(BoostedTrees.kind, arrays, dimension=columns)
-            assert isinstance(given, BoostedTrees)
-            forest = Forest.from_arrays(arrays, dimension=schema.dimension)
-            query = cls(schema, given, forest, arrays["hits"], plan)
-            query.rehearse()
-        return query
+    @override
+    def rebuilt(
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
+    ) -> Self:
+        columns = 1 + len(protection_of(schema, plan).free)
+        given = model_from(BoostedTrees.kind, arrays, dimension=columns)
+        assert isinstance(given, BoostedTrees)
+        forest = Forest.from_arrays(arrays, dimension=schema.dimension)
+        return cls(schema, given, forest, arrays["hits"], plan)
 
 
 def all_scores(given: BoostedTrees, free: Array) -> Array:
@@ -230,7 +171,3 @@ def all_scores(given: BoostedTrees, free: Array) -> Array:
     """
     scores = given.scores(CodedRows.of(free))
     return np.column_stack([np.zeros(len(free)), scores]) if scores.shape[1] == 1 else scores
-
-
-def _dense(inputs: Array | CodedRows) -> Array:
-    return inputs.dense() if isinstance(inputs, CodedRows) else inputs

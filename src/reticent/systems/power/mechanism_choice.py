@@ -20,14 +20,13 @@ from reticent.systems.power.protection import (
     AttributeRadii,
     Protection,
 )
-from reticent.systems.power.query import PROTECTED, PowerPlan, PowerQuery, rank
+from reticent.systems.power.query import PROTECTED, PowerQuery, PowerSetting, RowQuery, rank
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.tasks import Tasks
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
 Labels = npt.NDArray[np.int64]
-PrivateQuery = PowerQuery | ScoreCodeQuery | ProtectedQuery | LikeliestQuery
 
 SEVERAL_TASKS = ("score-code",)
 """What answers several tasks at once: the other mechanisms are trained for one."""
@@ -37,7 +36,7 @@ ANY_TWO_RECORDS = ("score-code", "code")
 the diameter of the encoded box; it stays available by name."""
 
 
-def compared(plan: PowerPlan, schema: TabularSchema) -> tuple[str, ...]:
+def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
     """What "auto" compares for the budget and the radius of ``plan``.
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
@@ -94,14 +93,14 @@ class FitSettings:
 
 def fit_mechanisms(
     schema: TabularSchema,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: PublicRows,
     *,
     tasks: Tasks,
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
-) -> tuple[PrivateQuery, tuple[PowerPlan, ...]]:
+) -> tuple[RowQuery, tuple[PowerSetting, ...]]:
     """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
     first.
 
@@ -123,7 +122,7 @@ def fit_mechanisms(
             f"X: n_samples={len(rows.train) + len(rows.held)} is too few to train and calibrate "
             "on; expected rows of two classes"
         )
-    found: list[tuple[PrivateQuery, tuple[PowerPlan, ...]]] = []
+    found: list[tuple[RowQuery, tuple[PowerSetting, ...]]] = []
     if "score-code" in mechanisms:
         from reticent.systems.power.score_fitting import fit_score_code
 
@@ -158,7 +157,7 @@ def fit_mechanisms(
     return best, tuple(sorted((plan for _, plans in found for plan in plans), key=rank))
 
 
-def stored_query(settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> PrivateQuery:
+def stored_query(settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> RowQuery:
     """The query that a bundle describes.
 
     Raises:

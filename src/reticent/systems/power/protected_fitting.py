@@ -25,7 +25,7 @@ from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protected_query import ANSWER_UNIT, ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.public_models import label_shares
-from reticent.systems.power.query import PowerPlan, rank
+from reticent.systems.power.query import PowerSetting, rank
 from reticent.systems.scores import Scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.noise import training_noise
@@ -57,13 +57,13 @@ _LEAST = 1e-12
 
 def fit_protected(
     schema: TabularSchema,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: PublicRows,
     *,
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
-) -> tuple[ProtectedQuery | LikeliestQuery, tuple[PowerPlan, ...]]:
+) -> tuple[ProtectedQuery | LikeliestQuery, tuple[PowerSetting, ...]]:
     """The simplest query among ``mechanisms`` that serves as well as the best, up to two standard
     errors; and the best plan of each kind, best first.
 
@@ -98,7 +98,7 @@ def fit_protected(
             kinds.append(list(fit_likeliest(protection, required, rows, seed=seed, report=report)))
             continue
         plan = replace(required, mechanism=mechanism, delta=0.0, codes=(), candidates=0, choice="")
-        tried: list[tuple[PowerPlan, int]]
+        tried: list[tuple[PowerSetting, int]]
         if mechanism == "clear-noise":
             told = told_columns(protection, rows, epsilon=required.epsilon, seed=settings.seed)
             ways = {(), told} if protection.answers_all else {told}
@@ -143,7 +143,7 @@ def _query(fitted: Fitted) -> ProtectedQuery | LikeliestQuery:
 
 def _served(
     fitted: Fitted, protection: Protection, rows: PublicRows, seed: int
-) -> tuple[PowerPlan, HeldScores]:
+) -> tuple[PowerSetting, HeldScores]:
     """The plan with its utility to a server that gets what is free along."""
     if isinstance(fitted, FittedLikeliest):
         query: ProtectedQuery | LikeliestQuery = fitted.query
@@ -167,13 +167,13 @@ def _served(
     return _worth(query.plan, held.scores), held
 
 
-def _worth(plan: PowerPlan, found: Scores) -> PowerPlan:
+def _worth(plan: PowerSetting, found: Scores) -> PowerSetting:
     return replace(plan, utility=found.of(plan.scoring), information=found.information)
 
 
 def _queries(
     protection: Protection,
-    plan: PowerPlan,
+    plan: PowerSetting,
     rows: PublicRows,
     outputs: int,
     settings: FitSettings,

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
-from reticent.core.guarantees import Adjacency
 from reticent.core.norms import Norm
 from reticent.mechanisms import KNormMechanism, StabilityResponse
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
-from reticent.noise import Sampler, SeededSampler
-from reticent.release.bundle import rebuilding
+from reticent.noise import Sampler
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.lipschitz_scores import LipschitzScores
-from reticent.systems.power.protection import UNIT, Protection
-from reticent.systems.power.query import PowerPlan, neighbours_within
+from reticent.systems.power.protection import UNIT
+from reticent.systems.power.query import PowerSetting, RowQuery, dense, protection_of
 from reticent.tables.schema import TabularSchema
 
 NOISY = ("score-noise", "score-levels", "clear-noise")
@@ -39,7 +38,7 @@ ANSWER_UNIT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class ProtectedQuery:
+class ProtectedQuery(RowQuery):
     """Everything that answering takes. Scores and model are public.
 
     Guarantee:
@@ -57,7 +56,7 @@ class ProtectedQuery:
     schema: TabularSchema
     scores: LipschitzScores | None
     model: Network
-    plan: PowerPlan
+    plan: PowerSetting
 
     def __post_init__(self) -> None:
         if (
@@ -70,26 +69,11 @@ class ProtectedQuery:
         ):
             raise CorruptBundle("bundle: its scores do not fit its mechanism, schema or radii")
 
-    @cached_property
-    def protection(self) -> Protection:
-        """What neighbours are; of the plan and the schema, and of nothing else."""
-        assert self.plan.radius is not None
-        return Protection(self.schema, self.plan.radius)
-
     @property
-    def adjacency(self) -> Adjacency:
-        """What neighbours are: see ``neighbours_within``."""
-        return neighbours_within(self.plan.radius, self.schema)
-
-    @property
+    @override
     def bound(self) -> EncoderBound:
         """The constant of the scores in radii, rounding included."""
         return EncoderBound("integers", self.protection.largest_step / UNIT)
-
-    @property
-    def certificate(self) -> str:
-        """Kind of ``bound``."""
-        return self.bound.kind
 
     @property
     def values(self) -> int:
@@ -116,12 +100,6 @@ class ProtectedQuery:
         """Released values per row."""
         return self.model.output_dimension + self.values
 
-    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
-        raises.
-        """
-        return self.schema.code(table)
-
     def steps(self, rows: Array) -> Array:
         """What is hidden, in whole steps, shape (n, values). Private."""
         if self.scores is not None:
@@ -138,9 +116,9 @@ class ProtectedQuery:
         # -1 is the first step of the other side, so that sides are cut alike.
         return sides, np.where(steps >= 0, steps, -steps - 1) // self.protection.largest_step
 
+    @override
     def exact(self, inputs: Array | CodedRows) -> Array:
-        """What would be released without noise, shape (n, outputs). Private."""
-        rows = _dense(inputs)
+        rows = dense(inputs)
         if isinstance(self.mechanism, StabilityResponse):
             answer = np.asarray(2.0 * self.levels(rows)[0][:, None] - 1.0, dtype=np.float64)
         else:
@@ -161,65 +139,26 @@ class ProtectedQuery:
         seen = np.column_stack([self.protection.given(rows), answer / scale])
         return np.column_stack([self.model.forward_each(seen), answer])
 
-    def answer(
-        self, inputs: Array | CodedRows, *, sampler: Sampler
-    ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """One vector for each encoded row, shape (n, outputs), and which of them are withheld:
-        none.
+    @override
+    def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
+        rows = dense(inputs)
+        return self.read(rows, self.private_answer(rows, sampler=sampler))
 
-        Args:
-            inputs: rows that ``encode`` gave, or in full, shape (n, dimension).
-            sampler: source of randomness.
-        """
-        rows = _dense(inputs)
-        answer = self.private_answer(rows, sampler=sampler)
-        return self.read(rows, answer), np.zeros(len(rows), dtype=np.bool_)
-
-    def rehearse(self) -> None:
-        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
-        fails before any charge.
-        """
-        _ = self.mechanism.event
-        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
-
-    def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+    @override
+    def parts(self) -> tuple[dict[str, Any], Arrays]:
         model, arrays = describe(self.model, "model")
-        settings: dict[str, Any] = {
-            "schema": self.schema.to_dict(),
-            "plan": self.plan.to_dict(),
-            "model": model,
-            "scores": None,
-        }
-        found: Arrays = dict(arrays)
-        if self.scores is not None:
-            settings["scores"], weights = self.scores.describe()
-            found.update(weights)
-        return settings, found
+        scores, weights = (None, {}) if self.scores is None else self.scores.describe()
+        return {"model": model, "scores": scores}, {**arrays, **weights}
 
     @classmethod
-    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> ProtectedQuery:
-        """The query that ``describe`` took apart; the constants of its scores are checked again.
-
-        Raises:
-            CorruptBundle: fields or arrays that are missing or do not fit together.
-        """
-        with rebuilding():
-            schema = TabularSchema.from_dict(settings["schema"])
-            plan = PowerPlan.from_dict(settings["plan"], schema)
-            if plan.radius is None:
-                raise CorruptBundle("bundle: its mechanism needs a radius")
-            scores = (
-                None
-                if settings["scores"] is None
-                else LipschitzScores.from_description(
-                    Protection(schema, plan.radius), settings["scores"], arrays
-                )
-            )
-            query = cls(schema, scores, rebuild(settings["model"], arrays, "model"), plan)
-            query.rehearse()
-        return query
-
-
-def _dense(inputs: Array | CodedRows) -> Array:
-    return inputs.dense() if isinstance(inputs, CodedRows) else inputs
+    @override
+    def rebuilt(
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
+    ) -> Self:
+        protection, described = protection_of(schema, plan), settings["scores"]
+        scores = (
+            None
+            if described is None
+            else LipschitzScores.from_description(protection, described, arrays)
+        )
+        return cls(schema, scores, rebuild(settings["model"], arrays, "model"), plan)

@@ -102,6 +102,7 @@ class BoostedTrees:
         return found
 
     def _block(self, dense: Array) -> Array:
+        # bit-exact: trees in their order, one addition each.
         found = np.tile(self.start, (len(dense), 1))
         for trees in self.roots:
             for score, root in enumerate(trees):

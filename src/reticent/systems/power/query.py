@@ -8,15 +8,17 @@ response; they are released as one-hot vectors, so that every model can read eit
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
-from reticent.core.arrays import Array, Arrays
+from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import count, one_of, positive, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
@@ -24,10 +26,11 @@ from reticent.core.guarantees import Adjacency, Neighborhood, Replace
 from reticent.core.norms import Norm
 from reticent.mechanisms import (
     AdditiveMechanism,
+    FiniteChannel,
     GaussianMechanism,
     KNormMechanism,
-    StabilityResponse,
 )
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
@@ -66,7 +69,7 @@ up within one schema only."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerPlan:
+class PowerSetting:
     """One complete setting of a release.
 
     Attributes:
@@ -167,7 +170,7 @@ class PowerPlan:
         return {**asdict(self), **lists, "radius": radius}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerPlan:
+    def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerSetting:
         """The plan that ``to_dict`` described, for records of ``schema``."""
         radius = values.get("radius")
         if isinstance(radius, dict):
@@ -175,7 +178,7 @@ class PowerPlan:
         return cls(**{**values, "radius": radius})
 
 
-def rank(plan: PowerPlan) -> tuple[float, float]:
+def rank(plan: PowerSetting) -> tuple[float, float]:
     """What plans are sorted by, best first: utility, and information where utilities tie."""
     return -round(plan.utility / TIE) * TIE, -plan.information
 
@@ -195,9 +198,147 @@ def neighbours_within(radius: float | AttributeRadii | None, schema: TabularSche
     return Neighborhood(Norm.L2, radius, SPACE, schema.digest)
 
 
+class RowQuery(ABC):
+    """A fitted release of table rows: everything that answering takes, and nothing that looks at
+    the data it was fitted on.
+
+    Attributes:
+        schema: the public description of rows.
+        plan: mechanism and budget.
+        mechanism: the mechanism that answers.
+        outputs: released values per row.
+    """
+
+    schema: TabularSchema
+    plan: PowerSetting
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism:
+        """The mechanism that answers."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Released values per row."""
+
+    @abstractmethod
+    def exact(self, inputs: Array | CodedRows) -> Array:
+        """What would be released without noise, shape (n, outputs). Private."""
+
+    @abstractmethod
+    def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
+        """One vector for each encoded row, shape (n, outputs)."""
+
+    @abstractmethod
+    def parts(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``rebuilt`` reads."""
+
+    @classmethod
+    @abstractmethod
+    def rebuilt(
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
+    ) -> Self:
+        """The query that ``parts`` took apart, checked again."""
+
+    @cached_property
+    def protection(self) -> Protection:
+        """What is free and what is protected; of the plan and the schema, and of nothing else.
+
+        Raises:
+            CorruptBundle: any two records are neighbours.
+        """
+        return protection_of(self.schema, self.plan)
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """What neighbours are: see ``neighbours_within``."""
+        return neighbours_within(self.plan.radius, self.schema)
+
+    @property
+    def bound(self) -> EncoderBound:
+        """No constant is needed: any two nodes of a channel are told apart by at most e^epsilon."""
+        return EncoderBound("none", 0.0)
+
+    @property
+    def certificate(self) -> str:
+        """Kind of ``bound``."""
+        return self.bound.kind
+
+    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
+        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
+        raises.
+        """
+        return self.schema.code(table)
+
+    def answer(
+        self, inputs: Array | CodedRows, *, sampler: Sampler
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """One vector for each encoded row, shape (n, outputs), and which of them are withheld:
+        none.
+
+        Args:
+            inputs: rows that ``encode`` gave; or in full, shape (n, dimension), which moves values
+                by a rounding error at most.
+            sampler: source of randomness.
+        """
+        return self.drawn(inputs, sampler=sampler), np.zeros(len(inputs), dtype=np.bool_)
+
+    def rehearse(self) -> None:
+        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
+        fails before any charge.
+
+        Raises:
+            ReticentError: the encoder has no certificate, or its noise is beyond what the grid
+                holds.
+        """
+        _ = self.mechanism.event
+        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain JSON values and named arrays that ``from_description`` reads."""
+        settings, arrays = self.parts()
+        return {"schema": self.schema.to_dict(), "plan": self.plan.to_dict(), **settings}, arrays
+
+    @classmethod
+    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
+        """The query that ``describe`` took apart, its table or its constants checked again.
+
+        Raises:
+            CorruptBundle: fields or arrays that are missing or do not fit together.
+        """
+        with rebuilding():
+            schema = TabularSchema.from_dict(settings["schema"])
+            plan = PowerSetting.from_dict(settings["plan"], schema)
+            query = cls.rebuilt(schema, plan, settings, arrays)
+            query.rehearse()
+        return query
+
+
+def protection_of(schema: TabularSchema, plan: PowerSetting) -> Protection:
+    """What ``plan`` protects of records of ``schema``.
+
+    Raises:
+        CorruptBundle: any two records are neighbours.
+    """
+    if plan.radius is None:
+        raise CorruptBundle("bundle: its mechanism needs a radius")
+    return Protection(schema, plan.radius)
+
+
+def dense(inputs: Array | CodedRows) -> Array:
+    """Rows in full, shape (n, dimension)."""
+    return inputs.dense() if isinstance(inputs, CodedRows) else inputs
+
+
+def coded(inputs: Array | CodedRows) -> CodedRows:
+    """Rows by what differs from zero."""
+    return inputs if isinstance(inputs, CodedRows) else CodedRows.of(inputs)
+
+
 @dataclass(frozen=True, eq=False)
-class PowerQuery:
-    """Everything that answering takes, and nothing that looks at the data it was fitted on.
+class PowerQuery(RowQuery):
+    """A release by a network: encoded row -> encoder -> noise, or -> classifier -> channel.
 
     Attributes:
         schema: the public description of rows.
@@ -207,14 +348,10 @@ class PowerQuery:
 
     schema: TabularSchema
     network: Network
-    plan: PowerPlan
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """What neighbours are: see ``neighbours_within``."""
-        return neighbours_within(self.plan.radius, self.schema)
+    plan: PowerSetting
 
     @cached_property
+    @override
     def bound(self) -> EncoderBound:
         """The proved constant of the encoder; a randomised response needs none."""
         return (
@@ -223,23 +360,18 @@ class PowerQuery:
             else sorting_bound(self.network)
         )
 
-    @property
-    def certificate(self) -> str:
-        """Kind of ``bound``."""
-        return self.bound.kind
-
     @cached_property
-    def mechanism(self) -> AdditiveMechanism | StabilityResponse:
+    def mechanism(self) -> AdditiveMechanism | FiniteChannel:
         """The mechanism that answers.
 
         The sensitivity of vectors is P times the radius, or times the l2 diameter of the encoded
-        box where any two records are neighbours. All codes have level 0: plain randomised
-        response, which holds for any two records, and so for near ones.
+        box where any two records are neighbours. Codes are hidden by randomised response, which
+        holds for any two records, and so for near ones.
         """
         plan = self.plan
         if plan.mechanism == "code":
-            return StabilityResponse(
-                classes=len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency
+            return FiniteChannel.response(
+                len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency
             )
         assert not isinstance(plan.radius, AttributeRadii)  # the plan refuses it
         distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
@@ -259,83 +391,38 @@ class PowerQuery:
         """Released values per row."""
         return len(self.plan.codes) or self.network.output_dimension
 
-    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
-        raises.
-        """
-        return self.schema.code(table)
-
+    @override
     def exact(self, inputs: Array | CodedRows) -> Array:
-        """What would be released without noise, shape (n, outputs). Private."""
         return (
-            np.asarray(np.eye(self.outputs)[self._codes(inputs)])
+            np.asarray(np.eye(self.outputs)[self.nodes(inputs)])
             if self.plan.mechanism == "code"
-            else self._forward(inputs)
+            else self.network.forward_each(coded(inputs))
         )
 
-    def answer(
-        self, inputs: Array | CodedRows, *, sampler: Sampler
-    ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """One vector for each encoded row, shape (n, outputs), and which of them are withheld:
-        none.
+    @override
+    def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
+        mechanism = self.mechanism
+        if isinstance(mechanism, FiniteChannel):
+            told = mechanism.release(self.nodes(inputs), sampler=sampler)
+            return np.asarray(np.eye(self.outputs)[told])
+        return mechanism.release(self.network.forward_each(coded(inputs)), sampler=sampler)
 
-        Args:
-            inputs: rows that ``encode`` gave; or in full, shape (n, dimension), which moves values
-                by a rounding error at most.
-            sampler: source of randomness.
-        """
-        mechanism, kept = self.mechanism, np.zeros(len(inputs), dtype=np.bool_)
-        if isinstance(mechanism, StabilityResponse):
-            codes = mechanism.release(
-                self._codes(inputs), np.zeros(len(inputs), dtype=np.int64), sampler=sampler
-            )
-            return np.asarray(np.eye(self.outputs)[codes]), kept
-        return mechanism.release(self._forward(inputs), sampler=sampler), kept
+    def nodes(self, inputs: Array | CodedRows) -> Integers:
+        """The code of each row, shape (n,): a node of the channel. Private."""
+        values = self.network.forward_each(coded(inputs))
+        return np.asarray(values[:, list(self.plan.codes)].argmax(axis=1), dtype=np.int64)
 
-    def _codes(self, inputs: Array | CodedRows) -> npt.NDArray[np.int64]:
-        return np.asarray(
-            self._forward(inputs)[:, list(self.plan.codes)].argmax(axis=1), dtype=np.int64
-        )
-
-    def _forward(self, inputs: Array | CodedRows) -> Array:
-        return self.network.forward_each(
-            inputs if isinstance(inputs, CodedRows) else CodedRows.of(inputs)
-        )
-
-    def rehearse(self) -> None:
-        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
-        fails before any charge.
-
-        Raises:
-            ReticentError: the encoder has no certificate, or its noise is beyond what the grid
-                holds.
-        """
-        _ = self.mechanism.event
-        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
-
-    def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+    @override
+    def parts(self) -> tuple[dict[str, Any], Arrays]:
         structure, weights = describe(self.network, "encoder")
-        settings = {
-            "schema": self.schema.to_dict(),
-            "network": structure,
-            "plan": self.plan.to_dict(),
-        }
-        return settings, dict(weights)
+        return {"network": structure}, dict(weights)
 
     @classmethod
-    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> PowerQuery:
-        """The query that ``describe`` took apart.
-
-        Raises:
-            CorruptBundle: fields or arrays that are missing or do not fit together.
-        """
-        with rebuilding():
-            network = rebuild(settings["network"], arrays, "encoder")
-            schema = TabularSchema.from_dict(settings["schema"])
-            query = cls(schema, network, PowerPlan.from_dict(settings["plan"], schema))
-            most = max(query.plan.codes, default=0)
-            if network.input_shape != (query.schema.dimension,) or most >= network.output_dimension:
-                raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")
-            query.rehearse()
-        return query
+    @override
+    def rebuilt(
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
+    ) -> Self:
+        network, most = rebuild(settings["network"], arrays, "encoder"), max(plan.codes, default=0)
+        if network.input_shape != (schema.dimension,) or most >= network.output_dimension:
+            raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")
+        return cls(schema, network, plan)

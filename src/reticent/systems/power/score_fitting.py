@@ -29,7 +29,7 @@ from reticent.systems.power.public_models import (
     PublicModel,
     label_shares,
 )
-from reticent.systems.power.query import PowerPlan
+from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.score_choice import (
     FittedScores,
     RowScores,
@@ -69,14 +69,14 @@ _PASSES = 20
 
 def fit_score_code(
     schema: TabularSchema,
-    required: PowerPlan,
+    required: PowerSetting,
     rows: Array,
     labels: Labels,
     *,
     tasks: Tasks,
     seed: int,
     report: Report,
-) -> tuple[ScoreCodeQuery, tuple[PowerPlan, ...]]:
+) -> tuple[ScoreCodeQuery, tuple[PowerSetting, ...]]:
     """The best release of score bins, and the best plan of each kind of model and channel, best
     first.
 
@@ -96,12 +96,12 @@ def fit_score_code(
 
 def best_score_code(
     schema: TabularSchema,
-    required: PowerPlan,
+    required: PowerSetting,
     models: Iterable[FittedScores],
     labels: Labels,
     *,
     tasks: Tasks,
-) -> tuple[ScoreCodeQuery, tuple[PowerPlan, ...]]:
+) -> tuple[ScoreCodeQuery, tuple[PowerSetting, ...]]:
     """As ``fit_score_code``, of models that are fitted already: budgets and scorings may share
     them.
     """
@@ -113,7 +113,7 @@ def best_score_code(
     ]
     chosen = ordered_codes(codes, scoring=required.scoring)
     plans = [
-        PowerPlan(
+        PowerSetting(
             mechanism="score-code",
             epsilon=required.epsilon,
             delta=0.0,
@@ -307,7 +307,7 @@ def _on_rows(
     """Scores of servers on other rows than the channel was chosen on, exactly over its noise, and
     what each row adds to them.
     """
-    members, table = bins.of(scores), channel.shares / WHOLE
+    members, table = bins.of(scores), channel.shares.T / WHOLE
     joints = tasks.joints(members, labels, bins=bins.count, seen=True)
     columns = [np.unique(place[labels], return_inverse=True)[1] for place in tasks.places]
     return joints.scores(table), row_scores(table, joints, members, columns)

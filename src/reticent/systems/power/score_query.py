@@ -6,21 +6,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
+from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
-from reticent.core.guarantees import Adjacency
-from reticent.mechanisms import RecordChannel
-from reticent.noise import Sampler, SeededSampler
-from reticent.release.bundle import rebuilding
-from reticent.systems.power.certificates import EncoderBound
+from reticent.grids.shares import Shares
+from reticent.mechanisms import AnyTwo, FiniteChannel
+from reticent.noise import Sampler
 from reticent.systems.power.public_models import PublicModel, model_from
-from reticent.systems.power.query import PowerPlan, neighbours_within
+from reticent.systems.power.query import PowerSetting, RowQuery, coded, neighbours_within
 from reticent.tables.schema import TabularSchema
 
 
@@ -69,108 +67,70 @@ class ScoreBins:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreCodeQuery:
-    """Everything that answering takes. Model, bins and channel are public.
+class ScoreCodeQuery(RowQuery):
+    """A release of score bins. Model, bins and channel are public.
 
     Attributes:
         schema: the public description of rows.
         model: public, of encoded rows.
         bins: of its scores.
-        shares: shape (bins, outputs), the channel in multiples of 2^-32.
+        shares: shape (outputs, bins), the channel in multiples of 2^-32.
         plan: mechanism and budget.
     """
 
     schema: TabularSchema
     model: PublicModel
     bins: ScoreBins
-    shares: Integers
-    plan: PowerPlan
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Any two records, or records within the radius, as ``PowerQuery`` has them."""
-        return neighbours_within(self.plan.radius, self.schema)
-
-    @property
-    def bound(self) -> EncoderBound:
-        """No constant is needed: any two bins are told apart by at most e^epsilon."""
-        return EncoderBound("none", 0.0)
-
-    @property
-    def certificate(self) -> str:
-        """Kind of ``bound``."""
-        return self.bound.kind
+    shares: Shares
+    plan: PowerSetting
 
     @cached_property
-    def mechanism(self) -> RecordChannel:
+    def mechanism(self) -> FiniteChannel:
         """The mechanism that answers; its table is checked exactly when it is made."""
-        return RecordChannel(
-            shares=self.shares, epsilon=self.plan.epsilon, adjacency=self.adjacency
+        return FiniteChannel(
+            nodes=AnyTwo(self.bins.count),
+            shares=self.shares,
+            epsilon=self.plan.epsilon,
+            adjacency=self.adjacency,
         )
 
     @property
     def outputs(self) -> int:
         """Released values per row."""
-        return self.mechanism.outputs
+        return self.mechanism.classes
 
-    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
-        raises.
-        """
-        return self.schema.code(table)
-
+    @override
     def exact(self, inputs: Array | CodedRows) -> Array:
         """The mean of what is released about each row, shape (n, outputs). Private."""
-        return np.asarray(self.mechanism.matrix[self._bins(inputs)])
+        return np.asarray(self.mechanism.matrix[self.nodes(inputs)])
 
-    def answer(
-        self, inputs: Array | CodedRows, *, sampler: Sampler
-    ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """One one-hot vector for each encoded row, shape (n, outputs), and which of them are
-        withheld: none.
+    @override
+    def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
+        told = self.mechanism.release(self.nodes(inputs), sampler=sampler)
+        return np.asarray(np.eye(self.outputs)[told])
 
-        Args:
-            inputs: rows that ``encode`` gave, or in full, shape (n, dimension).
-            sampler: source of randomness.
-        """
-        drawn = self.mechanism.release(self._bins(inputs), sampler=sampler)
-        return np.asarray(np.eye(self.outputs)[drawn]), np.zeros(len(inputs), dtype=np.bool_)
+    def nodes(self, inputs: Array | CodedRows) -> Integers:
+        """The bin of each row, shape (n,): a node of the channel. Private."""
+        return self.bins.of(self.model.scores(coded(inputs)))
 
-    def _bins(self, inputs: Array | CodedRows) -> Integers:
-        rows = inputs if isinstance(inputs, CodedRows) else CodedRows.of(inputs)
-        return self.bins.of(self.model.scores(rows))
-
-    def rehearse(self) -> None:
-        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
-        fails before any charge.
-        """
-        _ = self.mechanism.event
-        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
-
-    def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
-        settings = {"schema": self.schema.to_dict(), "plan": self.plan.to_dict()}
-        arrays = {
-            **self.model.describe(),
-            "bins": self.bins.table,
-            "channel": np.asarray(self.mechanism.shares),
-        }
-        return settings, arrays
+    @override
+    def parts(self) -> tuple[dict[str, Any], Arrays]:
+        channel, arrays = self.mechanism.describe()
+        return {"channel": channel}, {**self.model.describe(), "bins": self.bins.table, **arrays}
 
     @classmethod
-    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> ScoreCodeQuery:
-        """The query that ``describe`` took apart; its channel is checked again.
-
-        Raises:
-            CorruptBundle: fields or arrays that are missing or do not fit together.
-        """
-        with rebuilding():
-            schema = TabularSchema.from_dict(settings["schema"])
-            plan = PowerPlan.from_dict(settings["plan"], schema)
-            model = model_from(plan.model, arrays, dimension=schema.dimension)
-            bins = ScoreBins(arrays["bins"], len(model.start))
-            query = cls(schema, model, bins, arrays["channel"], plan)
-            if model.dimension != schema.dimension or bins.count != query.mechanism.bins:
-                raise CorruptBundle("bundle: its model does not fit its schema or its channel")
-            query.rehearse()
-        return query
+    @override
+    def rebuilt(
+        cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
+    ) -> Self:
+        model = model_from(plan.model, arrays, dimension=schema.dimension)
+        bins = ScoreBins(arrays["bins"], len(model.start))
+        channel = FiniteChannel.from_description(
+            settings["channel"],
+            arrays,
+            epsilon=plan.epsilon,
+            adjacency=neighbours_within(plan.radius, schema),
+        )
+        if model.dimension != schema.dimension or channel.nodes != AnyTwo(bins.count):
+            raise CorruptBundle("bundle: its model does not fit its schema or its channel")
+        return cls(schema, model, bins, channel.shares, plan)

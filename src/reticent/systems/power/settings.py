@@ -1,15 +1,11 @@
-"""Parts of the settings of ``PowerEncoder``: how vectors are trained, and the published mode."""
+"""A part of the settings of ``PowerEncoder``: how vectors are trained."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from reticent.core.checks import count, counts, flag, positive, probability
+from reticent.core.checks import count, counts, flag, probability
 from reticent.core.settings import Group
-
-if TYPE_CHECKING:
-    from reticent.training.power.published import PowerConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,36 +55,3 @@ class VectorTraining(Group):
     def sizes(self) -> tuple[int, ...]:
         """The numbers of outputs."""
         return self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedMode(Group):
-    """The paper's own release, for research: it has no differential privacy, and no bundle.
-
-    Args:
-        training: settings of the published encoder, or None for the paper's.
-        bandwidth_factor: multiple of Scott's bandwidth, above 0.
-        density_rows: at most so many training rows become centers of the density estimate, from 2.
-
-    Raises:
-        InvalidParameter: a value out of its range.
-
-    Example:
-        >>> PublishedMode(bandwidth_factor=2.0).density_rows
-        20000
-
-    References:
-        - Vepakomma and Ponkshe (2025), "Power mechanism: private tabular representation release for
-          model agnostic consumption", arXiv:2510.05581, algorithm 1.
-
-    See Also:
-        reticent.PowerEncoder: releases by it.
-    """
-
-    training: PowerConfig | None = None
-    bandwidth_factor: float = 1.0
-    density_rows: int = 20_000
-
-    def __post_init__(self) -> None:
-        positive(self.bandwidth_factor, name="bandwidth_factor")
-        count(self.density_rows, name="density_rows", minimum=2)

@@ -8,8 +8,8 @@ from typing import Any, Self
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.neighbours import WEIGHT_STEPS
 from reticent.systems import clauses as say
-from reticent.systems.private_knn.individual_session import IndividualPlan
-from reticent.systems.private_knn.plan import KnnPlan
+from reticent.systems.private_knn.individual_session import IndividualNoise
+from reticent.systems.private_knn.plan import KnnNoise
 from reticent.training.features import Origin
 
 
@@ -56,7 +56,7 @@ class KnnCircumstances:
         return cls(values["features"], Origin(values["origin"]), by_person, classes_given)
 
 
-def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
+def knn_card(plan: KnnNoise, circumstances: KnnCircumstances) -> GuaranteeCard:
     """Return the card of ``plan``: what is protected, from whom, and what is assumed."""
     steps, screening = plan.steps, plan.screening
     return _card(
@@ -94,7 +94,7 @@ def knn_card(plan: KnnPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
     )
 
 
-def individual_card(plan: IndividualPlan, circumstances: KnnCircumstances) -> GuaranteeCard:
+def individual_card(plan: IndividualNoise, circumstances: KnnCircumstances) -> GuaranteeCard:
     """Return the card of a classifier whose records have a budget each."""
     return _card(
         plan.guarantee,
@@ -158,6 +158,6 @@ def _card(
     )
 
 
-def _whole(plan: IndividualPlan) -> int:
+def _whole(plan: IndividualNoise) -> int:
     """Return what a whole vote at all looks of a query takes of a record's cap."""
     return sum(plan.looks) * WEIGHT_STEPS**2

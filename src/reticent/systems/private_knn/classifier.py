@@ -17,7 +17,7 @@ from reticent.core.checks import one_of, probability
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Release
-from reticent.core.settings import learned, with_settings
+from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
@@ -35,7 +35,7 @@ from reticent.systems.private_knn.inputs import (
     protected,
     sharded_records,
 )
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise, Neighbours
 from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
@@ -63,10 +63,7 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
         delta: of the total, in (0, 1).
         queries: how many queries will ever be asked.
         answers: how many labels will ever be released; None for as many as queries.
-        neighbours: k, how many included records vote.
-        sampling_probability: with which every record is included, afresh for every query and step.
-        threshold: votes, noise included, that the largest count of a query must reach before it is
-            answered; None to answer all.
+        neighbours: which records vote on a query, and when their vote counts; None for the usual.
         feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a
             ``FeatureMap``, or your own torch module that was trained on public data only.
         classes: the labels that there are, a public list; or "observed" to take those that occur
@@ -76,7 +73,6 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
             knows ("hog", ``ReducedFeatures``).
         data_set: what the private records are called, by their owner; the same name whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
-        engine: "numpy" or "faiss"; the answers are the same.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
 
@@ -94,8 +90,7 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
         ...     epsilon=2.0,
         ...     delta=1e-5,
         ...     queries=20,
-        ...     neighbours=20,
-        ...     sampling_probability=0.5,
+        ...     neighbours=Neighbours(number=20, sampling_probability=0.5),
         ...     classes=range(10),
         ...     feature_range=(0, 16),
         ... ).fit(X[:1700], y[:1700])
@@ -124,18 +119,15 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     queries: int
     classes: Classes
     answers: int | None = None
-    neighbours: int = 300
-    sampling_probability: float = 0.15
-    threshold: float | None = None
+    neighbours: Neighbours | None = None
     feature_map: str | FeatureMap | nn.Module = "identity"
     feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
     data_set: str | None = None
     fallback: Any = None
-    engine: str = "numpy"
 
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
-    plan_: KnnPlan = learned()
+    plan_: KnnNoise = learned()
     _prepaid: Prepaid = learned()
 
     @classmethod
@@ -213,7 +205,7 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
             y if shards is None else shards.all_labels(), size, self.classes
         )
         found = checked_persons(persons, size)
-        one_of(self.engine, ENGINES, name="engine")
+        engine = one_of(self._neighbours.engine, ENGINES, name="engine")
         feature_map = feature_map_of(self.feature_map, shape)
         features = feature_map.features(inputs)
         grid = grid_of(self.feature_range, feature_map, features.shape[1])
@@ -228,7 +220,7 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
             estimator=self,
             booked=False,
         )
-        search = NeighbourSearch(records, engine=self.engine)
+        search = NeighbourSearch(records, engine=engine)
         self._settle(len(classes), protected(self.data_set, persons))
         self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
         self._data_use = use
@@ -315,7 +307,8 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
         Private: for their owner only.
         """
         points = self.checked(X)
-        most = max(1, round(self.neighbours / self.sampling_probability))
+        steps = self.plan_.steps
+        most = max(1, round(steps.neighbours / steps.sampling_probability))
         voters = SampledNeighbours(self.search_, neighbours=most, probability=1.0)
         records = self.search_.records
         drawn = [
@@ -349,16 +342,21 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
             self.plan_, KnnCircumstances(found.name, found.origin, self.by_person_, given)
         )
 
+    @property
+    def _neighbours(self) -> Neighbours:
+        return a_part(self.neighbours, Neighbours, name="neighbours")
+
     def _settle(self, classes: int, adjacency: AddRemove) -> None:
+        voting = self._neighbours
         probability(self.delta, name="delta", allow_zero=False)
-        self.plan_ = KnnPlan.of(
+        self.plan_ = KnnNoise.of(
             epsilon=self.epsilon,
             delta=self.delta,
             queries=self.queries,
             answers=self.answers,
-            neighbours=self.neighbours,
-            sampling_probability=self.sampling_probability,
-            threshold=self.threshold,
+            neighbours=voting.number,
+            sampling_probability=voting.sampling_probability,
+            threshold=voting.threshold,
             classes=classes,
             adjacency=adjacency,
         )

@@ -17,7 +17,7 @@ from reticent.core.checks import count, one_each, positive
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
-from reticent.core.settings import learned, with_settings
+from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours import PointGrid, RadiusKernel
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
@@ -28,7 +28,7 @@ from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease, release
 from reticent.systems.private_knn.cards import KnnCircumstances, individual_card
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 from reticent.systems.private_knn.inputs import (
     checked_persons,
     feature_map_of,
@@ -36,7 +36,7 @@ from reticent.systems.private_knn.inputs import (
     input_rows,
     protected,
 )
-from reticent.systems.private_knn.radii import kernels_by_share, kernels_of_radius
+from reticent.systems.private_knn.radii import Ball, kernels_by_share, kernels_of_radius
 from reticent.systems.private_knn.settings_choice import individual_settings, public_folds
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
@@ -67,7 +67,7 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
         and is *not* private, and neither is what a record has spent, which nothing shows.
 
     Each record within a query's public radius votes for its label, with a weight that falls with
-    the distance. Where there are ``public_X``, a query's radius is such that ``share`` of them lie
+    the distance. Where there are ``public_X``, a query's radius is such that a share of them lies
     within it. Answers get worse as records retire; no answer is ever withheld.
 
     Args:
@@ -77,11 +77,7 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
             among the records, which publishes them: the card then says that they are not protected.
         votes: how many whole votes a record gives in its life, 1 to 2^20; noise grows with the
             square root. About the number of queries that a record will be near.
-        share: of the public rows within the radius of a query, in (0, 1]; used where ``radius`` is
-            None.
-        radius: one radius for all queries, above 0, in units of the features; None for ``share``.
-        power: of the fall of a vote between half the radius (with ``share``: the distance that a
-            sixteenth of these rows are within) and the radius; 0, 1 or 2.
+        ball: which records are near a query, and how far each votes; None for the usual.
         looks: precisions of the noisy looks at one query, whole numbers; (1,) for one look.
         lead: standard deviations by which a class must lead for a query to get no further look.
         feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a
@@ -102,7 +98,7 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
         >>> from sklearn.datasets import load_digits
         >>> X, y = load_digits(return_X_y=True)
         >>> classifier = IndividualKNNClassifier(
-        ...     epsilon=2.0, delta=1e-5, classes=range(10), votes=4.0, radius=40.0,
+        ...     epsilon=2.0, delta=1e-5, classes=range(10), votes=4.0, ball=Ball(radius=40.0),
         ...     feature_range=(0, 16),
         ... ).fit(X[:1700], y[:1700], persons=list(range(1700)))
         >>> _ = classifier.forget(17)
@@ -129,9 +125,7 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
     delta: float
     classes: Classes
     votes: float = 20.0
-    share: float = 0.05
-    radius: float | None = None
-    power: int = 1
+    ball: Ball | None = None
     looks: Sequence[int] = (1,)
     lead: float = 1.0
     feature_map: str | FeatureMap | nn.Module = "identity"
@@ -140,7 +134,7 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
 
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
-    plan_: IndividualPlan = learned()
+    plan_: IndividualNoise = learned()
     session_: IndividualSession = learned()
     held_: HeldRecords = learned()
     _prepaid: Prepaid = learned()
@@ -372,8 +366,8 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
         rows = inputs_as_fitted(self, inputs, shape)
         return self.grid_.points(self.feature_map_.features(rows))
 
-    def _planned(self, classes: int, by_person: bool) -> IndividualPlan:
-        return IndividualPlan.of(
+    def _planned(self, classes: int, by_person: bool) -> IndividualNoise:
+        return IndividualNoise.of(
             epsilon=self.epsilon,
             delta=self.delta,
             classes=classes,
@@ -387,16 +381,17 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
         self, grid: PointGrid, public: Exhaustive | None, rows: int, points: Points
     ) -> list[RadiusKernel]:
         """A kernel for each query, from public things only."""
-        if self.radius is not None:
+        ball = a_part(self.ball, Ball, name="ball")
+        if ball.radius is not None:
             return kernels_of_radius(
-                len(points), self.radius, per_unit=grid.per_unit, power=self.power
+                len(points), ball.radius, per_unit=grid.per_unit, power=ball.power
             )
         if public is None:
             raise InvalidParameter(
                 "radius=None: expected a radius in units of the features, or public_X in fit, of "
                 "which share lies within the radius of a query"
             )
-        return kernels_by_share(points, public, rows, share=self.share, power=self.power)
+        return kernels_by_share(points, public, rows, share=ball.share, power=ball.power)
 
     def _labelled(
         self, session: IndividualSession, held: HeldRecords, points: Points, sampler: Sampler

@@ -34,7 +34,7 @@ _MOST_VOTES = 2.0**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndividualPlan:
+class IndividualNoise:
     """Noise, looks and cap of an individual-budget classifier, from public numbers.
 
     A record with weight w (of WEIGHT_STEPS) adds w (c e_label - 1) to a sum over c classes, of
@@ -69,7 +69,7 @@ class IndividualPlan:
         looks: Sequence[int],
         lead: float,
         adjacency: AddRemove,
-    ) -> IndividualPlan:
+    ) -> IndividualNoise:
         """The plan with the least noise that keeps (``epsilon``, ``delta``).
 
         Args:
@@ -154,7 +154,7 @@ class IndividualSession:
     """
 
     def __init__(
-        self, plan: IndividualPlan, *, noise_scale: float = 1.0, cap_scale: float = 1.0
+        self, plan: IndividualNoise, *, noise_scale: float = 1.0, cap_scale: float = 1.0
     ) -> None:
         self.plan = plan
         self.filter = IndividualFilter(

@@ -15,8 +15,9 @@ from reticent.accounting import (
     private_knn_total,
 )
 from reticent.core.arrays import Booleans, Integers
-from reticent.core.checks import count, positive, real
+from reticent.core.checks import count, positive, probability, real
 from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.core.settings import Group
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import SampledNeighbours, label_votes
 from reticent.neighbours.integer_points import Points
@@ -32,8 +33,38 @@ ONE_RECORD = AddRemove(1)
 """One record more or less, of the records that a plan is used on."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Neighbours(Group):
+    """Which private records vote on a query, and when their vote counts.
+
+    Args:
+        number: k, how many included records vote, at least 1.
+        sampling_probability: with which every record is included, afresh for every query and step;
+            in (0, 1].
+        threshold: votes, noise included, that the largest count of a query must reach before it is
+            answered; None to answer all.
+        engine: "numpy" or "faiss", which finds them; the answers are the same.
+
+    Example:
+        >>> Neighbours(number=50).get_params()["sampling_probability"]
+        0.15
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187.
+
+    See Also:
+        reticent.PrivateKNNClassifier: an estimator that takes it.
+    """
+
+    number: int = 300
+    sampling_probability: float = 0.15
+    threshold: float | None = None
+    engine: str = "numpy"
+
+
 @dataclass(frozen=True)
-class KnnPlan:
+class KnnNoise:
     """All the queries that will ever be asked, and what they cost together.
 
     **Guarantee.** ``guarantee`` holds for everything that is ever released under this plan: at most
@@ -69,7 +100,7 @@ class KnnPlan:
         threshold: float | None,
         classes: int,
         adjacency: AddRemove = ONE_RECORD,
-    ) -> KnnPlan:
+    ) -> KnnNoise:
         """The plan with the least noise that fits into (epsilon, delta).
 
         Args:
@@ -85,6 +116,8 @@ class KnnPlan:
             InvalidParameter: a parameter out of its range.
             CalibrationFailed: no noise is enough.
         """
+        positive(epsilon, name="epsilon")
+        probability(delta, name="delta", allow_zero=False)
         asked = count(queries, name="queries")
         most = asked if answers is None else count(answers, name="answers")
         count(neighbours, name="neighbours")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
+from reticent.core.settings import Group
 from reticent.neighbours import POINT_RADIUS, RadiusKernel
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
@@ -15,6 +17,34 @@ _FARTHEST = 4 * POINT_RADIUS**2
 
 _INNER = 16
 """A whole vote is given where this part of ``share`` of the public rows is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ball(Group):
+    """Which private records are near a query, by public things alone, and how far each one votes.
+
+    Args:
+        share: of the public rows within the radius of a query, in (0, 1]; used where ``radius`` is
+            None.
+        radius: one radius for all queries, above 0, in units of the features; None for ``share``.
+        power: of the fall of a vote between half the radius (with ``share``: the distance that a
+            sixteenth of these rows are within) and the radius; 0, 1 or 2.
+
+    Example:
+        >>> Ball(share=0.1).get_params()
+        {'share': 0.1, 'radius': None, 'power': 1}
+
+    References:
+        - Zhu, Zhao, Guo and Wang (2023), "'Private prediction strikes back!' Private kernelized
+          nearest neighbors with individual Rényi filter", arXiv:2306.07381.
+
+    See Also:
+        reticent.IndividualKNNClassifier: the estimator that takes it.
+    """
+
+    share: float = 0.05
+    radius: float | None = None
+    power: int = 1
 
 
 def kernels_by_share(

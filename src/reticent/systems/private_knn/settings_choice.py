@@ -26,8 +26,9 @@ from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
 from reticent.noise import SeededSampler
 from reticent.systems.private_knn.held_records import HeldRecords
-from reticent.systems.private_knn.individual_session import IndividualPlan, IndividualSession
-from reticent.systems.private_knn.radii import kernels_by_share
+from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
+from reticent.systems.private_knn.plan import Neighbours
+from reticent.systems.private_knn.radii import Ball, kernels_by_share
 
 _FEWEST = 20
 """Public rows, at least."""
@@ -88,7 +89,7 @@ def individual_settings(
     lead: float,
     seed: int,
 ) -> dict[str, Any]:
-    """``share``, ``power``, ``votes`` and ``looks`` that answer most public queries right.
+    """``ball``, ``votes`` and ``looks`` that answer most public queries right.
 
     Args:
         folds: from ``public_folds``.
@@ -129,13 +130,13 @@ def _best_of_share(
     best, chosen = -1.0, {}
     for part, looks in product(PARTS, LOOKS):
         votes = min(max(1.0, part * each), _MOST_VOTES)
-        plan = IndividualPlan.of(votes=votes, looks=looks, adjacency=AddRemove(1), **shared)
+        plan = IndividualNoise.of(votes=votes, looks=looks, adjacency=AddRemove(1), **shared)
         # A record gives as large a part of its votes as there are queries, and at least one.
         part_asked = max(size / queries, 1.0 / votes)
         right = float(np.mean([one.right(plan, records, part_asked, seed) for one in rehearsals]))
         if right > best:
             best = right
-            chosen = {"share": share, "power": power, "votes": votes, "looks": looks}
+            chosen = {"ball": Ball(share=share, power=power), "votes": votes, "looks": looks}
     return best, chosen
 
 
@@ -169,7 +170,7 @@ class Rehearsal:
         )
         return cls(fold, asked, fold.truth[places], kernels, spending / len(fold.points))
 
-    def right(self, plan: IndividualPlan, records: int, part_asked: float, seed: int) -> float:
+    def right(self, plan: IndividualNoise, records: int, part_asked: float, seed: int) -> float:
         """Share of the queries that ``records`` private records would answer right."""
         session = IndividualSession(
             plan, noise_scale=len(self.fold.points) / records, cap_scale=part_asked
@@ -190,8 +191,7 @@ def private_knn_settings(
     queries: int,
     seed: int,
 ) -> dict[str, Any]:
-    """``neighbours`` and ``sampling_probability`` that answer most public queries right, all of
-    them answered.
+    """``neighbours`` that answer most public queries right, all of them answered.
 
     Args:
         folds: from ``public_folds``.
@@ -226,7 +226,7 @@ def private_knn_settings(
                 right.append(float((noisy.argmax(axis=1) == fold.truth).mean()))
             if np.mean(right) > best:
                 best = float(np.mean(right))
-                chosen = {"neighbours": neighbours, "sampling_probability": rate}
+                chosen = {"neighbours": Neighbours(number=neighbours, sampling_probability=rate)}
     return chosen
 
 

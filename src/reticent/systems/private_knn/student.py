@@ -17,13 +17,13 @@ from torch import nn
 
 from reticent.accounting import PrivateKnnSteps
 from reticent.core.arrays import Array, Integers
-from reticent.core.checks import count, flag, probability, words
+from reticent.core.checks import count, probability, words
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard, Unit
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
 from reticent.core.seeds import training_seed
-from reticent.core.settings import learned, with_settings
+from reticent.core.settings import a_part, learned, with_settings
 from reticent.ledger.ledger import Ledger
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
@@ -44,7 +44,7 @@ from reticent.systems.private_knn.inputs import (
     input_rows,
     protected,
 )
-from reticent.systems.private_knn.plan import UNANSWERED, KnnPlan
+from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise, Neighbours
 from reticent.systems.private_knn.stored_network import network_parts, stored_network
 from reticent.systems.private_knn.student_configs import student_configs
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
@@ -59,7 +59,7 @@ from reticent.tables.frames import (
 )
 from reticent.training.features import FeatureMap, ReducedFeatures, StudentFeatures
 from reticent.training.nearest_labels import NearestLabels
-from reticent.training.progress import Report, progress
+from reticent.training.progress import Report, silent
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 from reticent.training.surest_student import SurestStudent, surest_student
@@ -85,26 +85,22 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         epsilon: of the total, above 0.
         delta: of the total, in (0, 1).
         queries: public pictures asked for in each round.
-        neighbours: k, how many included records vote.
-        sampling_probability: with which every record is included, afresh for every query and step.
-        threshold: votes, noise included, that the largest count must reach; None to answer all.
+        neighbours: which records vote on a query, and when their vote counts; None for the usual.
         feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a
             ``FeatureMap``, or a torch module that was trained on public data only.
         reduce_to: principal directions, of public pictures, that the first round's features are
             reduced to; None to keep all.
-        student: settings of the students; None for the usual ones. Their seeds come from
+        student: settings of the students, or those of all but the last and of the last one, which
+            is published; None for the usual ones. Their seeds come from
             ``random_state``. "svm" for a linear support vector machine on the features of the first
             round, trained on the surest of the labels; all rounds then search in these features,
             and such a student has no bundle.
-        last_student: settings of the last one, which is published; None for the same.
         classes: the labels that there are, a public list; or "observed" to take those that occur
             among the records, which publishes them: the card then says that they are not protected.
         data_set: what the private records are called, by their owner; the same name whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
-        engine: "numpy" or "faiss"; the answers are the same.
         random_state: seed of training and of the choice of queries; samples and noise never depend
             on it.
-        verbose: whether training shows progress bars on standard error.
 
     Attributes:
         plan_: noise and total.
@@ -128,8 +124,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         ...     epsilon=4.0,
         ...     delta=1e-5,
         ...     queries=(20,),
-        ...     neighbours=20,
-        ...     sampling_probability=0.5,
+        ...     neighbours=Neighbours(number=20, sampling_probability=0.5),
         ...     student=settings,
         ...     classes=range(10),
         ...     random_state=0,
@@ -155,21 +150,16 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     delta: float
     classes: Classes
     queries: Sequence[int] = (300, 400)
-    neighbours: int = 300
-    sampling_probability: float = 0.15
-    threshold: float | None = None
+    neighbours: Neighbours | None = None
     feature_map: str | FeatureMap | nn.Module = "hog"
     reduce_to: int | None = 40
-    student: StudentConfig | Literal["svm"] | None = None
-    last_student: StudentConfig | None = None
+    student: StudentConfig | tuple[StudentConfig, StudentConfig] | Literal["svm"] | None = None
     data_set: str | None = None
-    engine: str = "numpy"
     random_state: int | None = None
-    verbose: bool = False
 
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
-    plan_: KnnPlan = learned()
+    plan_: KnnNoise = learned()
     student_: AnyStudent = learned()
     check_: StudentCheck | None = learned()
     receipt_: Receipt = learned()
@@ -202,7 +192,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 them than the nearest released label is, in the first round's features; otherwise
                 these labels answer in its place. That is post-processing.
             ledger, scope: where the plan is booked, both or neither.
-            report: told after every epoch of training, in place of the progress bars.
+            report: told after every epoch of training, such as ``reticent.training.progress.bar``.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is charged.
@@ -218,7 +208,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         classes, codes = record_labels(y, len(inputs), self.classes)
         found = checked_persons(persons, len(inputs))
         # Whether there is such an engine has to be known before anything is charged.
-        NeighbourSearch(Records.of([[0]], [0], None), engine=self.engine)
+        NeighbourSearch(Records.of([[0]], [0], None), engine=self._neighbours.engine)
         alike = rows_named_alike(public, names, of="the private records", name="public")
         pictures, public_shape = input_rows(alike)
         if public_shape != shape:
@@ -240,7 +230,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                 f"{len(pictures)} queries in all"
             )
         seed = training_seed(self.random_state)
-        config, last = student_configs(self.student, self.last_student, shape)
+        config, last = student_configs(self.student, shape)
         feature_map = feature_map_of(self.feature_map, shape)
         if self.reduce_to is not None:
             feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
@@ -250,13 +240,11 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         circumstances = KnnCircumstances(
             feature_map.name, feature_map.origin, found is not None, not is_observed(self.classes)
         )
-        bars = flag(self.verbose, name="verbose") and report is None
         use = use_of(inputs, data_set=self.data_set, estimator=self, booked=ledger is not None)
         price = Price(plan.event, 1, "student", use=use)
         with (
             paid(price, sampler=source, ledger=ledger, scope=scope) as payment,
             torch.random.fork_rng(devices=[]),
-            progress(bars) as shown,
         ):
             labels = np.full(len(pictures), UNANSWERED, dtype=np.int64)
             student: Student | SurestStudent | None = None
@@ -287,7 +275,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
                         lessons,
                         classes=len(classes),
                         config=replace(settings, seed=seed + number),
-                        report=report or shown,
+                        report=report or silent,
                     )
             if last is None:
                 student = surest_student(public_features, labels, classes=len(classes), seed=seed)
@@ -429,7 +417,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             circumstances = KnnCircumstances.from_dict(settings["card"])
             unit = Unit.PERSON if circumstances.by_person else Unit.RECORD
             adjacency = AddRemove(1, unit, words(settings["data_set"], name="data_set"))
-            plan = KnnPlan(
+            plan = KnnNoise(
                 PrivateKnnSteps(**settings["steps"]),
                 probability(settings["delta"], name="delta", allow_zero=False),
                 len(classes),
@@ -450,16 +438,21 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 
-    def _plan(self, queries: int, classes: int, adjacency: AddRemove) -> KnnPlan:
+    @property
+    def _neighbours(self) -> Neighbours:
+        return a_part(self.neighbours, Neighbours, name="neighbours")
+
+    def _plan(self, queries: int, classes: int, adjacency: AddRemove) -> KnnNoise:
+        voting = self._neighbours
         probability(self.delta, name="delta", allow_zero=False)
-        return KnnPlan.of(
+        return KnnNoise.of(
             epsilon=self.epsilon,
             delta=self.delta,
             queries=queries,
             answers=None,
-            neighbours=self.neighbours,
-            sampling_probability=self.sampling_probability,
-            threshold=self.threshold,
+            neighbours=voting.number,
+            sampling_probability=voting.sampling_probability,
+            threshold=voting.threshold,
             classes=classes,
             adjacency=adjacency,
         )
@@ -470,12 +463,12 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         private: Array,
         codes: Integers,
         persons: Sequence[Any] | None,
-        plan: KnnPlan,
+        plan: KnnNoise,
     ) -> tuple[SampledNeighbours, PointGrid]:
         """The private records on a grid around all public pictures."""
         grid = PointGrid.around(public)
         search = NeighbourSearch(
-            Records.of(grid.points(private), codes, persons), engine=self.engine
+            Records.of(grid.points(private), codes, persons), engine=self._neighbours.engine
         )
         steps = plan.steps
         return SampledNeighbours(
@@ -484,7 +477,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
     def _become(
         self,
-        plan: KnnPlan,
+        plan: KnnNoise,
         circumstances: KnnCircumstances,
         student: AnyStudent,
         classes: npt.NDArray[Any],
@@ -510,7 +503,7 @@ class _Finished:
     """What a fit came to, until it is booked."""
 
     payment: Payment
-    plan: KnnPlan
+    plan: KnnNoise
     circumstances: KnnCircumstances
     feature_map: FeatureMap
     features: int

@@ -11,35 +11,37 @@ from reticent.training.students import StudentConfig
 
 
 def student_configs(
-    student: StudentConfig | Literal["svm"] | None,
-    last_student: StudentConfig | None,
+    student: StudentConfig | tuple[StudentConfig, StudentConfig] | Literal["svm"] | None,
     shape: tuple[int, ...],
 ) -> tuple[StudentConfig | None, StudentConfig | None]:
     """Settings of the students and of the last one; both None for a support vector machine.
 
     Args:
-        student: of all rounds; None for the usual ones.
-        last_student: of the last round; None for the same.
+        student: of all rounds, or of all but the last and of the last; None for the usual ones.
         shape: of one picture.
 
     Raises:
         InvalidParameter: neither settings, "svm" nor None, or for pictures of another size.
 
     Example:
-        >>> first, last = student_configs(None, None, (8, 8))
+        >>> first, last = student_configs(None, (8, 8))
         >>> first.image_shape, last == first
         ((1, 8, 8), True)
-        >>> student_configs("svm", None, (8, 8))
+        >>> student_configs("svm", (8, 8))
         (None, None)
     """
     if isinstance(student, str):
-        if student != "svm" or last_student is not None:
+        if student != "svm":
             raise InvalidParameter(
-                f"student={student!r}: expected 'svm' without last_student, a StudentConfig or None"
+                f"student={student!r}: expected 'svm', a StudentConfig, two of them, or None"
             )
         return None, None
-    config = StudentConfig(image_shape=picture_shape(shape)) if student is None else student
-    last = config if last_student is None else last_student
+    if student is None:
+        student = StudentConfig(image_shape=picture_shape(shape))
+    both = student if isinstance(student, tuple) else (student, student)
+    if len(both) != 2:
+        raise InvalidParameter(f"student: expected two StudentConfigs, got {len(both)}")
+    config, last = both
     pixels = math.prod(shape)
     for settings in (config, last):
         if not isinstance(settings, StudentConfig):

@@ -12,8 +12,10 @@ from reticent.core.arrays import Arrays
 from reticent.core.checks import count, flag, words
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Receipt
+from reticent.core.settings import Group
 from reticent.release.bundle import Bundle, rebuilding
 from reticent.systems.votes.features import Features
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.tables.frames import keep_names, kept_names, stored_names
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
 from reticent.training.public_space import PublicSpace, RowMap
@@ -82,7 +84,7 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
         adjacency = receipt.guarantee.adjacency
         data_set = None if adjacency.unnamed else adjacency.data_set  # type: ignore[union-attr]
         model = cls(
-            **settings["arguments"],
+            **_restored(settings["arguments"]),
             epsilon=receipt.guarantee.epsilon,
             delta=receipt.guarantee.delta,
             **labels,
@@ -133,7 +135,14 @@ def _part(arrays: Arrays, prefix: str) -> Arrays:
     }
 
 
+def _restored(arguments: dict[str, Any]) -> dict[str, Any]:
+    pace = arguments.get("pace")
+    return arguments if pace is None else {**arguments, "pace": Pace(**pace)}
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, Group):
+        return {name: _plain(entry) for name, entry in value.get_params().items()}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple)):

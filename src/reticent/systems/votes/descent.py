@@ -12,12 +12,12 @@ from typing_extensions import override
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, flag
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.settings import with_settings
+from reticent.core.settings import a_part, with_settings
 from reticent.grids.whole_numbers import exact_product
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import Directions, LinearModel
-from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
+from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount, Pace
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
@@ -41,19 +41,22 @@ class Descent(LinearModel):
 
     steps: int
     warm_start: bool = False
-    records: int | None = None
+    pace: Pace | None = None
 
     _momentum: ClassVar[float] = 0.0
+
+    @property
+    def _pace(self) -> Pace:
+        return a_part(self.pace, Pace, name="pace")
 
     @override
     def check_settings(self) -> None:
         super().check_settings()
         count(self.steps, name="steps", minimum=0)
         flag(self.warm_start, name="warm_start")
-        if self.records is not None:
-            count(self.records, name="records")
-            if self.records > _MOST_RECORDS:
-                raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
+        records = self._pace.records
+        if records is not None and count(records, name="records") > _MOST_RECORDS:
+            raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
         if self.steps == 0 and not self.warm_start:
             raise InvalidParameter("steps=0: expected warm_start=True, or at least one step")
 
@@ -77,7 +80,9 @@ class Descent(LinearModel):
     @override
     def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         outputs, bound = self._columns.outputs, LENGTH * RESIDUAL
-        counted = 0.0 if self.records is not None or self.counting == "replace" else COUNT_SHARE
+        counted = (
+            0.0 if self._pace.records is not None or self.counting == "replace" else COUNT_SHARE
+        )
         share = (1.0 - counted) / len(outputs)
         gradients = tuple(
             SumBlock((self.space_.dimension + 1) * output.width, bound, share) for output in outputs
@@ -98,7 +103,8 @@ class Descent(LinearModel):
         counted = len(session.mechanism.blocks) > len(columns.outputs)
         noisy_count = NoisyCount(session.sigmas[-1]) if counted else None
         # With counting="replace" the number of units is the same for neighbours. It may be 0.
-        records = float(self.records if self.records is not None else max(1, voters.units))
+        known = self._pace.records
+        records = float(known if known is not None else max(1, voters.units))
         momentum, total = np.zeros_like(weights), np.zeros_like(weights)
         for step in range(self.steps):
             gradients = [np.zeros_like(weights[:, part]) for part in columns.parts]

@@ -45,8 +45,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
         warm_start: whether training starts from ridge regression on ``public_y``.
         residual: to how many halves of the range a residual is cut; from .001 to 2, which cuts
             none.
-        records: a public number, about that of the private records, which sums are divided by;
-            None for a noisy count, paid from the total.
+        pace: the number of records that sums are divided by; None for a noisy count.
 
     Example:
         >>> from sklearn.datasets import load_diabetes

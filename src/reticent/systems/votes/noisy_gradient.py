@@ -14,6 +14,7 @@ from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.features import Features
+from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.public_labels import public_softmax_regression
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -34,10 +35,8 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
         epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         classes, student_share: see ``ReleasedClassifier``.
         steps: T, gradient steps; 0 for a model of the public labels alone, which costs nothing.
-        learning_rate: of the mean gradient of feature vectors of length 1.
         warm_start: whether training starts from softmax regression on ``public_y``.
-        records: a public number, about that of the private records, which sums are divided by;
-            None for a noisy count, paid from the total.
+        pace: how far a step goes; None for a rate of 20 and a noisy count of records.
 
     Example:
         >>> from sklearn.datasets import load_digits
@@ -62,9 +61,9 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     """
 
     steps: int = 40
-    learning_rate: float = 20.0
 
     _momentum = 0.9
+    _usual_rate = 20.0
 
     @classmethod
     @override
@@ -76,7 +75,11 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
         """
         dimensions = sorted({min(features, size) for size in (30, 100, 400)})
         return [
-            {"features": Features(components=kept), "steps": steps, "learning_rate": rate}
+            {
+                "features": Features(components=kept),
+                "steps": steps,
+                "pace": Pace(learning_rate=rate),
+            }
             for kept in dimensions
             for steps, rate in ((10, 20.0), (20, 20.0), (40, 20.0), (60, 40.0))
         ]
@@ -84,15 +87,16 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     @override
     def check_settings(self) -> None:
         super().check_settings()
-        if positive(self.learning_rate, name="learning_rate") > _LARGEST_RATE:
+        if positive(self._rate, name="learning_rate") > _LARGEST_RATE:
             raise InvalidParameter(
-                f"learning_rate={self.learning_rate!r}: expected at most {_LARGEST_RATE:g}"
+                f"learning_rate={self._rate!r}: expected at most {_LARGEST_RATE:g}"
             )
 
     @property
     @override
     def _rate(self) -> float:
-        return self.learning_rate
+        given = self._pace.learning_rate
+        return self._usual_rate if given is None else given
 
     @override
     def _residuals(

@@ -5,7 +5,7 @@ from reticent.training.parts.embedders import BetaVAE, Identity, Named
 from reticent.training.parts.label_classifiers import LabelAware
 from reticent.training.parts.ladder import Ladder
 from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
-from reticent.training.parts.obfuscators import NoiseAware, Published
+from reticent.training.parts.obfuscators import NoiseAware
 
 __all__ = [
     "BetaVAE",
@@ -18,5 +18,4 @@ __all__ = [
     "PlannedRelease",
     "PublicDiscriminants",
     "PublicPCA",
-    "Published",
 ]

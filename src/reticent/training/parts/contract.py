@@ -9,22 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 from torch import nn
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import shown
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.norms import Norm
 from reticent.core.seeds import training_generator, training_seed
 from reticent.networks import Network
 from reticent.training.progress import Report
-
-Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +166,7 @@ def needs_labels(part: Any) -> bool:
 def fitted(
     part: BaseEstimator,
     X: Array,
-    y: Labels | None,
+    y: Integers | None,
     *,
     seed: int,
     release: PlannedRelease | None = None,

@@ -13,7 +13,7 @@ from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.training.parts.contract import Part, resolved, variants
 from reticent.training.parts.embedders import Identity
 from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
-from reticent.training.parts.obfuscators import NoiseAware, Published
+from reticent.training.parts.obfuscators import NoiseAware
 
 _MEANS = 0.9
 """Shrinkage at which discriminants are all but the directions of class means: where noise is as
@@ -88,13 +88,12 @@ class Ladder(Part):
 
 RUNGS = {
     "noise-aware": NoiseAware,
-    "encoder": Published,
     "identity": Identity,
     "live": LiveCoordinates,
     "pca": PublicPCA,
     "discriminants": PublicDiscriminants,
 }
-"""Obfuscators by name; ``encoder`` is the plain encoder of the published table."""
+"""Obfuscators by name."""
 
 OBFUSCATORS = {"auto": Ladder, **RUNGS}
 """Obfuscators by name, all of them together included."""

@@ -1,8 +1,7 @@
-"""Obfuscators as parts: ours, trained through the noise of its release, and the published ones."""
+"""Obfuscators as parts: ours, trained through the noise of its release."""
 
 from __future__ import annotations
 
-import inspect
 import math
 from typing import Any, ClassVar, Self
 
@@ -13,13 +12,12 @@ from sklearn.base import clone
 from torch import nn
 from typing_extensions import override
 
-from reticent.core.checks import count, counts, positive
+from reticent.core.checks import counts
 from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.core.settings import with_settings
 from reticent.networks import Network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
-from reticent.training.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.parts.contract import Part, PlannedRelease, seed_of
 from reticent.training.parts.linear_maps import LinearMap
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
@@ -118,7 +116,7 @@ class NoiseAware(Obfuscator):
         - How it is trained: docs/training.md.
 
     See Also:
-        reticent.Published: the obfuscators of earlier papers.
+        reticent.published.PublishedObfuscator: the obfuscators of earlier papers.
         reticent.LabelAware: labels instead of vectors.
     """
 
@@ -242,97 +240,6 @@ class NoiseAware(Obfuscator):
             else self.first_noise,
             "seed": seed_of(self.random_state),
         }
-
-
-class Published(Obfuscator):
-    """An obfuscator of an earlier paper: a classifier's loss and any combination of regularisers.
-
-    Args:
-        regularisers: names of regularisers ("arl", "contrastive", "noise"); none for the plain
-            encoder.
-        outputs: released values per row; a tuple is tried out on calibration data.
-        hidden: widths of the hidden layers.
-        epochs: passes over the embeddings.
-        batch_size: embeddings per step.
-        learning_rate: of Adam (published: 1e-3).
-        random_state: seed of training; None takes that of the estimator which it is a part of.
-
-    Attributes:
-        network_: the trained network.
-
-    Example:
-        >>> points = np.random.default_rng(0).normal(size=(64, 2))
-        >>> part = Published("noise", outputs=3, hidden=(4,), epochs=1, random_state=0)
-        >>> part.fit(points, (points[:, 0] > 0).astype(int)).network()[-1].out_features
-        3
-
-    References:
-        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
-          inference with modified propose-test-release", Advances in Neural Information Processing
-          Systems (NeurIPS), table 1.
-
-    See Also:
-        reticent.NoiseAware: trained for the noise of its release.
-    """
-
-    def __init__(
-        self,
-        *regularisers: str,
-        outputs: Outputs = (4, 6),
-        hidden: tuple[int, ...] = (64,),
-        epochs: int = 20,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.regularisers = regularisers
-        self.outputs = outputs
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        # scikit-learn reads no names from a constructor that takes any number of arguments.
-        return sorted(inspect.signature(cls).parameters)
-
-    def __sklearn_clone__(self) -> Self:
-        parameters = self.get_params()
-        return type(self)(*parameters.pop("regularisers"), **parameters)
-
-    @override
-    def check(self) -> None:
-        for size in self._sizes():
-            self._config(size)
-
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, *, report: Report = silent) -> Self:
-        """Trains one network, whatever it will be released with.
-
-        Args:
-            X: embeddings, shape (n, d).
-            y: shape (n,), classes 0, 1, ...
-            report: told after every epoch.
-
-        Raises:
-            InvalidInput: embeddings and labels that do not fit.
-            InvalidParameter: several numbers of outputs.
-        """
-        with torch.random.fork_rng(devices=[]):
-            self.network_ = train_obfuscator(X, y, self._config(self._size()), report=report)
-        return self
-
-    def _config(self, outputs: int) -> ObfuscatorConfig:
-        return ObfuscatorConfig(
-            regularisers=tuple(self.regularisers),
-            hidden=counts(self.hidden, name="hidden"),
-            outputs=outputs,
-            epochs=count(self.epochs, name="epochs"),
-            batch_size=self.batch_size,
-            learning_rate=positive(self.learning_rate, name="learning_rate"),
-            seed=seed_of(self.random_state),
-        )
 
 
 def batch_size_for(rows: int) -> int:

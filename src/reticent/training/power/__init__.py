@@ -1,3 +1,1 @@
-"""Encoders of table rows: the Power Mechanism as published, and ours, whose Lipschitz constant
-is known.
-"""
+"""Encoders of table rows whose Lipschitz constant is known."""

@@ -12,14 +12,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.arrays import Array
-from reticent.core.checks import count, positive
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput, UnknownName
 from reticent.networks import Network, from_torch
-from reticent.training.networks import labelled, minimise, relu_network
+from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network
 from reticent.training.progress import Report, silent
-
-Labels = npt.NDArray[np.int64]
 
 THRESHOLDS = ("even", "quantiles")
 
@@ -29,7 +26,7 @@ _LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class CodeConfig:
+class CodeConfig(TrainingConfig):
     """Settings of the classifier behind the codes.
 
     Attributes:
@@ -39,10 +36,6 @@ class CodeConfig:
             "quantiles" of the rows, with s = 1 / their standard deviation, where the rows fill a
             small part of the range, as on HIGGS.
         hidden: widths of its hidden layers behind them.
-        epochs: passes over the rows.
-        batch_size: rows per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
-        seed: of weights and order.
     """
 
     numeric: tuple[int, ...] = ()
@@ -51,12 +44,9 @@ class CodeConfig:
     epochs: int = 10
     batch_size: int = 250
     learning_rate: float = 3e-3
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            count(getattr(self, name), name=name)
-        positive(self.learning_rate, name="learning_rate")
+        super().__post_init__()
         if self.thresholds not in THRESHOLDS:
             raise UnknownName(
                 f"thresholds={self.thresholds!r}: expected one of {', '.join(THRESHOLDS)}"
@@ -93,10 +83,8 @@ def train_classifier(
     minimise(
         lambda batch, _: functional.cross_entropy(network(points[batch]), targets[batch]),
         network.parameters(),
+        config,
         rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage="classifier of codes",
         report=report,
@@ -104,7 +92,7 @@ def train_classifier(
     return from_torch(network.eval(), (points.shape[1],))
 
 
-def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Labels]:
+def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Integers]:
     """The first layer: slope, offset and column of every unit. A unit for each coordinate itself
     comes first.
 
@@ -128,7 +116,7 @@ def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Labels]:
     return np.concatenate(slopes), np.concatenate(offsets), np.concatenate(columns)
 
 
-def best_codes(logits: Array, labels: Labels, *, epsilon: float) -> tuple[tuple[int, ...], float]:
+def best_codes(logits: Array, labels: Integers, *, epsilon: float) -> tuple[tuple[int, ...], float]:
     """The classes to tell apart by randomised response, and the accuracy that a server can then
     reach.
 

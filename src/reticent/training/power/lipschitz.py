@@ -24,7 +24,13 @@ from reticent.core.norms import Norm
 from reticent.networks import Affine, Network
 from reticent.networks.layers import Layer
 from reticent.networks.sorting import pair_sort
-from reticent.training.networks import labelled, minimise, relu_network, sorted_pairs
+from reticent.training.networks import (
+    TrainingConfig,
+    labelled,
+    minimise,
+    relu_network,
+    sorted_pairs,
+)
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
 
@@ -32,7 +38,7 @@ _ITERATIONS = 12  # of the orthonormalisation; each squares the distance from or
 
 
 @dataclass(frozen=True, kw_only=True)
-class LipschitzEncoderConfig:
+class LipschitzEncoderConfig(TrainingConfig):
     """Everything that decides the encoder, apart from the rows.
 
     Attributes:
@@ -42,12 +48,8 @@ class LipschitzEncoderConfig:
         outputs: number of released values.
         hidden: widths of the hidden layers, even numbers.
         head_hidden: widths of the hidden layers of the head trained with it.
-        epochs: passes over the rows.
-        batch_size: rows per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
         first_noise: noise at the start of training as a share of the full noise, in (0, 1]; it
             rises along a geometric ramp over the first three quarters.
-        seed: of weights, order and noise.
     """
 
     epsilon: float
@@ -60,13 +62,12 @@ class LipschitzEncoderConfig:
     batch_size: int = 500
     learning_rate: float = 5e-3
     first_noise: float = 0.2
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "radius", "learning_rate"):
+        super().__post_init__()
+        for name in ("epsilon", "radius"):
             positive(getattr(self, name), name=name)
-        for name in ("outputs", "epochs", "batch_size"):
-            count(getattr(self, name), name=name)
+        count(self.outputs, name="outputs")
         check_first_noise(self.first_noise)
         for width in self.hidden:
             if count(width, name="hidden") % 2:
@@ -195,10 +196,8 @@ def train_lipschitz_encoder(
     loss = minimise(
         noisy_loss,
         [*network.parameters(), *head.parameters()],
+        config,
         rows=len(points),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage=f"encoder, epsilon {config.epsilon:g}, {config.outputs} outputs",
         report=report,

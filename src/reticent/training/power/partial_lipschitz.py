@@ -21,7 +21,14 @@ from reticent.core.checks import count, one_of, positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.networks import Affine, Network, from_torch
-from reticent.training.networks import labelled, minimise, relu_network, rescale, sorted_pairs
+from reticent.training.networks import (
+    TrainingConfig,
+    labelled,
+    minimise,
+    relu_network,
+    rescale,
+    sorted_pairs,
+)
 from reticent.training.noise import check_first_noise, noise_share, training_noise
 from reticent.training.progress import Report, silent
 
@@ -31,7 +38,7 @@ _LEVELS = 13
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartialLipschitzConfig:
+class PartialLipschitzConfig(TrainingConfig):
     """Everything that decides scores and model, apart from the rows.
 
     Attributes:
@@ -42,13 +49,9 @@ class PartialLipschitzConfig:
         answer: "noise" or "levels".
         outputs: number of scores; 1 for levels.
         hidden: width of the scores' layers, even, and of the networks beside them.
-        epochs: passes over the rows.
-        batch_size: rows per step.
-        learning_rate: of Adam at the start; it falls to 0 along half a cosine.
         dropout: share of the free coordinates that are left out in a step.
         first_noise: as in ``LipschitzEncoderConfig``.
         answer_unit: radii that one unit of what the model reads stands for.
-        seed: of weights, order and noise.
     """
 
     epsilon: float
@@ -63,12 +66,12 @@ class PartialLipschitzConfig:
     dropout: float = 0.0
     first_noise: float = 0.2
     answer_unit: float = 3.0
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "learning_rate", "answer_unit"):
+        super().__post_init__()
+        for name in ("epsilon", "answer_unit"):
             positive(getattr(self, name), name=name)
-        for name in ("outputs", "hidden", "epochs", "batch_size"):
+        for name in ("outputs", "hidden"):
             count(getattr(self, name), name=name)
         check_first_noise(self.first_noise)
         probability(self.dropout, name="dropout")
@@ -212,10 +215,8 @@ def train_partial_scores(
     mean = minimise(
         loss,
         [*scores.parameters(), *model.parameters()],
+        config,
         rows=len(rows),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage=f"scores with {config.answer}, {config.outputs} outputs",
         report=report,
@@ -255,10 +256,8 @@ def train_reader(
     minimise(
         loss,
         model.parameters(),
+        config,
         rows=len(rows),
-        epochs=config.epochs,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
         decay=True,
         stage="reader of noisy columns",
         report=report,

@@ -1,0 +1,183 @@
+"""The posthoc papers' mechanism as it was published, for research. It is *not* private as claimed.
+
+Five places where print and proof part ways, each a switch here, so that an experiment can see what
+each one does and an audit can show that it catches them:
+
+=================  =====================================  ==========================================
+switch             as published                           what a proof needs
+=================  =====================================  ==========================================
+``noise_covers``   ``"P"``: Laplace(P / epsilon)          ``"P R"``: neighbours are P R apart
+``test_scale``     ``"1 / epsilon"`` (Algorithm 1)        ``"R / epsilon"`` (the text)
+``searched_at``    ``"R"`` (Algorithm 1 never moves)      ``"midpoint"``: the radius being searched
+``if_unstable``    ``"R / 2"`` (where the search starts)  ``"zero"``: no stability, no credit
+``stability``      ``"half"``: psi / 2, jumps at psi = R  ``"slack"``: max(0, psi - R), 1-Lipschitz
+=================  =====================================  ==========================================
+
+With every switch on its right-hand side the statement is provable, and is what
+``LaplaceTestRelease`` implements with exact arithmetic; here noise is on a grid too, but no
+rounding is charged and no guarantee is given.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.core.arrays import Array, Booleans
+from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
+from reticent.noise import Grid, Sampler
+from reticent.published.printed import AsPrinted
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedPosthoc(AsPrinted):
+    """Algorithm 1 of the posthoc papers, flaw by flaw.
+
+    **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it.
+    The numbers that the papers state are kept in ``stated_epsilon`` (their row label) and
+    ``claimed_epsilon`` (their Theorem 4.4: 2 epsilon).
+
+    Attributes:
+        radius: R, largest distance of two neighbours, above 0.
+        maximum_radius: where the search for a stable neighbourhood ends, above R.
+        proposal: the papers' bound on the local Lipschitz constant, whatever output norm it was
+            computed in. Their reference code pairs an l-infinity constant with this per-coordinate
+            Laplace noise.
+        stated_epsilon: the papers' epsilon, spent once on the test and once on the vector.
+        stated_delta: the papers' delta, in (0, 1).
+        dimension: number of coordinates.
+        adjacency: what neighbours are.
+        noise_covers: what the Laplace noise of the vector is calibrated to.
+        test_scale: scale of the test's noise, and unit of its threshold.
+        searched_at: where the local constant is evaluated during the search.
+        if_unstable: stability reported when the bound fails at R itself.
+        stability: how a stable radius becomes the tested number.
+
+    Utility:
+        As printed a coordinate errs by proposal / stated_epsilon on average, and an answer passes
+        half of the time where the tested stability is ln(1 / stated_delta) / stated_epsilon. No
+        privacy is bought with it.
+
+    Runtime:
+        O(m) a row; 0.5 microseconds for 8 coordinates on one core (benchmarks/runtimes.py), without
+        the search for psi.
+
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), algorithm 1 and supplement A (lemmas A.1 and A.2).
+
+    See Also:
+        reticent.mechanisms.ProposeTestRelease: the default.
+        reticent.mechanisms.LaplaceTestRelease: the published test with every switch where a proof
+            needs it.
+    """
+
+    radius: float
+    maximum_radius: float
+    proposal: float
+    stated_epsilon: float
+    stated_delta: float
+    dimension: int
+    adjacency: Adjacency
+    noise_covers: Literal["P", "P R"] = "P"
+    test_scale: Literal["1 / epsilon", "R / epsilon"] = "1 / epsilon"
+    searched_at: Literal["R", "midpoint"] = "R"
+    if_unstable: Literal["R / 2", "zero"] = "R / 2"
+    stability: Literal["half", "slack"] = "half"
+
+    name: ClassVar[str] = "posthoc release, as published"
+
+    def __post_init__(self) -> None:
+        positive(self.radius, name="radius")
+        positive(self.proposal, name="proposal")
+        positive(self.stated_epsilon, name="stated_epsilon")
+        probability(self.stated_delta, name="stated_delta", allow_zero=False)
+        count(self.dimension, name="dimension")
+        if not positive(self.maximum_radius, name="maximum_radius") > self.radius:
+            raise InvalidParameter(
+                f"maximum_radius={self.maximum_radius!r}: expected more than radius={self.radius!r}"
+            )
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """What the papers' theorem adds up to: 2 epsilon."""
+        return 2.0 * self.stated_epsilon
+
+    @property
+    def claimed_delta(self) -> float:
+        """What the papers' theorem states: delta / 2."""
+        return 0.5 * self.stated_delta
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The papers' numbers, of kind "no differential privacy"."""
+        return Guarantee(
+            self.claimed_epsilon, self.claimed_delta, self.adjacency, GuaranteeKind.NO_PRIVACY
+        )
+
+    @property
+    def scale(self) -> float:
+        """Scale of the vector's Laplace noise, in output units."""
+        return (
+            self.proposal
+            * (self.radius if self.noise_covers == "P R" else 1.0)
+            / self.stated_epsilon
+        )
+
+    def tested_stability(self, radii: npt.ArrayLike) -> Array:
+        """What the search reports for stability radii psi (shape (n,), at least 0), before
+        noise; private.
+        """
+        psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
+        stable = psi >= self.radius
+        found = (
+            np.minimum(psi, self.maximum_radius)
+            if self.searched_at == "midpoint"
+            else np.full_like(psi, self.maximum_radius)
+        )
+        reached = 0.5 * found if self.stability == "half" else found - self.radius
+        return np.where(stable, reached, 0.5 * self.radius if self.if_unstable == "R / 2" else 0.0)
+
+    def release(
+        self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler
+    ) -> tuple[Array, Booleans]:
+        """Noisy values where the test passes, as published.
+
+        Args:
+            values: shape (n, m), finite.
+            radii: shape (n,), stability radii psi, at least 0.
+            sampler: source of randomness.
+
+        Returns:
+            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape
+            (n,).
+
+        Raises:
+            InvalidInput: wrong shapes, or numbers that are not finite. Values are never shown.
+        """
+        array = finite_array(
+            values, name="values", ndim=2, columns=self.dimension, allow_empty=True
+        )
+        tested = self.tested_stability(radii)
+        if len(tested) != len(array):
+            raise InvalidInput(
+                f"radii: expected one per row, got {len(tested)} for {len(array)} rows"
+            )
+        unit = (self.radius if self.test_scale == "R / epsilon" else 1.0) / self.stated_epsilon
+        noisy = tested + _laplace(len(tested), 1, scale=unit, sampler=sampler)[:, 0]
+        withheld = noisy < unit * math.log(1.0 / self.stated_delta)
+        released = array + _laplace(len(array), self.dimension, scale=self.scale, sampler=sampler)
+        return np.where(withheld[:, None], np.nan, released), withheld
+
+
+def _laplace(rows: int, columns: int, *, scale: float, sampler: Sampler) -> Array:
+    """Laplace noise on a grid a million times finer than its scale."""
+    grid = Grid.finer_than(scale)
+    return grid.values(sampler.discrete_laplace((rows, columns), scale=scale / grid.step))

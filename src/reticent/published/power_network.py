@@ -1,0 +1,369 @@
+"""The Power Mechanism's privatisation network z = H(w) w, its utility network, and their joint
+training, as published.
+
+The paper's per-sample epsilon (``smoothness``) bounds how fast the *population density* of z
+changes around one sample. It says nothing about what an observer of z learns of x: given x, z is
+certain. See docs/power.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import ndtri
+from torch import nn
+from torch.nn import functional
+
+from reticent.core.arrays import Array
+from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.errors import InvalidInput
+from reticent.published.density import KernelDensity
+from reticent.training.networks import labelled, relu_network
+from reticent.training.progress import Report, silent
+
+_ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerConfig:
+    """Everything that decides a power encoder, apart from the rows.
+
+    Attributes:
+        power: p, how often w -> H(w) w is applied, with shared weights (published: 1).
+        hidden: widths of the tanh layers behind which the matrix H is read off.
+        utility_hidden: widths of the utility network's ReLU layers.
+        weight: lambda, weight of the utility loss in the joint loss.
+        steps: training steps (published: 100 Forest Cover and Higgs, 30 Adult).
+        batch_size: rows per step (published: 128 or 512).
+        learning_rate: of Adam (published: 3e-4, Adult 1e-3).
+        private: whether the privacy loss is part of the joint loss; without it this is the paper's
+            non-private baseline.
+        seed: of weights and batches.
+    """
+
+    power: int = 1
+    hidden: tuple[int, ...] = (32,)
+    utility_hidden: tuple[int, ...] = (64,)
+    weight: float = 1.0
+    steps: int = 100
+    batch_size: int = 512
+    learning_rate: float = 3e-4
+    private: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("power", "steps", "batch_size"):
+            count(getattr(self, name), name=name)
+        for name in ("weight", "learning_rate"):
+            positive(getattr(self, name), name=name)
+        if not self.hidden:
+            raise InvalidInput("hidden: expected at least one width")
+        for width in (*self.hidden, *self.utility_hidden):
+            count(width, name="hidden")
+
+
+class PowerNetwork(nn.Module):
+    """w -> H(w) w, applied p times with the same H = reshape(B + V h(w)), h a tanh network.
+
+    B starts at the identity and V near zero, so that the map starts near the identity and can be
+    inverted.
+
+    Args:
+        dimension: number of coordinates d of rows and of embeddings.
+        hidden: widths of the tanh layers.
+        power: p.
+    """
+
+    def __init__(self, dimension: int, hidden: tuple[int, ...], power: int) -> None:
+        super().__init__()
+        self.dimension, self.power = dimension, power
+        sizes = (dimension, *hidden)
+        self.hidden = nn.ModuleList(nn.Linear(first, second) for first, second in pairwise(sizes))
+        self.directions = nn.Parameter(
+            torch.randn(hidden[-1], dimension, dimension) / (dimension * hidden[-1] ** 0.5)
+        )
+        self.matrix = nn.Parameter(torch.eye(dimension))
+
+    @property
+    def layers(self) -> list[nn.Linear]:
+        """The affine layers of h, first one first."""
+        return [layer for layer in self.hidden if isinstance(layer, nn.Linear)]
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Embeddings, shape (n, d), of ``rows`` of shape (n, d)."""
+        for _ in range(self.power):
+            features = rows
+            for layer in self.layers:
+                features = torch.tanh(layer(features))
+            turned = torch.einsum("kij,bj->bik", self.directions, rows)
+            rows = rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0]
+        return rows
+
+    def step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """One application: g(w), shape (n, d), and its Jacobian, shape (n, d, d), for w = ``rows``.
+
+        With g(w) = B w + sum_k h_k(w) V_k w the Jacobian is B + sum_k h_k(w) V_k + [V_1 w, ...,
+        V_K w] h'(w): exact, with no pass per coordinate.
+        """
+        features = rows
+        slopes = torch.eye(self.dimension, dtype=rows.dtype)
+        for layer in self.layers:
+            features = torch.tanh(layer(features))
+            slopes = (1.0 - features.square())[:, :, None] * (layer.weight @ slopes)
+        turned = torch.einsum("kij,bj->bik", self.directions, rows)
+        image = rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0]
+        jacobian = (
+            self.matrix + torch.einsum("bk,kij->bij", features, self.directions) + turned @ slopes
+        )
+        return image, jacobian
+
+    def jacobians(self, rows: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """G(x), shape (n, d), and the Jacobian of every application, each of shape (n, d, d)."""
+        parts = []
+        for _ in range(self.power):
+            rows, jacobian = self.step(rows)
+            parts.append(jacobian)
+        return rows, parts
+
+    def embed(self, rows: npt.ArrayLike) -> Array:
+        """Embeddings, shape (n, d), float64, of a whole array of rows, without gradients."""
+        points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
+        kind = self.matrix.dtype
+        with torch.no_grad():
+            parts = [
+                self(torch.from_numpy(part).to(kind)).double().numpy() for part in _parts(points)
+            ]
+        return np.concatenate(parts)
+
+
+def log_det_gradient(
+    network: PowerNetwork, rows: torch.Tensor, *, differentiable: bool = False
+) -> torch.Tensor:
+    """Per-sample gradient of sum_k log |det J_k| with respect to x, shape (n, d); exact.
+
+    Rows do not meet each other on the way, so the gradient of the sum over the batch is the
+    gradient of each row's own term, and one backward pass serves all of them.
+
+    Args:
+        network: the privatisation network.
+        rows: shape (n, d).
+        differentiable: whether gradients may flow through the result to the weights.
+
+    Edge cases: a singular Jacobian gives entries that are not finite (its log-determinant has no
+    gradient there).
+    """
+    with torch.enable_grad():
+        inputs = rows.detach().requires_grad_(True)
+        _, parts = network.jacobians(inputs)
+        total = torch.stack([torch.linalg.slogdet(part).logabsdet.sum() for part in parts]).sum()
+        (gradient,) = torch.autograd.grad(total, inputs, create_graph=differentiable)
+    return gradient
+
+
+def log_det_gradients(network: PowerNetwork, rows: npt.ArrayLike) -> Array:
+    """``log_det_gradient`` of a whole array, in blocks; shape (n, d), float64."""
+    points = finite_array(rows, name="rows", ndim=2, columns=network.dimension)
+    kind = network.matrix.dtype
+    return np.concatenate(
+        [
+            log_det_gradient(network, torch.from_numpy(part).to(kind)).double().numpy()
+            for part in _parts(points)
+        ]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PowerTraining:
+    """A trained power encoder.
+
+    Attributes:
+        network: the privatisation network.
+        utility: the utility network, from embeddings to logits.
+        privacy_losses, utility_losses: one entry per step: mean norm of score minus log-det
+            gradient; cross entropy.
+    """
+
+    network: PowerNetwork
+    utility: nn.Sequential
+    privacy_losses: tuple[float, ...]
+    utility_losses: tuple[float, ...]
+
+
+def train_power(
+    rows: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    config: PowerConfig,
+    *,
+    density: KernelDensity,
+    report: Report = silent,
+) -> PowerTraining:
+    """Both networks, trained on the paper's joint loss (equation 1).
+
+    The loss of a batch is the mean of ||score(x) - grad_x sum_k log |det J_k||| plus ``weight``
+    times the cross entropy of the utility network on G(x). Scores are those of ``density`` at the
+    rows of the batch, computed when they are met.
+
+    Args:
+        rows: shape (n, d), encoded rows.
+        labels: shape (n,), integers from 0, at least two classes.
+        config: sizes and settings.
+        density: estimate of the rows' density.
+        report: told after every step.
+
+    Raises:
+        InvalidInput: rows, labels and density that do not fit together.
+    """
+    training = PowerSteps(rows, labels, config, density=density)
+    privacy_losses, utility_losses = [], []
+    for step in range(config.steps):
+        privacy_loss, utility_loss = training.step()
+        privacy_losses.append(privacy_loss)
+        utility_losses.append(utility_loss)
+        report("power encoder", step + 1, config.steps, privacy_loss + config.weight * utility_loss)
+    return PowerTraining(
+        training.network.eval(),
+        training.utility.eval(),
+        tuple(privacy_losses),
+        tuple(utility_losses),
+    )
+
+
+class PowerSteps:
+    """The steps of ``train_power``, one at a time.
+
+    Args:
+        rows: shape (n, d), encoded rows.
+        labels: shape (n,), integers from 0, at least two classes.
+        config: sizes and settings; ``steps`` is not used.
+        density: estimate of the rows' density.
+
+    Raises:
+        InvalidInput: rows, labels and density that do not fit together.
+    """
+
+    def __init__(
+        self,
+        rows: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        config: PowerConfig,
+        *,
+        density: KernelDensity,
+    ) -> None:
+        self._points, self._targets, classes = labelled(rows, labels)
+        dimension = self._points.shape[1]
+        if density.dimension != dimension:
+            raise InvalidInput(
+                f"density: has {density.dimension} coordinates, rows have {dimension}; "
+                "expected the same"
+            )
+        torch.manual_seed(config.seed)
+        self.network = PowerNetwork(dimension, config.hidden, config.power)
+        self.utility = relu_network([dimension, *config.utility_hidden, classes])
+        self._optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate)
+        self._config, self._density = config, density
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Parameters of both networks."""
+        return [*self.network.parameters(), *self.utility.parameters()]
+
+    def step(self) -> tuple[float, float]:
+        """One step; the privacy loss and the utility loss of its batch. Draws from torch's
+        global generator.
+        """
+        config = self._config
+        chosen = torch.randint(len(self._points), (min(config.batch_size, len(self._points)),))
+        batch = self._points[chosen]
+        utility_loss = functional.cross_entropy(
+            self.utility(self.network(batch)), self._targets[chosen]
+        )
+        loss = config.weight * utility_loss
+        score = torch.from_numpy(self._density.score(batch.numpy()).astype(np.float32))
+        gradient = log_det_gradient(self.network, batch, differentiable=config.private)
+        privacy_loss = (score - gradient).norm(dim=1).mean()
+        if config.private:
+            loss = loss + privacy_loss
+        self._optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        self._optimizer.step()
+        return privacy_loss.item(), utility_loss.item()
+
+
+def smoothness(
+    log_density: npt.ArrayLike,
+    score: npt.ArrayLike,
+    log_det_gradient: npt.ArrayLike,
+    *,
+    log_variance_constant: float,
+    alpha: float,
+) -> Array:
+    """Per-sample epsilon of the paper's section 4.6, shape (n,); at least 0, infinite where it is
+    not defined.
+
+    With K = mu_K / (n h^d), fhat the density, s = grad fhat / fhat its score, g the gradient of the
+    log-determinants, and z the normal quantile at 1 - alpha / 2, it is
+
+        max(||s / (1 - z r) - g||, ||s / (1 + z r) - g||) + d z r / 2,     r = sqrt(K / fhat),
+
+    because grad fhat / (fhat -+ z sqrt(K fhat)) = s / (1 -+ z r).
+
+    Args:
+        log_density: shape (n,), logarithm of fhat.
+        score: shape (n, d).
+        log_det_gradient: shape (n, d).
+        log_variance_constant: logarithm of K.
+        alpha: one minus the confidence of the density's interval, in (0, 1).
+
+    Edge cases: where the interval reaches down to density 0 (z r >= 1) no bound exists, and the
+    answer is infinity; so it is where the log-determinant has no gradient.
+
+    Raises:
+        InvalidInput: shapes that do not fit.
+    """
+    probability(alpha, name="alpha", allow_zero=False)
+    logs = finite_array(log_density, name="log_density", ndim=1)
+    scores = finite_array(score, name="score", ndim=2)
+    gradients = np.asarray(log_det_gradient, dtype=np.float64)
+    if scores.shape != gradients.shape or len(logs) != len(scores):
+        raise InvalidInput(
+            f"score: expected shape ({len(logs)}, d) as for the gradients, got {scores.shape}, "
+            f"{gradients.shape}"
+        )
+    quantile = float(ndtri(1.0 - 0.5 * alpha))
+    ratio = np.exp(np.minimum(0.5 * (log_variance_constant - logs), 300.0))
+    reach = quantile * ratio
+    defined = (reach < 1.0) & np.isfinite(gradients).all(axis=1)
+    epsilon = np.full(len(logs), np.inf)
+    inner, wide, slope = scores[defined], reach[defined, None], gradients[defined]
+    lower = np.linalg.norm(inner / (1.0 - wide) - slope, axis=1)
+    upper = np.linalg.norm(inner / (1.0 + wide) - slope, axis=1)
+    epsilon[defined] = np.maximum(lower, upper) + 0.5 * scores.shape[1] * reach[defined]
+    return epsilon
+
+
+def per_sample_epsilon(
+    network: PowerNetwork, density: KernelDensity, rows: npt.ArrayLike, *, alpha: float
+) -> Array:
+    """``smoothness`` of every row under a trained network and a density estimate, shape (n,).
+
+    Where ``rows`` are the centers of the estimate themselves, each row's own kernel takes part,
+    as published. In high dimensions that kernel outweighs all others, and its gradient at its
+    own center is 0: the number then measures the log-determinant alone.
+    """
+    log_density, score = density.evaluate(rows)
+    gradients = log_det_gradients(network, rows)
+    return smoothness(
+        log_density,
+        score,
+        gradients,
+        log_variance_constant=density.log_variance_constant,
+        alpha=alpha,
+    )
+
+
+def _parts(points: Array) -> list[Array]:
+    return [points[start : start + _ROWS_AT_ONCE] for start in range(0, len(points), _ROWS_AT_ONCE)]

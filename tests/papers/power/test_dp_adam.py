@@ -1,0 +1,79 @@
+"""The encoder trained by DP-Adam: its steps are clipped and noised, and its rows are as exposed
+as before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from papers.power import dp_adam as power_private
+from papers.power.dp_adam import train_power_privately
+from reticent.core.errors import InvalidInput
+from reticent.published.density import KernelDensity
+from reticent.published.power_network import PowerConfig
+
+CONFIG = PowerConfig(steps=40, batch_size=100, learning_rate=1e-2, hidden=(4,), utility_hidden=(8,))
+
+
+def data() -> tuple[np.ndarray, np.ndarray, KernelDensity]:
+    random = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    rows = random.uniform(size=(400, 3)) + labels[:, None]
+    return rows, labels, KernelDensity(rows, 0.3)
+
+
+def test_learns_at_a_large_budget_and_not_at_a_tiny_one() -> None:
+    rows, labels, density = data()
+    loose = train_power_privately(rows, labels, CONFIG, epsilon=50.0, delta=1e-5, density=density)
+    tight = train_power_privately(rows, labels, CONFIG, epsilon=0.01, delta=1e-5, density=density)
+    assert len(loose.utility_losses) == len(loose.privacy_losses) == CONFIG.steps
+    assert np.mean(loose.utility_losses[-5:]) < 0.8 * loose.utility_losses[0]
+    assert np.mean(tight.utility_losses[-5:]) > np.mean(loose.utility_losses[-5:]) + 0.1
+
+
+def test_the_first_step_is_the_clipped_mean_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise and with every row in the sample, the gradient is that of autograd, one row
+    at a time, clipped.
+    """
+    rows, labels, density = data()
+    seen: list[dict[str, torch.Tensor]] = []
+
+    class Recorder:
+        def __init__(self, plain: torch.optim.Optimizer, **settings: object) -> None:
+            self.parameters = [
+                parameter for group in plain.param_groups for parameter in group["params"]
+            ]
+
+        def zero_grad(self) -> None:
+            pass
+
+        def step(self) -> None:
+            seen.append(
+                {
+                    str(index): parameter.grad_sample
+                    for index, parameter in enumerate(self.parameters)
+                }
+            )
+            torch.manual_seed(5)
+
+    monkeypatch.setattr(power_private, "private_optimizer", Recorder)
+    config = PowerConfig(steps=1, batch_size=len(rows), hidden=(4,), utility_hidden=(8,))
+    trained = train_power_privately(rows, labels, config, epsilon=1.0, delta=1e-5, density=density)
+    parameters = [*trained.network.parameters(), *trained.utility.parameters()]
+    for row in (0, 7):
+        loss = torch.nn.functional.cross_entropy(
+            trained.utility(trained.network(torch.from_numpy(rows[[row]].astype(np.float32)))),
+            torch.tensor([int(labels[row])]),
+        )
+        for index, gradient in enumerate(torch.autograd.grad(loss, parameters)):
+            torch.testing.assert_close(seen[0][str(index)][row], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_refuses_a_density_of_another_width() -> None:
+    rows, labels, _ = data()
+    with pytest.raises(InvalidInput, match="density: has 2 coordinates"):
+        train_power_privately(
+            rows, labels, CONFIG, epsilon=1.0, delta=1e-5, density=KernelDensity(rows[:, :2], 0.3)
+        )

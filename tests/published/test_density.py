@@ -1,0 +1,115 @@
+"""Density estimates against closed forms: mixtures of Gaussians, differences of the logarithm,
+integrals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from reticent.core.errors import InvalidInput, UnknownName
+from reticent.published.density import KernelDensity, bandwidth, fisher_bound
+
+
+def test_is_the_mixture_of_gaussians_that_it_says() -> None:
+    random = np.random.default_rng(0)
+    centers, rows = random.normal(size=(30, 3)), 2.0 * random.normal(size=(11, 3))
+    density = KernelDensity(centers, 0.7)
+    parts = np.stack([multivariate_normal(center, 0.49).pdf(rows) for center in centers])
+    log_density, score = density.evaluate(rows)
+    np.testing.assert_allclose(np.exp(log_density), parts.mean(axis=0), rtol=1e-12)
+    gradient = (
+        np.einsum("kn,knd->nd", parts, (centers[:, None] - rows) / 0.49)
+        / parts.sum(axis=0)[:, None]
+    )
+    np.testing.assert_allclose(score, gradient, rtol=1e-10, atol=1e-12)
+
+
+def test_the_score_of_gaussian_data_tends_to_the_closed_form() -> None:
+    # The expected estimate of N(0, s^2) data is N(0, s^2 + h^2), whose score is -x / (s^2 + h^2).
+    random = np.random.default_rng(1)
+    density = KernelDensity(1.5 * random.normal(size=(200_000, 2)).astype(np.float32), 0.5)
+    rows = random.uniform(-1.5, 1.5, (50, 2))
+    np.testing.assert_allclose(density.score(rows), -rows / (1.5**2 + 0.5**2), atol=0.05)
+
+
+def test_the_variance_constant_is_the_papers() -> None:
+    density = KernelDensity(np.zeros((10, 3)), 0.5)
+    assert np.exp(density.log_variance_constant) == pytest.approx(
+        1 / (2**3 * np.pi**1.5) / (10 * 0.5**3)
+    )
+    grid = np.arange(-10, 10, 0.01)  # mu_K in one dimension, by summing the squared kernel
+    kernel = np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi)
+    assert kernel.sum() * 0.01 == pytest.approx(1.0)
+    assert np.square(kernel).sum() * 0.01 == pytest.approx(1 / (2 * np.sqrt(np.pi)))
+
+
+def test_leaving_out_is_the_estimate_from_the_others() -> None:
+    random = np.random.default_rng(2)
+    centers = random.normal(size=(12, 2))
+    log_density, score = KernelDensity(centers, 0.6).evaluate(centers, leave_out=True)
+    for index in range(12):
+        alone = KernelDensity(np.delete(centers, index, axis=0), 0.6).evaluate(
+            centers[index : index + 1]
+        )
+        assert log_density[index] == pytest.approx(alone[0][0])
+        np.testing.assert_allclose(score[index], alone[1][0], rtol=1e-10, atol=1e-12)
+
+
+def test_blocks_and_single_precision_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    centers, rows = random.normal(size=(500, 5)), random.normal(size=(60, 5))
+    whole = KernelDensity(centers, 0.4).evaluate(rows)
+    monkeypatch.setattr("reticent.published.density._BLOCK", 700)
+    for one, other in zip(whole, KernelDensity(centers, 0.4).evaluate(rows), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    single = KernelDensity(centers.astype(np.float32), 0.4)
+    np.testing.assert_allclose(single.score(rows), whole[1], atol=2e-4)
+
+
+def test_far_away_nothing_underflows() -> None:
+    log_density, score = KernelDensity(np.array([[0.0], [1.0]]), 0.1).evaluate([[1000.0]])
+    assert np.isfinite(log_density).all()
+    assert score[0, 0] == pytest.approx(-(1000 - 1) / 0.01)
+
+
+@pytest.mark.parametrize(
+    ("spread", "attained"), [(0.0, 1.0), (0.5, None), (2.0, None), (50.0, 1.0)]
+)
+def test_fisher_bound_is_never_below_the_information_by_quadrature(
+    spread: float, attained: float | None
+) -> None:
+    bandwidth = 0.4
+    density = KernelDensity(spread * np.array([[0.0], [0.3], [1.0]]) + 1.0, bandwidth)
+    grid = np.arange(-4.0, 4.0 + spread + 1, 1e-3)
+    parts = np.exp(-0.5 * ((grid - density.centers) / bandwidth) ** 2) / (
+        bandwidth * np.sqrt(2 * np.pi)
+    )
+    value = parts.mean(axis=0)
+    slope = (parts * (density.centers - grid) / bandwidth**2).mean(axis=0)
+    information = float((np.square(slope) / np.maximum(value, 1e-300)).sum() * 1e-3)
+    bound = fisher_bound(density)
+    assert 0 < information <= bound * (1 + 1e-6)
+    if attained is not None:
+        assert information == pytest.approx(attained * bound, rel=1e-3)
+
+
+def test_fisher_bound_grows_with_the_dimension_as_independent_coordinates_do() -> None:
+    for dimension in (1, 4):
+        assert fisher_bound(KernelDensity(np.zeros((3, dimension)), 0.5)) == dimension * 4.0
+
+
+def test_bandwidth_rules() -> None:
+    rows = np.random.default_rng(4).normal(size=(1000, 2))
+    spread = np.sqrt(rows.var(axis=0).mean())
+    assert bandwidth(rows, rule="scott") == pytest.approx(spread * 1000 ** (-1 / 6))
+    assert bandwidth(rows, rule="silverman") == pytest.approx(
+        spread * 1000 ** (-1 / 6)
+    )  # equal for two dimensions
+    with pytest.raises(UnknownName, match="rule='best'"):
+        bandwidth(rows, rule="best")
+    with pytest.raises(InvalidInput, match="all are equal"):
+        bandwidth(np.ones((3, 2)), rule="scott")
+    with pytest.raises(InvalidInput, match="expected the 2 centers"):
+        KernelDensity(np.zeros((2, 1)), 1.0).evaluate([[0.0]], leave_out=True)

@@ -1,0 +1,80 @@
+"""The published per-sample number against an independent script that follows the paper's
+formulas step by step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.published.density import KernelDensity
+from reticent.published.power_network import (
+    PowerNetwork,
+    log_det_gradients,
+    per_sample_epsilon,
+    smoothness,
+)
+
+
+def by_hand(centers, h, x, gradient, z):
+    """Section 4.6, with the kernel that integrates to 1, and nothing in logarithms."""
+    n, d = centers.shape
+    density, slope = 0.0, np.zeros(d)
+    for center in centers:
+        u = (x - center) / h
+        kernel = math.exp(-float(u @ u) / 2) / (2 * math.pi) ** (d / 2)
+        density += kernel / (n * h**d)
+        slope += -u / h * kernel / (n * h**d)
+    mu = 1 / (2**d * math.pi ** (d / 2))
+    half = z * math.sqrt(mu * density / (n * h**d))
+    if density <= half:
+        return math.inf
+    lower = np.linalg.norm(slope / (density - half) - gradient)
+    upper = np.linalg.norm(slope / (density + half) - gradient)
+    return max(lower, upper) + d * math.sqrt(mu / (n * h**d) / (4 * density)) * z
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 5])
+def test_is_the_papers_formula(dimension: int) -> None:
+    random = np.random.default_rng(dimension)
+    centers, rows = random.normal(size=(40, dimension)), 1.5 * random.normal(size=(25, dimension))
+    torch.manual_seed(0)
+    network = PowerNetwork(dimension, (4,), 2).double()
+    found = per_sample_epsilon(network, KernelDensity(centers, 0.8), rows, alpha=0.05)
+    gradients = log_det_gradients(network, rows)
+    z = 1.959963984540054
+    expected = [
+        by_hand(centers, 0.8, row, gradient, z)
+        for row, gradient in zip(rows, gradients, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    if dimension == 5:
+        assert np.isinf(found).any()
+    assert np.isfinite(found).any()
+
+
+def test_a_kernel_of_its_own_hides_the_score() -> None:
+    """The flaw of scoring the centers themselves: far from all others, the score is 0 and only
+    the network is measured.
+    """
+    centers = 100.0 * np.eye(6)
+    identity = PowerNetwork(6, (2,), 1).double()
+    with torch.no_grad():
+        identity.directions.zero_()
+    own = per_sample_epsilon(identity, KernelDensity(centers, 0.5), centers, alpha=0.05)
+    moved = per_sample_epsilon(identity, KernelDensity(centers, 0.5), centers + 0.2, alpha=0.05)
+    assert own.max() < moved.min() / 2
+
+
+def test_edge_cases_and_refusals() -> None:
+    shared = {"log_variance_constant": -5.0, "alpha": 0.05}
+    assert np.isinf(smoothness([0.0], [[1.0, 0.0]], [[np.nan, 0.0]], **shared)).all()
+    assert np.isinf(smoothness([-5000.0], [[1.0, 0.0]], [[0.0, 0.0]], **shared)).all()
+    with pytest.raises(InvalidInput, match=r"expected shape \(1, d\)"):
+        smoothness([0.0], [[1.0], [2.0]], [[1.0], [2.0]], **shared)
+    with pytest.raises(InvalidParameter, match="alpha=0"):
+        smoothness([0.0], [[1.0]], [[1.0]], log_variance_constant=0.0, alpha=0.0)
