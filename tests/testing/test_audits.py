@@ -87,10 +87,8 @@ AUDITED = {
 
 - posthoc vectors and labels: they claim more than their own network needs, so that no pair of
   inputs is near the claim. ``audit_fitted`` takes the worst pair of their mechanism;
-- certified labels by "distance": two data sets whose certified distances differ can be written, but
-  clipping hides one record among as many as an answer needs to be likely;
-- private-kNN with screening: of a query two bits leave, whether it was answered and how, which
-  share one epsilon. Each alone shows less than the unscreened one.
+- certified labels by "distance" and private-kNN with screening: no pair near their worst is written
+  yet. ``tests/audit`` has the worst pairs of their mechanisms.
 """
 
 

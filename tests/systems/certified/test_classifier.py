@@ -13,15 +13,13 @@ import torch
 from sklearn.datasets import load_digits, load_iris
 from torch import nn
 
-from reticent.core import AddRemove, Guarantee, Replace, Scope
+from reticent.core import AddRemove, Guarantee, Replace
 from reticent.core.errors import (
-    BudgetExceeded,
     CorruptBundle,
     InvalidInput,
     InvalidParameter,
     UnknownName,
 )
-from reticent.ledger import Ledger
 from reticent.noise import SeededSampler
 from reticent.published import SmoothCauchy
 from reticent.release.bundle import Bundle
@@ -146,19 +144,6 @@ def test_gaussian_answers_come_back_from_disk(tmp_path: Path) -> None:
     assert loaded.calibrate(epsilon=4.0, delta=0.0, answers=200).delta == 0.0
 
 
-def test_answers_are_booked_before_they_leave(fitted: CertifiedClassifier, tmp_path: Path) -> None:
-    with_ledger = Ledger.create(tmp_path / "book.sqlite")
-    scope = Scope(subject="clinic records")
-    with_ledger.grant(scope, Guarantee(0.1, 0.0, AddRemove(1, data_set="blobs")))
-    release = fitted.release(np.ones((3, 2)), ledger=with_ledger, scope=scope)
-    assert release.receipt.booked
-    assert release.receipt.bundle == fitted.bundle_identity_
-    assert release.receipt.certificate == "parameter intervals"
-    with pytest.raises(BudgetExceeded):
-        fitted.release(np.ones((1, 2)), ledger=with_ledger, scope=scope)
-    with_ledger.close()
-
-
 def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
@@ -274,27 +259,15 @@ def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> Non
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        (
-            {"mechanism": "cauchy"},
-            UnknownName,
-            "mechanism='cauchy': expected one of auto, stability, signed-distance, distance",
-        ),
-        (
-            {"mechanism": "signed-distance"},
-            InvalidParameter,
-            r"delta=0\.0: expected a number in \(0, 1\)",
-        ),
-        ({"mechanism": "distance"}, InvalidParameter, r"delta=0\.0: expected a number in \(0, 1\)"),
-        ({"epsilon": 0.0}, InvalidParameter, r"epsilon=0\.0"),
-        ({"k_max": -1}, InvalidParameter, "k_max=-1"),
-        (
-            {"extractor": "resnet"},
-            InvalidParameter,
-            "extractor: expected None or a torch module, got str",
-        ),
-        ({"training": "descent"}, InvalidParameter, "training: expected a ClippedDescent"),
-        ({"classes": [0]}, InvalidInput, "classes: expected at least two"),
-        ({"classes": [0, 2]}, InvalidInput, "expected labels from classes only"),
+        ({"mechanism": "cauchy"}, UnknownName, "mechanism"),
+        ({"mechanism": "signed-distance"}, InvalidParameter, "delta"),
+        ({"mechanism": "distance"}, InvalidParameter, "delta"),
+        ({"epsilon": 0.0}, InvalidParameter, "epsilon"),
+        ({"k_max": -1}, InvalidParameter, "k_max"),
+        ({"extractor": "resnet"}, InvalidParameter, "extractor"),
+        ({"training": "descent"}, InvalidParameter, "training"),
+        ({"classes": [0]}, InvalidInput, "classes"),
+        ({"classes": [0, 2]}, InvalidInput, "classes"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(
@@ -310,18 +283,6 @@ def test_a_bundle_without_a_serial_is_refused(fitted: CertifiedClassifier, tmp_p
     nameless = dataclasses.replace(fitted.bundle(), serial="").write(tmp_path / "bundle")
     with pytest.raises(CorruptBundle, match="has no serial"):
         CertifiedClassifier.load(nameless)
-
-
-def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
-    X, labels = blobs(60)
-    maker = CertifiedClassifier(classes=[0, 1], epsilon=np.float32(1.0), k_max=np.int64(1)).fit(
-        X, labels
-    )
-    assert (
-        maker.release(X[:2]).receipt.guarantee
-        == CertifiedClassifier.load(maker.save(tmp_path / "bundle")).guarantee
-    )
-    assert type(maker.guarantee.epsilon) is float
 
 
 def test_the_query_follows_what_it_is_made_of(fitted: CertifiedClassifier) -> None:
