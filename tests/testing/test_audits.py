@@ -11,6 +11,7 @@ from reticent.mechanisms import SumSession
 from reticent.noise import SecureSampler
 from reticent.systems import (
     Ball,
+    CellsRegressor,
     IndividualKNNClassifier,
     LinearVoteClassifier,
     Neighbours,
@@ -22,7 +23,15 @@ from reticent.testing import Case, CheckFailed
 from reticent.testing.audits import audited
 from reticent.testing.records import check_noise, variance_limits, variance_power
 from tests.systems.test_contract import CASES as OTHERS
-from tests.systems.votes.test_contract import EXTREME, LABELLED, LABELS, PUBLIC, ROWS, cases
+from tests.systems.votes.test_contract import (
+    EXTREME,
+    LABELLED,
+    LABELS,
+    PUBLIC,
+    ROWS,
+    TARGETS,
+    cases,
+)
 
 QUERY, FAR = np.array([[0.3, 0.2]]), EXTREME[:1]
 TIE: dict[str, Any] = {"X": QUERY.repeat(2, axis=0), "y": np.array([0, 1]), "queries": QUERY}
@@ -48,10 +57,17 @@ AUDITED = {
     **{
         name: cases()[name]
         for name in (
-            "cells", "cells of a range", "moments", "moments, replaced", "cells of targets",
-            "moments of targets", "descent on targets",
+            "cells", "cells of a range", "moments", "moments, replaced", "moments of targets",
+            "descent on targets",
         )
     },
+    # A mean is one number of two. Where the others' targets lie at the far end of the range, one
+    # record moves both sum and count against them, and the mean shows nearly all of either.
+    "cells of targets": Case(
+        estimator=CellsRegressor(cells=4, **TARGETS),
+        X=np.concatenate([EXTREME[1:].repeat(60, axis=0), FAR.repeat(60, axis=0)]),
+        y=np.repeat([0.1, 0.9], 60), extreme=EXTREME[1:], labels=(1.0,), **FIT,
+    ),
     "descent": Case(
         estimator=NoisyGradientClassifier(**STEPS), X=ROWS, y=LABELS, extreme=EXTREME, **FIT
     ),
