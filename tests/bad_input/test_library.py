@@ -27,7 +27,6 @@ from reticent.published import PublishedObfuscator
 from reticent.systems import (
     Calibration,
     CertifiedClassifier,
-    CertifiedEnsemble,
     ClippedDescent,
     Neighbours,
     NoiseAware,
@@ -157,11 +156,6 @@ ALONE: list[tuple[Act, type[ReticentError], str]] = [
     (lambda at: PosthocEncoder.load(at.folder / "none"), InvalidInput, "bundle folder"),
     (lambda at: at.encoder.save(at.bundle), InvalidInput, "exists already"),
     (lambda _: _knn({}).release(X[:11]), BudgetExceeded, "requested 11, 0 of 10 asked"),
-    (
-        lambda _: CertifiedEnsemble(epsilon=1.0, classes=[0, 1, 2], counting="replace").fit(X, Y),
-        InvalidParameter,
-        "two members",
-    ),
     (
         lambda _: from_torch(nn.Sequential(nn.Linear(2, 2), nn.LSTM(2, 2)), (2,)),
         UnsupportedNetwork,

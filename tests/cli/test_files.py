@@ -43,7 +43,7 @@ bundle = "certified"
 epsilon = 1.0
 classes = [0, 1, 2]
 k_max = 2
-input_bound = 2000.0
+training = {part = "ClippedDescent", input_bound = 2000.0}
 
 [data]
 inputs = "public.csv"

@@ -58,7 +58,7 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert narrow[RESPONSE] != found[RESPONSE]
     # other rows, or another embedder, are other cells
     names = {path.name for path in (tmp_path / "seed0" / "ladder-cells").iterdir()}
-    assert names == {"label-100-rows-embedder-0.json", "0.1-100-rows-embedder-0.json"}
+    assert names == {"label-100-rows.json", "0.1-100-rows.json"}
     for other in ({"rows": 101}, {"rows": None}, {"rows": 100, "embedder_seed": 1}):
         with pytest.raises(Refused):
             small(tmp_path, **other)
