@@ -101,7 +101,7 @@ def test_neighbouring_data_sets_by_brute_force() -> None:
     assert 0.6 < largest <= 1.0 + 0.01
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_many_neighbouring_data_sets_by_brute_force() -> None:
     looked, broken, _ = broken_pairs(range(1000, 2500))
     assert looked > 20_000

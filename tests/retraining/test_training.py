@@ -163,7 +163,7 @@ def test_retrained_models_lie_in_their_intervals(name: str) -> None:
     assert search_for_misses(name, sets=3, changes=20) == 60
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_five_thousand_retrained_models_lie_in_their_intervals() -> None:
     assert sum(search_for_misses(name, sets=25, changes=25) for name in CASES) == 625 * len(CASES)
 

@@ -256,7 +256,7 @@ def test_what_is_not_covered_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.soak)])
 def test_exact_search_agrees_on_small_networks(count):
     """One to three hidden layers with up to 20 neurons, all output measures; the constant and
     the distance.

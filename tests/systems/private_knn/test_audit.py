@@ -116,14 +116,14 @@ FAULTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["half the noise", *(pytest.param(name, marks=pytest.mark.slow) for name in list(FAULTS)[1:])],
+    ["half the noise", *(pytest.param(name, marks=pytest.mark.soak) for name in list(FAULTS)[1:])],
 )
 def test_planted_faults_are_caught(name: str) -> None:
     """What is run is not what is claimed."""
     assert _audit(FAULTS[name], runs=4000, seed=200).refutes(_claim(OFTEN))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_many_runs_see_the_record() -> None:
     """The claim is for the worst votes and any event; this pair and 20,000 runs establish a part
     of it, and not nothing.
