@@ -67,12 +67,16 @@ def lengths(rows: Array) -> Array:
         >>> lengths(np.array([[3.0, -4.0]])).tolist()
         [5.0]
     """
-    largest = np.abs(rows).max(axis=1, initial=0.0)
+    coarse = np.abs(rows)
+    largest = coarse.max(axis=1, initial=0.0)
     room = (53 - math.ceil(math.log2(max(rows.shape[1], 1)))) // 2
     shift = np.maximum(np.frexp(largest)[1] - room, 0)
-    # bit-exact: squares of so few bits add up without rounding, in any order.
-    coarse = np.ceil(np.ldexp(np.abs(rows), -shift[:, None]))
-    return np.asarray(np.ldexp(np.sqrt(np.square(coarse).sum(axis=1)), shift))
+    # bit-exact: a power of two scales without rounding, and squares of so few bits add up without
+    # rounding, in any order.
+    coarse *= np.ldexp(1.0, -shift)[:, None]
+    np.ceil(coarse, out=coarse)
+    np.square(coarse, out=coarse)
+    return np.asarray(np.ldexp(np.sqrt(coarse.sum(axis=1)), shift))
 
 
 def clipped(rows: Array, bound: float) -> Array:
