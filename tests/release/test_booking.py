@@ -14,7 +14,7 @@ from reticent.core import Guarantee, Replace, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler, SeededSampler
-from reticent.systems import CertifiedClassifier, ClippedDescent, NoiseAware, PosthocEncoder
+from reticent.systems import CertifiedClassifier, ClippedDescent
 from tests.release.asking import asked
 
 ONE = Guarantee(0.5, 0.0, Replace(1))
@@ -153,32 +153,6 @@ def test_an_answer_whose_receipt_cannot_be_booked_does_not_leave(
     with pytest.raises(LedgerUnavailable):
         ask(Echo(ledger), PEOPLE)
     assert spent(ledger)["ana"] == (1_000_000, 2, 0)
-
-
-def test_pictures_of_many_people(tmp_path: Path, ledger: Ledger) -> None:
-    rng = np.random.default_rng(0)
-    points = rng.uniform(size=(60, 4))
-    encoder = PosthocEncoder(
-        epsilon=1.0,
-        delta=0.0,
-        radius=0.1,
-        mechanism="laplace",
-        embedder="identity",
-        obfuscator=NoiseAware(outputs=2, hidden=(4,), epochs=1),
-        random_state=0,
-    ).fit(points, np.arange(60) % 2)
-    own = Ledger.create(tmp_path / "own.db", synchronous="NORMAL")
-    cost = encoder.guarantee
-    own.grant_each(
-        [Scope(subject=name) for name in ("ana", "ben")],
-        Guarantee(2 * cost.epsilon, 0.0, cost.adjacency),
-    )
-    release = encoder.release(
-        points[:3], ledger=own, scope=[Scope(subject=name) for name in ("ana", "ben", "ana")]
-    )
-    assert len(release) == 3
-    assert {a.scope.subject: a.answers for a in own.report().accounts} == {"ana": 2, "ben": 1}
-    own.close()
 
 
 def test_a_certified_answer_is_not_charged_to_its_row(ledger: Ledger) -> None:

@@ -208,16 +208,6 @@ def test_copies_and_pickles_are_the_same_fit_and_hold_no_digest() -> None:
         elsewhere.spent(COST)
 
 
-def test_the_line_of_a_card_travels_with_a_pickle() -> None:
-    fitted(rows(10)).spent(COST)
-    use = fitted(rows(10))
-    with pytest.warns(PrivacyWarning):
-        use.spent(COST)
-    line, stored = use.card_line(), pickle.dumps(use)
-    forget_fits()
-    assert pickle.loads(stored).card_line() == line != ""
-
-
 def test_no_release_of_many_threads_is_lost() -> None:
     uses = [fitted(rows(10)) for _ in range(2)]
     start = threading.Barrier(8)
@@ -253,16 +243,3 @@ def test_tables_without_rows_or_columns_share_no_records(shape: tuple[int, ...])
     together = use.together()
     assert together is not None
     assert together.fits == 1
-
-
-def test_words_are_no_rows() -> None:
-    with pytest.raises(InvalidInput):
-        fitted([["a", "b"]])
-
-
-def test_the_warning_points_at_the_callers_line() -> None:
-    fitted(rows(10)).spent(COST)
-    use = fitted(rows(10))
-    with pytest.warns(PrivacyWarning) as caught:
-        use.spent(COST)
-    assert caught[0].filename == __file__

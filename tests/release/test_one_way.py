@@ -12,17 +12,23 @@ PACKAGE = Path(reticent.__file__).parent
 CHARGING = {"reserve", "reserve_each", "lease", "charge_one", "charge_many", "charge_block"}
 
 
+NODES = [
+    (path.relative_to(PACKAGE).as_posix(), node)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    if isinstance(node, ast.Call | ast.Compare)
+]
+
+
 def calls() -> Iterator[tuple[str, str]]:
     """Every call in the package: its file, and the last name of what it calls."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        file = path.relative_to(PACKAGE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                called = node.func
-                if isinstance(called, ast.Attribute):
-                    yield file, called.attr
-                elif isinstance(called, ast.Name):
-                    yield file, called.id
+    for file, node in NODES:
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Attribute):
+                yield file, called.attr
+            elif isinstance(called, ast.Name):
+                yield file, called.id
 
 
 def test_a_ledger_is_charged_in_one_file() -> None:
@@ -38,12 +44,11 @@ def test_receipts_are_made_in_one_file() -> None:
 
 def test_a_ledger_comes_with_its_scope_and_that_is_checked_in_one_file() -> None:
     found = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Compare) and len(node.ops) == 1:
-                sides = (node.left, node.comparators[0])
-                if all(isinstance(side, ast.Compare) for side in sides):
-                    text = {ast.unparse(side) for side in sides}
-                    if text & {"ledger is None", "scope is None"}:
-                        found.add(path.relative_to(PACKAGE).as_posix())
+    for file, node in NODES:
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            sides = (node.left, node.comparators[0])
+            if all(isinstance(side, ast.Compare) for side in sides):
+                text = {ast.unparse(side) for side in sides}
+                if text & {"ledger is None", "scope is None"}:
+                    found.add(file)
     assert found == {"release/paying.py"}

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.systems.private_knn.checked_student import (
     ValidationRows,
     checked_student,
-    validation_rows,
 )
 from reticent.systems.private_knn.inputs import feature_map_of
 from reticent.training.nearest_labels import NearestLabels
 from reticent.training.surest_student import surest_student
 
 IDENTITY = feature_map_of("identity", (2,))
-CLASSES = np.arange(2)
 
 
 def _lesson(wrong: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -54,20 +50,3 @@ def test_a_student_that_is_worse_or_as_good_gives_way_to_its_labels() -> None:
     kept, check = checked_student(constant, same, ValidationRows(rows[200:], truth[200:]), IDENTITY)
     assert check.student == check.labels
     assert kept is same
-
-
-def test_rows_are_optional_and_checked() -> None:
-    rows, truth, _ = _lesson(0.0)
-    assert validation_rows(None, None, classes=CLASSES, names=None, shape=(2,)) is None
-    held = validation_rows(rows, truth, classes=CLASSES, names=None, shape=(2,))
-    assert held is not None
-    assert held.codes.tolist() == truth.tolist()
-    for X, y, message in (
-        (rows, None, "both or neither"),
-        (None, truth, "both or neither"),
-        (rows[:, :1], truth, "validation_X: expected inputs of shape"),
-        (rows, truth + 1, "validation_y: expected labels from classes only"),
-        (rows, truth[1:], "validation_y: expected one label"),
-    ):
-        with pytest.raises(InvalidInput, match=message):
-            validation_rows(X, y, classes=CLASSES, names=None, shape=(2,))

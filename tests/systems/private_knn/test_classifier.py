@@ -11,9 +11,7 @@ import pytest
 
 from reticent.core.errors import (
     BudgetExceeded,
-    InvalidInput,
     InvalidParameter,
-    UnknownName,
 )
 from reticent.datasets import load_digits
 from reticent.neighbours import PointGrid
@@ -146,30 +144,3 @@ def test_keys_of_every_text_and_integer_are_told_apart() -> None:
         *range(100, len(X) + 94),
     ]
     assert len(PrivateKNNClassifier(**SETTINGS).fit(X, Y, persons=keys).release(PUBLIC[:2])) == 2
-
-
-def test_both_engines_give_the_same_answers() -> None:
-    first, second = (
-        _fitted(neighbours=voting(engine=engine)).simulate(PUBLIC[:60], seed=3)
-        for engine in ("numpy", "faiss")
-    )
-    assert (first.values == second.values).all()
-
-
-@pytest.mark.parametrize(
-    ("fit", "error", "message"),
-    [
-        (lambda: _fitted(classes=range(9)), InvalidInput, "y"),
-        (lambda: _fitted(classes=[3]), InvalidInput, "classes: expected at least two"),
-        (lambda: _fitted(feature_map="sift"), UnknownName, "feature_map='sift'"),
-        (lambda: _fitted(feature_map="hog"), InvalidParameter, "expected pictures"),
-        (lambda: _fitted(feature_map=3), InvalidParameter, "feature_map: expected a name"),
-        (lambda: _fitted(neighbours=voting(engine="annoy")), UnknownName, "engine='annoy'"),
-        (lambda: _fitted(delta=0.0), InvalidParameter, r"delta=0\.0"),
-        (lambda: _fitted(epsilon=-1.0), InvalidParameter, r"epsilon=-1\.0"),
-        (lambda: _fitted(answers=61), InvalidParameter, "answers=61"),
-    ],
-)
-def test_what_does_not_fit_is_refused(fit: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        fit()

@@ -53,9 +53,11 @@ class Forgetful(HeldRecords):
         super().insert(points, labels, keys)
 
 
-@lru_cache(maxsize=16)
-def _sums(runs: int, there: bool, seed: int, filter_type, held_type, back: bool) -> np.ndarray:
-    """Noisy sums, shape (runs, QUERIES, 2)."""
+@lru_cache(maxsize=8)
+def _sums(
+    runs: int, there: bool, filter_type=IndividualFilter, held_type=HeldRecords, back: bool = False
+) -> np.ndarray:
+    """Noisy sums, shape (runs, QUERIES, 2). Where no record is there, all tests share them."""
     parts = []
     for first in range(0, runs, AT_ONCE):
         size = min(AT_ONCE, runs - first)
@@ -64,7 +66,9 @@ def _sums(runs: int, there: bool, seed: int, filter_type, held_type, back: bool)
         held = held_type(session.filter, dimension=2, by_person=True)
         number = np.arange(size)
         places = np.stack([number % 64, number // 64], axis=1).astype(np.float32)
-        sampler = AuditSampler([seed, first])
+        sampler = AuditSampler(
+            [there, back, filter_type is OnceMore, held_type is Forgetful, first]
+        )
         names = [f"record {one}" for one in number]
         asked = []
         for query in range(QUERIES):
@@ -78,21 +82,12 @@ def _sums(runs: int, there: bool, seed: int, filter_type, held_type, back: bool)
     return np.concatenate(parts)
 
 
-def _audit(
-    runs: int,
-    seed: int,
-    *,
-    counted: int,
-    filter_type=IndividualFilter,
-    held_type=HeldRecords,
-    back: bool = False,
-) -> AuditResult:
+def _audit(runs: int, *, counted: int, **faults) -> AuditResult:
     """The bound from the first ``counted`` queries, whose sums together are the best score where
     the record takes part in all of them: a record of label 0 moves a sum by (1, -1) whole votes.
     """
     scores = []
-    for there in (True, False):
-        sums = _sums(runs, there, seed + there, filter_type, held_type, back)
+    for sums in (_sums(runs, True, **faults), _sums(runs, False)):
         moved = (sums[:, :, 0] - sums[:, :, 1]) / (2 * WEIGHT_STEPS)
         scores.append(moved[:, :counted].sum(axis=1))
     return epsilon_lower_bound(*scores, delta=DELTA, confidence=CONFIDENCE)
@@ -104,32 +99,32 @@ RUNS = [10_000, pytest.param(1_000_000, marks=pytest.mark.soak)]
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", RUNS)
 def test_the_claim_is_not_refuted_and_not_idle(runs: int) -> None:
-    found = _audit(runs, 10, counted=1)
+    found = _audit(runs, counted=1)
     assert not found.refutes(PLAN.guarantee.epsilon)
     assert found.epsilon_lower > 0.6 * PLAN.guarantee.epsilon
 
 
 @pytest.mark.slow
 def test_coming_back_buys_nothing() -> None:
-    assert not _audit(4000, 20, counted=1, back=True).refutes(PLAN.guarantee.epsilon)
+    assert not _audit(10_000, counted=QUERIES, back=True).refutes(PLAN.guarantee.epsilon)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", RUNS)
 def test_a_filter_that_lets_a_record_in_once_too_often_is_caught(runs: int) -> None:
-    assert _audit(runs, 30, counted=2, filter_type=OnceMore).refutes(PLAN.guarantee.epsilon)
+    assert _audit(runs, counted=2, filter_type=OnceMore).refutes(PLAN.guarantee.epsilon)
 
 
 @pytest.mark.slow
 def test_spending_that_does_not_outlive_forgetting_is_caught() -> None:
-    found = _audit(4000, 40, counted=QUERIES, held_type=Forgetful, back=True)
+    found = _audit(10_000, counted=QUERIES, held_type=Forgetful, back=True)
     assert found.refutes(PLAN.guarantee.epsilon)
 
 
 def test_the_record_takes_part_once_and_then_no_more() -> None:
     """Expected values of the sums, to four standard errors."""
     runs = 10_000
-    mean = _sums(runs, True, 11, IndividualFilter, HeldRecords, False).mean(axis=0) / WEIGHT_STEPS
+    mean = _sums(runs, True).mean(axis=0) / WEIGHT_STEPS
     noise = 4 * PLAN.budget.sigma / WEIGHT_STEPS / math.sqrt(runs)
     expected = np.zeros((QUERIES, 2))
     expected[0] = 1, -1

@@ -28,7 +28,6 @@ COMMON: dict[str, Any] = {"epsilon": 50.0, "delta": 1e-5, "classes": (0, 1)}
 MAPS: dict[str, dict[str, Any]] = {
     "identity": {"feature_range": (0.0, 1.0)},
     "hog": {"feature_map": "hog"},
-    "upright hog": {"feature_map": "upright hog"},
     "module": {
         "feature_map": nn.Sequential(nn.Flatten(), nn.Linear(64, 4)),
         "feature_range": (-9.0, 9.0),

@@ -26,9 +26,7 @@ ROWS = RANDOM.normal(size=(700, 37))
 LABELS = RANDOM.integers(0, 2, 700)
 QUERIES = RANDOM.normal(size=(301, 37))
 TOTAL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1), "answers": 301}
-SYSTEMS = {
-    "linear": LinearVoteClassifier(**TOTAL),
-}
+SYSTEM = LinearVoteClassifier(**TOTAL)
 
 
 def to_the_bit(patched: pytest.MonkeyPatch) -> None:
@@ -39,15 +37,14 @@ def to_the_bit(patched: pytest.MonkeyPatch) -> None:
 
 
 def seen(
-    name: str, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch, *, rounded: bool
+    rows: np.ndarray, monkeypatch: pytest.MonkeyPatch, *, rounded: bool
 ) -> tuple[list[bytes], dict[bytes, bytes]]:
     """What each query is to the records, wherever blocks of queries end for so many records; and
     the votes of each record.
     """
     queries: list[bytes] = []
     votes: dict[bytes, bytes] = {}
-    kind = type(SYSTEMS[name])
-    weights = kind.weights
+    weights = LinearVoteClassifier.weights
 
     def noted(self: Any, voters: Any, asked: Any) -> Any:
         queries.extend(np.ascontiguousarray(query).tobytes() for query in asked)
@@ -57,44 +54,39 @@ def seen(
         return found
 
     with monkeypatch.context() as patched, not_counted("nothing leaves"):
-        patched.setattr(kind, "weights", noted)
+        patched.setattr(LinearVoteClassifier, "weights", noted)
         patched.setattr(query_votes, "_AT_ONCE", 600)
         if not rounded:
             to_the_bit(patched)
         labels = np.zeros(len(rows), dtype=int)
-        SYSTEMS[name].fit(rows, labels, public_X=PUBLIC).vote_table(QUERIES)
+        SYSTEM.fit(rows, labels, public_X=PUBLIC).vote_table(QUERIES)
     return queries, votes
 
 
 @pytest.mark.parametrize("rounded", [True, False])
-@pytest.mark.parametrize("name", SYSTEMS)
-@pytest.mark.parametrize("n", [0, 1, 2, 199, 200, 299, 300, 600])
+@pytest.mark.parametrize("n", [0, 1, 2, 199, 299])
 def test_a_query_is_the_same_beside_one_record_more(
-    name: str, n: int, rounded: bool, monkeypatch: pytest.MonkeyPatch
+    n: int, rounded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With 600 numbers at once, blocks of queries are of 600, 300, 200, 3, 2 and 1."""
-    few, _ = seen(name, ROWS[:n], monkeypatch, rounded=rounded)
-    assert few == seen(name, ROWS[: n + 1], monkeypatch, rounded=rounded)[0]
+    """With 600 numbers at once, blocks of queries are of 600, 300, 200, 3 and 2."""
+    few, _ = seen(ROWS[:n], monkeypatch, rounded=rounded)
+    assert few == seen(ROWS[: n + 1], monkeypatch, rounded=rounded)[0]
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("n", [1, 2, 200, 299])
-def test_a_record_votes_alike_beside_any_others(
-    name: str, n: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, few = seen(name, ROWS[:n], monkeypatch, rounded=True)
-    _, more = seen(name, ROWS[: n + 1][::-1], monkeypatch, rounded=True)
+def test_a_record_votes_alike_beside_any_others(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, few = seen(ROWS[:n], monkeypatch, rounded=True)
+    _, more = seen(ROWS[: n + 1][::-1], monkeypatch, rounded=True)
     assert len(few) == n
     assert few.items() <= more.items()
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_records_vote_alike_in_any_order_and_with_any_number_of_threads(name: str) -> None:
+def test_records_vote_alike_in_any_order_and_with_any_number_of_threads() -> None:
     order = RANDOM.permutation(len(ROWS))
     with not_counted("nothing leaves"):
-        first = SYSTEMS[name].fit(ROWS, LABELS, public_X=PUBLIC).vote_table(QUERIES)
+        first = SYSTEM.fit(ROWS, LABELS, public_X=PUBLIC).vote_table(QUERIES)
         with threadpool_limits(1):
-            other = SYSTEMS[name].fit(ROWS[order], LABELS[order], public_X=PUBLIC)
+            other = SYSTEM.fit(ROWS[order], LABELS[order], public_X=PUBLIC)
             np.testing.assert_array_equal(first, other.vote_table(QUERIES))
 
 
@@ -116,15 +108,13 @@ MAPS = {
     "own": Own(),
     "patches": PATCHES,
     "components": PublicPCA(components=4).fit(PICTURES),
-    "components of patches": PublicPCA(components=4, of=PATCHES).fit(PICTURES),
     "components of one's own": PublicPCA(components=4, of=Own()).fit(PICTURES),
     "gradients": HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False),
-    "upright gradients": HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=True),
 }
 
 
 @pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 63, 64, 127, 128])
+@pytest.mark.parametrize("n", [0, 1, 8, 63, 127])
 def test_features_are_the_same_beside_one_record_more(name: str, n: int) -> None:
     few = features_of(MAPS[name], PICTURES[:n])
     np.testing.assert_array_equal(few, features_of(MAPS[name], PICTURES[: n + 1])[:n])
