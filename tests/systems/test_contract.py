@@ -95,7 +95,7 @@ CASES = {
 CHECKS = [
     pytest.param(check, id=f"{name}, {check.name}")
     for name, case in CASES.items()
-    for check in checks_of(case, seconds=2.0)
+    for check in checks_of(case, seconds=1.0)
 ]
 
 
