@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from reticent.systems.power.channels import MOST_LOST
-from reticent.systems.power.public_models import LinearModel
 from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, both_sides, score_codes
 from reticent.systems.power.tasks import Tasks
 from reticent.systems.scores import channel_scores, joint_of
 from reticent.tables import TabularSchema
+from reticent.training.public_models import LinearModel
 
 
 @pytest.mark.parametrize("classes", [2, 3])
