@@ -55,7 +55,11 @@ STARTED = {
         rows="embedding", pool=[LogisticRegression()], **LABELLED
     ),
     "public start, replaced": PublicStartClassifier(
-        rows="embedding", pool=[LogisticRegression()], counting="replace", **LABELLED
+        rows="embedding",
+        pool=[LogisticRegression()],
+        counting="replace",
+        records=8,
+        **LABELLED,
     ),
     "public start, three labels": PublicStartClassifier(
         rows="embedding", pool=[LogisticRegression()], **{**LABELLED, "classes": (0, 1, 2)}
