@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PrivateKNNClassifier,
         PrivateKNNStudent,
         PublicRanges,
+        PublicStartClassifier,
         VectorTraining,
         train_server,
     )
@@ -78,6 +79,7 @@ __all__ = [
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "PublicStartClassifier",
     "Scope",
     "TabularSchema",
     "VectorTraining",

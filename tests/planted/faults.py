@@ -611,6 +611,39 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
+        "a public start is refitted to the labels of private records",
+        "systems/votes/public_start.py",
+        "        scores = self._offsets(voting.points)\n",
+        """        counts = np.bincount(voting.codes, minlength=self._columns.width)
+        scores = self._offsets(voting.points) + np.log(counts + 1.0)
+""",
+        ("systems/votes",),
+    ),
+    Fault(
+        "the curvature of a public start is that of private records",
+        "systems/votes/public_start.py",
+        "            public_curvature, each = self._curvature(weights, records)\n",
+        """            for voting, directions in blocks:
+                self._unit, self._held_out = directions / LENGTH, self._offsets(voting.points)
+            public_curvature, each = self._curvature(weights, records)
+""",
+        ("systems/votes",),
+    ),
+    Fault(
+        "residuals of a public start are cut at 2",
+        "systems/votes/public_start.py",
+        "clipped(np.rint(shares[:, -self._width :] * RESIDUAL), RESIDUAL)",
+        "clipped(np.rint(shares[:, -self._width :] * RESIDUAL), 2.0 * RESIDUAL)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "the curvature of a public start counts private records exactly",
+        "systems/votes/public_start.py",
+        "                records = noisy_count.value\n",
+        "                records = float(max(1, voters.units))\n",
+        ("systems/votes",),
+    ),
+    Fault(
         "maps of one's own get all records at once",
         "training/public_features.py",
         "    return in_blocks(features, inputs)\n",

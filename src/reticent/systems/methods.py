@@ -216,6 +216,13 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
+        "PublicStartClassifier",
+        "systems.votes.public_start",
+        "the best public model, moved by a few noisy gradients as far as they are worth",
+        protects="one record, or all of one person",
+        releases="a model, under one total",
+    ),
+    _own(
         "CellsRegressor",
         "systems.votes.cells_regressor",
         "noisy means of private targets over public cells",

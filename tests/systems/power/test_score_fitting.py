@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.systems.power.public_models import LinearModel
+from reticent.training.public_models import LinearModel
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import both_sides, score_codes
 from reticent.systems.power.tasks import Tasks
