@@ -74,9 +74,7 @@ def test_equal_shares_are_those_of_all_staircases(
         for target in targets
     ]
     found = best_channel(targets, nodes=nodes, epsilon=epsilon, whole=whole, crowd=crowd)
-    assert found.worth == pytest.approx(
-        exhaustive(targets, nodes, epsilon, whole, crowd), abs=5e-5
-    )
+    assert found.worth == pytest.approx(exhaustive(targets, nodes, epsilon, whole, crowd), abs=5e-5)
     # what the table itself is worth, and what it hides
     kept = [t.value(found.table.T).sum() / own for t, own in zip(targets, whole, strict=True)]
     assert min(kept) >= found.worth - 1e-6
