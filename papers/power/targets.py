@@ -58,7 +58,9 @@ def scores_of(encoder: CodeEncoder, rows: Rows, labels: NamedRows) -> dict[str, 
         known = encoder.classes_[encoder.targets_.index(name)].astype(str).tolist()
         truth = np.array([known.index(value) for value in labels.values[:, place].tolist()])
         weights = np.stack([chances[truth == code].sum(axis=0) for code in range(len(known))], 1)
-        scores = prediction_scores(table, weights)
+        seen = weights.sum(axis=0) > 0  # a schema may have words that no row holds
+        table = table[:, seen] / table[:, seen].sum(axis=1, keepdims=True)
+        scores = prediction_scores(table, weights[:, seen])
         found[name] = {"nats": scores.information, "auc": scores.auc}
     return found
 

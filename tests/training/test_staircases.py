@@ -1,4 +1,4 @@
-"""Channels priced by duals, against the program over all staircases, and their attacker's chance."""
+"""Channels priced by duals against all staircases, and the attacker's chance."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ _ROUNDS = 60
 _FLIPPED = 4
 _DEEP = 24
 _TINY_GAIN = 1e-9
+_CLOSE = 2e-5  # of the worth: no further columns are made
 
 
 class Target(Protocol):
@@ -233,7 +234,7 @@ def best_channel(
     for _ in range(_ROUNDS):
         used = np.flatnonzero(solved.weights > _USED)
         new, gap = _priced(targets, solved, sets[used], low, crowd, random)
-        if not len(new):
+        if not len(new) or gap * solved.weights.sum() <= _CLOSE * abs(solved.worth):
             break
         kept = sets[used] if len(sets) > _MOST_COLUMNS else sets
         sets = _proper(np.concatenate([kept, always, new]))
@@ -241,6 +242,18 @@ def best_channel(
     used = np.flatnonzero(solved.weights > _USED)
     table = np.where(sets[used], 1.0, low).T * solved.weights[used]
     return BestChannel(table / table.sum(axis=1, keepdims=True), solved.worth, max(gap, 0.0))
+
+
+def thresholds(joint: Array) -> Array:
+    """Columns that are raised where one label is likely, one for each label and number of nodes,
+    shape (nodes, columns), as a start: of two labels the best channel has no others.
+
+    Args:
+        joint: shape (nodes, labels), above 0.
+    """
+    places = np.argsort(np.argsort(-joint / joint.sum(axis=1, keepdims=True), axis=0), axis=0)
+    found = [places[:, [label]] < np.arange(1, len(joint)) for label in range(joint.shape[1])]
+    return np.concatenate(found, axis=1).astype(np.float64)
 
 
 def _raised(table: Array, low: float) -> Booleans:

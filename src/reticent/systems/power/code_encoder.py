@@ -53,6 +53,7 @@ from reticent.training.staircases import (
     cluster,
     codebook,
     response_on,
+    thresholds,
 )
 
 ROWS_PER_NODE = 30
@@ -310,13 +311,12 @@ class CodeEncoder(RowEncoder):
         ]
 
         def alone(place: int, spent: float) -> Array:
-            start = codebook([tables[place]], masses, codes=min(4, nodes - 1), seed=seed)
             return best_channel(
                 [tasks[place]],
                 nodes=nodes,
                 epsilon=spent,
                 weights=[1.0],
-                starts=[response_on(start, epsilon=spent)],
+                starts=[thresholds(own[place])],
                 seed=seed,
             ).table
 
@@ -349,7 +349,7 @@ class CodeEncoder(RowEncoder):
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """A target that was asked for: its labels, and their numbers in rows or the row's own column."""
+    """A target that was asked for: its labels, and their numbers or the row's own column."""
 
     name: str
     labels: npt.NDArray[Any]
