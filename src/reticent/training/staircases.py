@@ -404,6 +404,7 @@ def cluster(
         weights = [1.0 / max(_entropy(part.mean(axis=0)), 1e-3) for part in shares]
     scale = np.repeat(np.asarray(weights, dtype=np.float64), [part.shape[1] for part in shares])
     start = joined / np.sqrt(prior) * np.sqrt(scale)
+    clusters = min(clusters, len(np.unique(start, axis=0)))
     members = np.asarray(
         KMeans(clusters, n_init=1, max_iter=15, random_state=seed).fit(start).labels_
     )
