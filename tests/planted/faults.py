@@ -361,6 +361,36 @@ FAULTS: tuple[Fault, ...] = (
         ("mechanisms",),
     ),
     Fault(
+        "one entry of a channel may be one unit too large",
+        "grids/shares.py",
+        "wrong = (largest << shift) > allowed",
+        "wrong = ((largest - np.uint64(1)) << shift) > allowed",
+        ("systems/power",),
+    ),
+    Fault(
+        "a row's node depends on the rows beside it",
+        "systems/power/code_query.py",
+        "joined = np.ascontiguousarray(np.concatenate(shares, axis=1))",
+        "joined = np.concatenate(shares, axis=1) - np.concatenate(shares, axis=1).mean(axis=0)",
+        ("systems/power",),
+    ),
+    Fault(
+        "posterior tables learn from private rows",
+        "systems/power/code_query.py",
+        "told = self.mechanism.release(self.nodes(inputs), sampler=sampler)",
+        """told = self.mechanism.release(self.nodes(inputs), sampler=sampler)
+        for joint in self.joints.values():
+            np.add.at(joint, self.nodes(inputs), 1e-3 / joint.size)""",
+        ("systems/power",),
+    ),
+    Fault(
+        "a target that the row does not hold counts as known",
+        "systems/power/code_encoder.py",
+        "if name in columns:",
+        "if name in columns and name not in held:",
+        ("systems/power",),
+    ),
+    Fault(
         "propose-test-release: the inner sensitivity lacks the radius",
         "mechanisms/propose_test_release.py",
         'needed = positive(proposal, name="proposal") * positive(radius, name="radius")',

@@ -12,6 +12,7 @@ from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
+    CodeEncoder,
     ConvexCertifiedClassifier,
     LabelAware,
     NearestRowClassifier,
@@ -59,6 +60,9 @@ INPUTS = {
     "score codes": PowerEncoder(
         epsilon=2.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="score-code",
         random_state=0,
+    ),
+    "codes for targets": CodeEncoder(
+        epsilon=2.0, schema=(0.0, 1.0), random_state=0, nodes=4
     ),
     "noise within a radius": PowerEncoder(
         epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reticent.systems.posthoc.encoder import PosthocEncoder
     from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
     from reticent.systems.posthoc.settings import Calibration
+    from reticent.systems.power.code_encoder import CodeEncoder
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
     from reticent.systems.power.settings import VectorTraining
@@ -51,6 +52,7 @@ else:
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
+            "reticent.systems.power.code_encoder": ("CodeEncoder",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
             "reticent.systems.power.settings": ("VectorTraining",),
             "reticent.systems.power.servers": (
@@ -94,6 +96,7 @@ __all__ = [
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "ClippedDescent",
+    "CodeEncoder",
     "ConvexCertifiedClassifier",
     "Features",
     "Identity",

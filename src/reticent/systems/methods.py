@@ -146,6 +146,13 @@ BUILT_IN = (
         releases="a vector for every row",
     ),
     _own(
+        "CodeEncoder",
+        "systems.power.code_encoder",
+        "one code of a table row that serves several targets",
+        protects="a table row, any two of which are neighbours",
+        releases="a code for every row",
+    ),
+    _own(
         "CertifiedClassifier",
         "systems.certified.classifier",
         "labels from one model trained without noise, by certified distances",
