@@ -44,6 +44,7 @@ LONGEST_REQUEST_NAME = 100
 
 _REQUEST_NAME = re.compile(rf"[A-Za-z0-9_.~+/=-]{{8,{LONGEST_REQUEST_NAME}}}")
 _API_KEY = re.compile(r"[\x21-\x7e]{8,512}")
+_IDENTITY = re.compile("[0-9a-f]{64}")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -160,7 +161,11 @@ class Session:
         found = yield from self._get("/v1/bundles")
         with _reading("/v1/bundles"):
             offers = tuple(_offer(entry) for entry in found["bundles"])
-        self._offers = {name: offer for offer in offers for name in (offer.id, offer.name)}
+        if len({offer.id for offer in offers}) != len(offers):
+            raise UntrustedSignature("bundles: the service lists two bundles under one identity")
+        # A server chooses names: none of them may stand for an identity.
+        named = {offer.name: offer for offer in offers if not _IDENTITY.fullmatch(offer.name)}
+        self._offers = named | {offer.id: offer for offer in offers}
         return offers
 
     def offer(self, bundle: str | None) -> Steps[Offer]:
@@ -433,7 +438,7 @@ def _offer(entry: Any) -> Offer:
     texts = {name: entry[name] for name in ("id", "name", "system", "protects", "route")}
     if any(not isinstance(text, str) for text in texts.values()):
         raise TypeError("text")
-    if not re.fullmatch("[0-9a-f]{64}", texts["id"]):
+    if not _IDENTITY.fullmatch(texts["id"]):
         raise ValueError("id")
     return Offer(
         **texts,
