@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ def scores_of(data: str, split: int) -> Iterator[tuple[str, float]]:
     rows = [source.numbers(source.rows[part]) for part in (private, public, scored)]
     labels = [source.labels[part] for part in (private, public, scored)]
     classes = tuple(range(int(source.labels.max()) + 1))
-    total = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
+    total: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
     models: list[ReleasedClassifier] = [
         PublicStartClassifier(**total, rows=kind, records=PRIVATE),
         NoisyGradientClassifier(**total, pace=Pace(records=PRIVATE)),

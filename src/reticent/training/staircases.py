@@ -114,7 +114,8 @@ class Variance:
     def gradient(self, columns: Array) -> Array:
         """Of a square over a linear function."""
         means = (columns @ self.moments) / (columns @ self.masses)[:, None]
-        return 2.0 * means @ self.moments.T - (means**2).sum(axis=1)[:, None] * self.masses
+        lengths = (means**2).sum(axis=1)
+        return np.asarray(2.0 * means @ self.moments.T - lengths[:, None] * self.masses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +304,7 @@ def _solved(
         bounds=(0, None),
         method="highs-ds",
     )
-    if found.x is None or not found.success:
+    if found.x is None or found.fun is None or not found.success:
         raise CalibrationFailed(
             f"the linear program over staircase channels has no solution (status={found.status}); "
             "raise the cap, or report the epsilon and number of nodes"

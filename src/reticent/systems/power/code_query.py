@@ -23,7 +23,7 @@ from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.query import coded
 from reticent.systems.scores import Scores, channel_scores
 from reticent.tables.schema import TabularSchema
-from reticent.training.public_models import BoostedTrees, label_shares, model_from
+from reticent.training.public_models import BoostedTrees, LinearModel, label_shares, model_from
 from reticent.training.staircases import Crowd
 
 MOST_OUTPUTS = 256
@@ -47,7 +47,7 @@ class TargetSource:
 
     name: str
     labels: npt.NDArray[Any]
-    model: BoostedTrees | None
+    model: BoostedTrees | LinearModel | None
     column: slice | None
 
     def shares(self, rows: CodedRows) -> Array:

@@ -201,7 +201,7 @@ class PowerEncoder(RowEncoder):
     def exact(self, X: npt.ArrayLike) -> Array:
         """What would be released without noise, shape (n, outputs). Private: never to be sent."""
         query = self._fitted()
-        return query.exact(self.checked(X))
+        return np.asarray(query.exact(self.checked(X)))
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
@@ -322,7 +322,7 @@ class PowerEncoder(RowEncoder):
         Raises:
             NotFittedYet: before ``fit``.
         """
-        return self._fitted().plan.mechanism
+        return str(self._fitted().plan.mechanism)
 
 
 def _own_generator() -> AbstractContextManager[None]:

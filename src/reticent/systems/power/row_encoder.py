@@ -48,7 +48,8 @@ class RowEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @property
     def guarantee(self) -> Guarantee:
         """Cost of one answer."""
-        return self._fitted().mechanism.guarantee
+        guarantee: Guarantee = self._fitted().mechanism.guarantee
+        return guarantee
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Writes the bundle, whole or not at all; see ``Bundle.write``."""
@@ -77,7 +78,8 @@ class RowEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @property
     def _n_features_out(self) -> int:
-        return self._fitted().outputs
+        outputs: int = self._fitted().outputs
+        return outputs
 
     @override
     def _fitted(self) -> Any:

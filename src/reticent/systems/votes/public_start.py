@@ -91,6 +91,7 @@ class PublicStartClassifier(LinearModel, ReleasedClassifier):
     rows: str = "table"
     records: int | None = None
 
+    space_: Any = learned()
     _held_out: Array = learned()
     _unit: Array = learned()
 
@@ -185,7 +186,8 @@ class PublicStartClassifier(LinearModel, ReleasedClassifier):
         records = float(self.records if self.records is not None else max(1, voters.units))
         weights = np.zeros((self._unit.shape[1], self._width))
         unit = LENGTH * RESIDUAL
-        shift, curvature, scale = np.zeros_like(weights), 0.0, 0.0
+        shift = np.zeros_like(weights)
+        curvature, scale = np.zeros((len(weights), len(weights))), np.zeros(self._width)
         for step in range(1, session.mechanism.sums + 1):
             gradient = np.zeros_like(weights)
             for voting, directions in blocks:
