@@ -19,8 +19,6 @@ VARIABLES = {
     "its database; see [ledger](../ledger.md#one-name-one-copy-no-way-back).",
     "RETICENT_DATA": "Folder of the data sets that demonstrations and tables of results read; see "
     "[training](../training.md#data-sets).",
-    "RETICENT_DEMO_KEY": "Set by `reticent demo collaboration` for its own processes, and by "
-    "nobody else.",
     "RETICENT_LEDGER": "The ledger, where a command is given no `--ledger`.",
     "RETICENT_SERVE_": "Begins the names of variables for keys of the file of `reticent serve`: "
     "`RETICENT_SERVE_WORKERS=2`.",

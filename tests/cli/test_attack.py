@@ -36,20 +36,3 @@ def test_games_caps_and_a_page(command, encoder_bundle, flowers_file, tmp_path) 
     assert again.status == 2
     assert "exists" in again.err
     assert command(*words, "--overwrite").out == answer.out  # one seed, one attack
-
-
-def test_bad_words_say_what_was_expected(
-    command, encoder_bundle, student_bundle, flowers_file, inputs, tmp_path
-) -> None:
-    for words, said in (
-        ((student_bundle, "--input", inputs), "cannot be attacked here"),
-        ((encoder_bundle, "--input", flowers_file), "expected the name of one of its arrays"),
-        ((encoder_bundle, "--input", inputs, "--trials", "5"), "trials=5"),
-        ((encoder_bundle, "--input", inputs, "--column", "kind"), "an array has no column names"),
-        ((encoder_bundle, "--input", tmp_path / "none.csv"), "none.csv"),
-    ):
-        answer = command("attack", "bundle", *words)
-        assert answer.status in (2, 3), words
-        assert said in answer.err
-    (tmp_path / "bundle").mkdir()
-    assert command("attack", "bundle", tmp_path / "bundle", "--input", inputs).status == 11

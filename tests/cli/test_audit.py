@@ -55,12 +55,6 @@ def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkey
     assert "Refuted" in page.read_text(encoding="utf-8")
 
 
-def test_what_cannot_be_audited_says_why(command, student_bundle, inputs):
-    answer = command("audit", "bundle", student_bundle, "--input", inputs, *QUICK)
-    assert answer.status == 2
-    assert "cannot be audited by itself" in answer.err
-
-
 @pytest.fixture
 def cancer(tmp_path):
     """The breast cancer table of scikit-learn as a CSV file, and a configuration of a fit."""

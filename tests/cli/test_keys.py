@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reticent.cli.service import keys_app
-from reticent.core.errors import InvalidInput, LedgerUnavailable, NotAuthenticated, UnknownName
+from reticent.core.errors import NotAuthenticated
 from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
 
@@ -48,13 +48,3 @@ def test_a_key_is_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     shown = json.loads(run("list", "--json"))
     assert [key["state"] for key in shown] == ["revoked", "valid"]
     ledger.close()
-
-
-def test_what_is_wrong_is_said(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnavailable):
-        run("list")
-    Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL").close()
-    with pytest.raises(InvalidInput, match="bundles, subjects"):
-        run("create", "--principal", "acme")
-    with pytest.raises(UnknownName, match="reticent keys list"):
-        run("revoke", "nothing")

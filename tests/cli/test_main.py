@@ -7,14 +7,6 @@ import pytest
 from reticent.cli import bundles, main
 
 
-def test_version_and_help(command):
-    assert command("--version").out == "reticent 0.1.0\n"
-    shown = command("--help")
-    assert shown.status == 0
-    assert all(name in shown.out for name in ("certify", "release", "card", "demo", "ledger"))
-    assert "PUBLIC inputs" in command("certify", "--help").out
-
-
 def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkeypatch, tmp_path):
     def fault(folder, trusted_key):
         raise RuntimeError("row 7 is [0.25, 0.75]")

@@ -70,23 +70,6 @@ def test_arrays_and_json(few, tmp_path, command):
     assert found["rows"][0]["utility"] > -0.3
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--labels", "x.npy", "--label-column", "kind"), "expected one of them"),
-        (("--label-column", "nothing"), "nothing"),
-        (("--classes", "a,b", "--label-column", "kind"), "only for rows without labels"),
-        (("--prevalence", "half"), "expected numbers"),
-        (("--scoring", "f1"), "f1"),
-    ],
-)
-def test_what_does_not_fit_is_refused(few, table, command, words, message):
-    answer = command("plan", table, *WANTED, "--ignore-column", "note", *words)
-    assert answer.status != 0
-    assert message in answer.err
-    assert answer.out == ""
-
-
 def test_privacy_has_no_default(table, command):
     for missing in ("--private", "--epsilon", "--delta"):
         words = [*map(str, WANTED), "--label-column", "kind", "--ignore-column", "note"]

@@ -59,20 +59,3 @@ def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeyp
 def _code_within(radii) -> PowerSetting:
     plan = {"epsilon": 1.0, "delta": 0.0, "radius": AttributeRadii.of(radii, SCHEMA)}
     return PowerSetting(mechanism="code", codes=(0, 1), **plan)
-
-
-def test_bad_words_say_what_was_expected(command, points, student_bundle, tmp_path) -> None:
-    for words, said in (
-        ((points, "--array", "X"), "expected --epsilon at least once"),
-        ((points, "--array", "Z", "--epsilon", "1"), "expected the name of one of its arrays"),
-        ((points, "--array", "X", "--epsilon", "1", "--radius", "-1"), "radii"),
-        ((points, "--array", "X", "--epsilon", "1", "--column", "z"), "one of its arrays"),
-        ((tmp_path / "none.npz", "--epsilon", "1"), "none.npz"),
-        ((points, "--bundle", tmp_path / "none"), "none"),
-    ):
-        answer = command("radius", *words)
-        assert answer.status in (2, 3), words
-        assert said in answer.err
-    answer = command("radius", points, "--bundle", student_bundle)
-    assert answer.status == 2
-    assert "no points within a radius" in answer.err

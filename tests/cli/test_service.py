@@ -27,26 +27,3 @@ def test_it_says_what_is_gone(ledger: str, capsys: pytest.CaptureFixture[str]) -
     assert run(["service", "prune", "--ledger", ledger, "--older-than", "8w", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {"answers": 0, "size": 0, "dry_run": False}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["--older-than", "30"], 2),
-        (["--older-than", "0h"], 2),
-        ([], 2),
-        (["--older-than", "30d", "--ledger", "nothing.db"], 13),
-    ],
-)
-def test_what_is_wrong_is_said(
-    ledger: str,
-    arguments: list[str],
-    code: int,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    given = arguments if "--ledger" in arguments else [*arguments, "--ledger", ledger]
-    assert run(["service", "prune", *given]) == code
-    assert capsys.readouterr().err

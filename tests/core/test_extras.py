@@ -74,23 +74,30 @@ def required(tree: ast.AST) -> set[tuple[str, str]]:
     }
 
 
-TREES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
-    for path in sorted((*SOURCES.rglob("*.py"), *ROOT.glob("papers/**/*.py")))
-}
 OPTIONAL = {package for packages in PACKAGES.values() for package in packages}
 
 
-def test_optional_packages_are_imported_through_require_alone() -> None:
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """Every source file, parsed."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
+        for path in sorted((*SOURCES.rglob("*.py"), *ROOT.glob("papers/**/*.py")))
+    }
+
+
+def test_optional_packages_are_imported_through_require_alone(trees: dict[str, ast.Module]) -> None:
     direct = {
         name: sorted(imports_when_loaded_or_called(tree) & OPTIONAL - set(WHOLE_MODULES))
-        for name, tree in TREES.items()
+        for name, tree in trees.items()
         if name.startswith("src/")
     }
     assert {name: packages for name, packages in direct.items() if packages} == {}
 
 
-def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_require() -> None:
+def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_require(
+    trees: dict[str, ast.Module],
+) -> None:
     inside = {
         name: sorted(
             package
@@ -98,13 +105,15 @@ def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_req
             if isinstance(node, ast.FunctionDef)
             for package in imports_when_loaded_or_called(node) & set(WHOLE_MODULES)
         )
-        for name, tree in TREES.items()
+        for name, tree in trees.items()
     }
     assert {name: packages for name, packages in inside.items() if packages} == {}
 
 
-def test_what_is_required_is_in_the_extra_that_the_message_names() -> None:
-    asked = {pair for tree in TREES.values() for pair in required(tree)}
+def test_what_is_required_is_in_the_extra_that_the_message_names(
+    trees: dict[str, ast.Module],
+) -> None:
+    asked = {pair for tree in trees.values() for pair in required(tree)}
     assert {package for package, _ in asked} == OPTIONAL
     assert [
         (package, extra) for package, extra in sorted(asked) if package not in PACKAGES[extra]
@@ -238,7 +247,3 @@ def test_a_call_that_needs_an_extra_says_so_in_one_line(
 ) -> None:
     (line,) = answers_without_extras[extra]
     assert f'(extra "{extra}")' in line
-
-
-def test_every_extra_has_a_call() -> None:
-    assert set(CALLS) == set(PACKAGES) - {"networks"}

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.core.errors import InvalidParameter, UnknownName
 from reticent.datasets.blobs import CENTERS, load_blobs
 
 
@@ -25,10 +24,3 @@ def test_seed_decides_and_parts_differ() -> None:
     np.testing.assert_array_equal(first.train_rows, again.train_rows)
     assert not np.array_equal(first.train_rows, other.train_rows)
     assert not np.array_equal(first.train_rows, first.test_rows)
-
-
-def test_bad_requests() -> None:
-    with pytest.raises(UnknownName, match="close, separable"):
-        load_blobs("far")
-    with pytest.raises(InvalidParameter, match="points"):
-        load_blobs("close", points=0)

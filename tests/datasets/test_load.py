@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core.errors import DataUnavailable, UnknownName
+from reticent.core.errors import DataUnavailable
 from reticent.datasets import (
-    DATA_VARIABLE,
     DATASETS,
-    adult,
     cifar10,
     covertype,
     higgs,
@@ -60,13 +58,6 @@ OTHERS: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any]]] = {
 }
 
 
-def test_unknown_names_list_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="digits, mnist, fashion, utkface"):
-        load("cifar")
-    with pytest.raises(UnknownName, match="validation"):
-        pneumonia.load_pneumonia(held_out="train")
-
-
 @pytest.mark.parametrize("name", DATASETS[1:])
 def test_every_file_loader_is_reached(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataUnavailable, match=name):
@@ -85,11 +76,3 @@ def test_missing_damaged_and_other_files_are_refused(name: str, tmp_path: Path) 
     np.savez(tmp_path / file, **arrays)
     with pytest.raises(DataUnavailable, match="expected"):
         read(tmp_path)
-
-
-def test_without_a_folder_nothing_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    with pytest.raises(DataUnavailable, match=DATA_VARIABLE):
-        load_cifar10()
-    with pytest.raises(DataUnavailable, match="adult"):
-        adult.load_adult(tmp_path)

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from guide import odds
-from guide.bibliography import works
 from reticent.accounting.telling_apart import which_of_two_cap
 
 
@@ -81,11 +80,6 @@ def test_concentrated_agrees_with_what_the_census_bureau_states() -> None:
     assert odds.concentrated(0.07, delta=1e-10) == pytest.approx(
         stated["2020 redistricting tables, housing units"], rel=0.05
     )
-
-
-def test_every_use_has_a_source_with_an_address() -> None:
-    for use in odds.OTHERS:
-        assert {"doi", "eprint", "url"} & set(works()[use.source]), use
 
 
 def test_concentrated_is_no_better_than_gaussian_noise_is_and_no_worse_than_the_simple_bound() -> (

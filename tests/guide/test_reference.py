@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 import typer.main
 from pydantic import BaseModel
 
-from guide import api, commands, errors, settings
+from guide import commands, settings
 from reticent.cli.main import app
-from reticent.core import errors as tree
 from reticent.systems.methods import find_methods
-from tests.test_public_api import PUBLIC
 
 ROOT = Path(__file__).parents[2]
-
-
-def heads(page: str) -> list[str]:
-    return re.findall(r"^## (.+)$", page, re.M)
-
-
-def test_every_public_name_is_described_once() -> None:
-    described = [f"{package.name}.{name}" for package in api.packages() for name in package.names]
-    linked = {
-        f"{package.name}.{name}": place
-        for package in api.packages()
-        for name, place in package.elsewhere
-    }
-    assert len(described) == len(set(described))
-    assert set(linked.values()) <= set(described)
-    public = {
-        f"{package}.{name}"
-        for package, names in PUBLIC.items()
-        for name in names
-        if name != "__version__" and package.removeprefix("reticent.") not in api.INTERNAL
-    }
-    assert public <= set(described) | set(linked)
 
 
 def test_every_command_stands_with_every_option() -> None:
@@ -62,36 +36,6 @@ def test_every_command_stands_with_every_option() -> None:
         return 1
 
     assert walk(typer.main.get_command(app), "reticent") == len(sections) > 15
-
-
-def test_every_error_stands_with_its_code() -> None:
-    source = ast.parse(inspect.getsource(tree))
-    codes = {}
-    for node in source.body:
-        if isinstance(node, ast.ClassDef):
-            for line in node.body:
-                target = getattr(line, "target", None) or next(
-                    iter(getattr(line, "targets", [])), None
-                )
-                if isinstance(target, ast.Name) and target.id == "code":
-                    codes[node.name] = ast.literal_eval(line.value)  # type: ignore[attr-defined]
-    codes["NotFittedYet"] = tree.NotFittedYet.code
-    page = errors.page()
-    assert sorted(heads(page)) == sorted(codes)
-    for name, code in codes.items():
-        assert f"## {name}\n\nCode and exit status {code}. " in page
-
-
-def test_every_key_of_the_file_of_fit_stands_there() -> None:
-    page = settings.page()
-    guide = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    used = set()
-    for block in re.findall(r"^```toml\n(.*?)^```$", guide, re.M | re.S):
-        content = tomllib.loads(block)
-        if "estimator" in content:
-            used |= set(content) | {f"data.{key}" for key in content["data"]}
-    assert len(used) > 8
-    assert [key for key in used if f"| `{key}` | " not in page] == []
 
 
 def test_every_model_of_a_file_is_there_with_all_its_keys() -> None:
@@ -134,8 +78,3 @@ def test_every_environment_variable_stands_there() -> None:
     # One variable for each key of the service, all described together.
     named -= {word for word in named if word.startswith("RETICENT_SERVE_")} - {"RETICENT_SERVE_"}
     assert named == set(settings.VARIABLES)
-
-
-@pytest.mark.parametrize("word", ["required", "`'auto'`"])
-def test_defaults_are_shown(word: str) -> None:
-    assert f"| {word} |" in settings.page()

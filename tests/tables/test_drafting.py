@@ -74,15 +74,6 @@ def test_columns_that_nothing_can_be_drafted_from(column: Any, message: str) -> 
     assert len(TabularSchema.from_frame(table, ignore=["odd"]).attributes) == 1
 
 
-def test_arrays_and_unknown_names_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="columns have names"):
-        TabularSchema.from_frame(np.eye(3))
-    with pytest.raises(InvalidInput, match="has no column 'agee'"):
-        TabularSchema.from_frame(TABLE, ignore=["agee"])
-    with pytest.raises(InvalidInput, match="at least one row"):
-        TabularSchema.from_frame(TABLE.iloc[:0])
-
-
 @given(
     ends=st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9)).filter(
         lambda pair: abs(pair[0] - pair[1]) > 1e-6

@@ -268,15 +268,6 @@ def test_columns_are_ignored_by_name_only(tmp_path, ignore, message) -> None:
         read_rows(path, NUMBERS, ignore=ignore)
 
 
-def test_files_and_schemas_that_are_not(tmp_path) -> None:
-    for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(InvalidInput, match=r"cannot be read"):
-            read_rows(path, NUMBERS)
-    twice = TabularSchema((Numeric("a", 0, 1), OneHot("kind", ("a", "b"))))
-    with pytest.raises(InvalidInput, match="names a column twice"):
-        read_rows(file_of(tmp_path, "a,b\n1,0\n"), twice)
-
-
 def test_rows_of_words() -> None:
     words = np.array([["30", "", "office", "1", "0"], ["41.5", "7", " ?", "0", "1"]])
     assert rows_of_words(words, SCHEMA, name="input").tolist() == [

@@ -17,7 +17,6 @@ from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.core.releases import Receipt, Release
 from reticent.tables.frames import (
     NamedRows,
-    check_columns,
     framed,
     named_rows,
     names_of,
@@ -78,15 +77,6 @@ def test_names_are_texts_that_stand_there_once_and_lazy_frames_are_refused() -> 
         names_of(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(InvalidInput, match=r"lazy frame; collect\(\) it"):
         names_of(pl.LazyFrame({"a": [1]}))
-
-
-def test_columns_that_differ_are_named_in_one_line() -> None:
-    check_columns(["b", "a"], ["a", "b"], by="fit", name="X")
-    with pytest.raises(InvalidInput, match="X: expected the columns of fit; unknown 'c', missing"):
-        check_columns(["c", "a"], ["a", "b"], by="fit", name="X")
-    many = [f"n{number}" for number in range(9)]
-    with pytest.raises(InvalidInput, match="'n4' and 4 more"):
-        check_columns([], many, by="fit", name="X")
 
 
 def release(values: Any, withheld: list[bool]) -> Release:

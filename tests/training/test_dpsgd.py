@@ -4,6 +4,8 @@ at a generous budget.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -12,12 +14,14 @@ from reticent.datasets.blobs import load_blobs
 from reticent.training import dpsgd
 from reticent.training.dpsgd import PrivateTraining, step_noise, train_private
 
-pytest.importorskip("opacus", reason="needs the extra 'baselines'")
 # Opacus' gradient samples use hooks that PyTorch warns about, and its imports pass a deprecated
 # name; neither is ours to mend.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.skipif(find_spec("opacus") is None, reason="needs the extra 'baselines'"),
+    pytest.mark.filterwarnings(
+        "ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"
+    ),
+]
 
 
 def gaussian_delta(epsilon: float, shift: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -133,25 +132,6 @@ def power(
     torch.set_num_threads(1)  # networks this small only wait for a second thread
     settings = power.Settings(seed=seed)
     _written(output, f"power-{dataset}", power.run_demo, dataset, settings)
-
-
-@app.command()
-def collaboration(output: Output = None, seed: TrainingSeed = 0) -> None:
-    """Private rows, a server that sees released values only, and an auditor who believes neither.
-
-    Three processes on this machine: the server learns from values that participants released,
-    a device downloads the public bundle, checks it, releases its rows and asks, and an auditor
-    recomputes the guarantee and what was spent. Writes results.json and everything that they left.
-    """
-    from reticent.demos.collaboration import Settings, run_demo, summary
-    from reticent.demos.page import MARKER
-
-    target = output if output is not None else Path("runs") / "collaboration"
-    with output_folder(target, marker=MARKER, overwrite=True) as folder:
-        results = run_demo(folder.path.resolve(), Settings(seed=seed))
-        folder.write(MARKER, json.dumps(results, indent=2, allow_nan=False).encode())
-    typer.echo(summary(results))
-    typer.echo(f"Everything that the three left is in {target}")
 
 
 def _written(

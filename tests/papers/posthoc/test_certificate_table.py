@@ -35,7 +35,7 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         obfuscator_row="N",
         epsilons=(5.0,),
         delta=0.05,
-        rows=60,
+        rows=20,
         seed=0,
         report=silent,
     )
