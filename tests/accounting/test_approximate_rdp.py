@@ -59,22 +59,3 @@ def test_sums_and_multiples_add_up_slacks() -> None:
         label + GAUSSIAN  # type: ignore[operator]
     with pytest.raises(ValueError, match="read-only"):
         label.divergences[0] = 0.0
-
-
-@pytest.mark.parametrize(
-    ("orders", "divergences", "slack", "message"),
-    [
-        ((2, 3), [0.1], 0.0, "one for each of 2"),
-        ((), [], 0.0, "one for each"),
-        ((1.0,), [0.1], 0.0, "above 1"),
-        ((2,), [math.nan], 0.0, "at least 0"),
-        ((2,), [-1.0], 0.0, "at least 0"),
-        ((2,), [0.1], math.nan, "slack"),
-        ((2,), [0.1], -1e-9, "slack"),
-    ],
-)
-def test_bad_curves_are_refused(
-    orders: tuple[float, ...], divergences: list[float], slack: float, message: str
-) -> None:
-    with pytest.raises(InvalidParameter, match=message):
-        ApproximateRdp(orders, np.array(divergences), slack)

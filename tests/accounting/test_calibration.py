@@ -67,15 +67,6 @@ def test_calibrating_noise_and_recomputing_the_total_round_trips(
     assert epsilon - 1e-6 <= total <= epsilon
 
 
-def test_calibrating_with_the_default_orders_round_trips(make_event: EventMaker) -> None:
-    def event(multiplier: float) -> PrivacyEvent:
-        return make_event(event=GaussianCost(multiplier))
-
-    multiplier = noise_multiplier(event, epsilon=2.0, delta=1e-6, answers=500)
-    total = RdpAccountant(AddRemove()).compose(event(multiplier), 500).epsilon(delta=1e-6)
-    assert 2.0 - 1e-6 <= total <= 2.0
-
-
 def test_calibrating_by_loss_distributions_needs_less_noise(make_event: EventMaker) -> None:
     def event(multiplier: float) -> PrivacyEvent:
         return make_event(event=GaussianCost(multiplier))

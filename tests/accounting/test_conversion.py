@@ -67,26 +67,9 @@ def test_edge_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("orders", "divergences", "message"),
-    [
-        ([], [], "orders"),
-        ([1.0], [0.1], "orders"),
-        ([2.0], [0.1, 0.2], "divergences"),
-        ([2.0], [-0.1], "divergences"),
-    ],
+    ("orders", "divergences"), [([1.0], [0.1]), ([2.0], [0.1, 0.2]), ([2.0], [-0.1])]
 )
-def test_bad_curves_are_refused(
-    orders: list[float], divergences: list[float], message: str
-) -> None:
-    with pytest.raises(InvalidParameter, match=message):
-        epsilon_of_rdp(orders, divergences, 1e-5)
-    with pytest.raises(InvalidParameter, match=message):
-        delta_of_rdp(orders, divergences, 1.0)
-
-
-def test_bad_targets_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match="delta"):
-        epsilon_of_rdp([2.0], [0.1], 1.0)
-    for epsilon in (-1.0, math.nan):
-        with pytest.raises(InvalidParameter, match="epsilon"):
-            delta_of_rdp([2.0], [0.1], epsilon)
+def test_bad_curves_are_refused(orders: list[float], divergences: list[float]) -> None:
+    for convert in (epsilon_of_rdp, delta_of_rdp):
+        with pytest.raises(InvalidParameter):
+            convert(orders, divergences, 0.5)

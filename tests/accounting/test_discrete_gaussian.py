@@ -84,12 +84,3 @@ def test_discrete_noise_has_the_same_closed_form(sigma: float, shift: tuple[int,
 def test_orders_without_a_closed_form_are_refused(orders: list[float]) -> None:
     with pytest.raises(InvalidParameter, match="expected integers"):
         sampled_gaussian_rdp(orders, noise_multiplier=3.0, sampling_probability=0.1)
-
-
-def test_bad_parameters_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match="noise_multiplier"):
-        sampled_gaussian_rdp([2], noise_multiplier=0.0, sampling_probability=0.1)
-    with pytest.raises(InvalidParameter, match="sampling_probability"):
-        sampled_gaussian_rdp([2], noise_multiplier=1.0, sampling_probability=1.1)
-    with pytest.raises(InvalidParameter, match="coarsen"):
-        log_tails(np.array([0]), sigma=1e6)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +11,6 @@ from reticent.accounting.dominating_pairs import (
     votes_loss_distribution,
 )
 from reticent.accounting.screening import ScreeningDpEvent, screening_pairs
-
-
-@pytest.mark.parametrize("rate", ["0.25", "0.05"])
-def test_golden_totals_of_screening(golden: dict[str, Any], rate: str) -> None:
-    step = ScreeningDpEvent(**golden["screening"]["parameters"])
-    total = screening_loss_distribution(
-        step, sampling_probability=float(rate), interval=1e-5
-    ).self_compose(8192)
-    for delta, expected in golden["screening_pld_8192"][rate].items():
-        assert total.get_epsilon_for_delta(float(delta)) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.2])

@@ -10,7 +10,6 @@ import pytest
 
 from reticent.accounting import PrivateKnnSteps, private_knn_rdp, private_knn_total
 from reticent.accounting.private_knn import (
-    ORDERS,
     epsilon_of_noisy_votes,
     label_rdp,
     screening_bit_rdp,
@@ -182,51 +181,9 @@ def test_an_adaptive_adversary_stays_below_both_numerical_bounds() -> None:
         assert dict(fewer.considered)["privacy-loss distributions"] < epsilon
 
 
-def test_orders_are_integers() -> None:
-    assert all(isinstance(order, int) and 2 <= order <= 1024 for order in ORDERS)
-    assert list(ORDERS) == sorted(set(ORDERS))
-
-
 @pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"queries": 0}, "queries"),
-        ({"answers": 1001}, "expected at most queries=1000"),
-        ({"neighbours": 0}, "neighbours"),
-        ({"sampling_probability": 1.2}, "sampling_probability"),
-        ({"sampling_probability": float("nan")}, "sampling_probability"),
-        ({"sigma_votes": 0.0}, "sigma_votes"),
-        ({"sigma_screening": None}, "expected both"),
-        ({"sigma_screening": -1.0}, "sigma_screening"),
-        ({"vote_sensitivity": 2.0}, "one_label=False"),
-    ],
+    "wrong", [{"answers": 1001}, {"sigma_screening": None}, {"vote_sensitivity": 2.0}]
 )
-def test_bad_steps_are_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidParameter, match=message):
+def test_steps_that_contradict_each_other_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
         replace(MNIST, **wrong)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1.0, float("nan")])
-def test_bad_deltas_are_refused(delta: float) -> None:
-    with pytest.raises(InvalidParameter, match="delta"):
-        private_knn_total(MNIST, delta=delta)
-
-
-def test_the_two_noises_of_a_release_are_tried_in_every_adaptive_order() -> None:
-    """Theorem of capped counts: which step comes next never changes the composition of the
-    dominating pairs.
-    """
-    first, second = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4])
-    ratios, others = np.array([0.5, 1.0, 4 / 3]), np.array([5 / 6, 1.25])
-    assert first @ ratios == pytest.approx(1.0)
-    assert second @ others == pytest.approx(1.0)
-    values = []
-    for order in itertools.permutations([(first, ratios), (first, ratios), (second, others)]):
-        distribution, product = np.ones(1), np.ones(1)
-        for chances, steps in order:
-            distribution, product = (
-                np.outer(distribution, chances).ravel(),
-                np.outer(product, steps).ravel(),
-            )
-        values.append(distribution @ np.maximum(product - 1.1, 0.0))
-    assert values == pytest.approx([values[0]] * len(values))

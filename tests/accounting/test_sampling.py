@@ -53,7 +53,7 @@ def _laplace(scale: float, center: float) -> Density:
         (1e-4, 60.0, 3.7),
         (0.2, 0.3, 2.5),
         (0.05, 4.0, 1.003),
-        (0.3, 2.0, 40.5),
+        (0.3, 2.0, 12.5),
     ],
 )
 def test_sampled_gaussian_noise_between_integers(rate: float, sigma: float, order: float) -> None:

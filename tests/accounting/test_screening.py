@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
-from reticent.core.errors import InvalidParameter
 
 ORDERS = ["2", "5", "10", "20", "32", "50", "80", "128"]
 
@@ -90,21 +89,3 @@ def test_never_above_the_gaussian_that_it_post_processes() -> None:
     orders = np.linspace(1.1, 300, 200)
     event = ScreeningDpEvent(fewest=0, most=40, threshold=25, sigma=6.0)
     assert np.all(screening_rdp(event, orders, sampling_probability=1.0) <= orders / (2 * 6.0**2))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"fewest": -1},
-        {"most": 0},
-        {"sigma": 0.0},
-        {"sigma": float("nan")},
-        {"fewest": 30, "most": 30},
-        {"threshold": float("inf")},
-    ],
-)
-def test_bad_parameters_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameter, match="expected"):
-        ScreeningDpEvent(**{"fewest": 0, "most": 30, "threshold": 20, "sigma": 8.0, **wrong})
-    with pytest.raises(InvalidParameter, match="sampling_probability"):
-        screening_rdp(ScreeningDpEvent(0, 30, 20, 8.0), [2.0], sampling_probability=1.5)

@@ -73,6 +73,8 @@ POSTHOC_SETTINGS: list[Case] = [
     ({"obfuscator": NoiseAware(epochs=0.5)}, InvalidParameter, r"epochs=0\.5"),
     ({"obfuscator": NoiseAware(hidden=(8, 0))}, InvalidParameter, "hidden=0"),
     ({"calibration": Calibration(share=0.0)}, InvalidParameter, r"share=0\.0"),
+    ({"calibration": 0.2}, InvalidParameter, "calibration"),
+    ({"calibration": Calibration(head_epochs=0)}, InvalidParameter, "head_epochs=0"),
     ({"obfuscator": SOFTMAX}, UnsupportedNetwork, "Softmax"),
 ]
 POSTHOC_DATA: list[Case] = [

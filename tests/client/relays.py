@@ -23,7 +23,7 @@ def relayed(target: str, change: Change) -> Iterator[tuple[str, list[bytes]]]:
             size = int(self.headers.get("content-length") or 0)
             body = self.rfile.read(size)
             seen.append(self.requestline.encode() + body)
-            names = ("authorization", "content-type", "idempotency-key")
+            names = ("authorization", "content-type", "idempotency-key", "request-nonce")
             headers = {name: self.headers[name] for name in names if name in self.headers}
             reply = httpx.request(
                 self.command, target + self.path, content=body, headers=headers, timeout=30

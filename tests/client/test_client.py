@@ -15,6 +15,7 @@ from sklearn.datasets import load_iris
 
 from reticent.client import AsyncClient, Client
 from reticent.client.steps import Retries
+from reticent.core.bindings import answers_digest
 from reticent.core.errors import (
     BudgetExceeded,
     InvalidInput,
@@ -153,6 +154,56 @@ def test_a_receipt_for_something_else_is_refused_whoever_signed_it(
         pytest.raises(UntrustedSignature, match=r"another (bundle|guarantee)"),
     ):
         client.answers(NamedRows(X[:1], NAMES), bundle="records")
+
+
+@pytest.mark.parametrize("recomputed", [False, True])
+def test_a_proxy_that_flips_every_label_is_found_out(service: Running, recomputed: bool) -> None:
+    """It can write the digest of its own answers into the receipt, and cannot sign that."""
+
+    def flipped(path: str, content: bytes) -> bytes:
+        if not path.endswith("/answers"):
+            return content
+        found = json.loads(content)
+        names = {"setosa": "virginica", "virginica": "setosa", "versicolor": "setosa"}
+        found["answers"] = [names.get(label) for label in found["answers"]]
+        if recomputed:
+            parts = (found[name] for name in ("salt", "bundle", "columns", "answers", "withheld"))
+            found["receipt"]["reply"] = answers_digest(*parts)
+        return json.dumps(found).encode()
+
+    asked = NamedRows(X[:3], NAMES)
+    with relayed(service.url, flipped) as (url, _):
+        key = service.public_key
+        with (
+            Client(url, service.client, trusted_key=key) as trusting,
+            pytest.raises(UntrustedSignature),
+        ):
+            trusting.answers(asked, bundle="records")
+        with Client(url, service.client) as believing:
+            if recomputed:
+                assert not believing.answers(asked, bundle="records").verified
+            else:
+                with pytest.raises(UntrustedSignature):
+                    believing.answers(asked, bundle="records")
+
+
+def test_an_answer_to_another_request_is_found_out(service: Running) -> None:
+    """Signed, of this bundle, of as many rows: and about other rows."""
+    kept: list[bytes] = []
+
+    def swapped(path: str, content: bytes) -> bytes:
+        if path.endswith("/answers"):
+            kept.append(content)
+            return kept[0]
+        return content
+
+    with (
+        relayed(service.url, swapped) as (url, _),
+        Client(url, service.client, trusted_key=service.public_key) as client,
+    ):
+        assert client.answers(NamedRows(X[:1], NAMES), bundle="records").verified
+        with pytest.raises(UntrustedSignature):
+            client.answers(NamedRows(X[60:61], NAMES), bundle="records")
 
 
 @pytest.mark.parametrize(

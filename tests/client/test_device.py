@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from reticent.core.errors import (
 from reticent.release.bundle import Bundle, sign_bundle
 from reticent.systems import ClippedDescent
 from reticent.systems.loading import load_answering
-from tests.client.services import key_files
+from tests.client.services import Running, key_files
 from tests.test_without_torch import run_without_torch
 
 BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
@@ -190,3 +191,18 @@ def test_a_device_needs_torch_for_networks_of_torch_alone(
     assert answers == ["3 4.0", "3 8.0"]
     assert "torch>=" in line
     assert loaded == "False"
+
+
+def test_four_threads_may_start_one_home(service: Running, tmp_path: Path) -> None:
+    def start(_: int) -> str:
+        with Device(
+            service.url,
+            service.client,
+            bundle="rows",
+            trusted_key=service.bundles_key,
+            home=tmp_path / "home",
+        ) as device:
+            return device.bundle
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(start, range(4)))) == 1

@@ -38,8 +38,9 @@ class Certain(FewCells):
     kind, cells, nodes = "certain", 6, 10**6
 
 
-@pytest.mark.parametrize("output", ["l1", "linf", "spread"])
-@pytest.mark.parametrize("widths", [(2, 4, 4, 2), (3, 4, 2, 2), (2, 5, 2)])
+@pytest.mark.parametrize(
+    ("widths", "output"), [((2, 4, 4, 2), "l1"), ((3, 4, 2, 2), "linf"), ((2, 5, 2), "spread")]
+)
 def test_cells_have_their_exact_constants(widths, output):
     network = chain(np.random.default_rng(0), widths, whole=True)
     bound = bounded(network, output, Certain)

@@ -120,7 +120,7 @@ def test_values_and_distances_are_those_of_brute_force(widths, output):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.soak)])
 def test_tiny_networks_against_brute_force(count):
     rng = np.random.default_rng(7)
     distances = 0

@@ -4,12 +4,9 @@ of tightness.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from itertools import pairwise
-from pathlib import Path
 
+import brute_force
 import numpy as np
 import pytest
 
@@ -18,19 +15,6 @@ from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound
 from reticent.networks import affine_chain
 
 HALF = 3.0
-
-
-def brute_force():
-    """The oracle module next to this file."""
-    spec = importlib.util.spec_from_file_location(
-        "brute_force", Path(__file__).parent / "brute_force.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 def chain(rng, *widths, bias=0.5):
@@ -50,17 +34,16 @@ def layered(network, input_norm=Norm.LINF, output=Norm.L1):
 
 @pytest.mark.parametrize("output", ["l1", "linf", "l2", "spread"])
 def test_at_least_the_exact_constant_of_tiny_networks(output):
-    oracle = brute_force()
     rng = np.random.default_rng(0)
     ratios = []
-    for _, network in oracle.tiny_networks(6, most_hidden=7, seed=1):
+    for _, network in brute_force.tiny_networks(6, most_hidden=7, seed=1):
         bound = layered(network, output=output)
         center, radius = (
             rng.uniform(-2, 2, size=network.input_dimension),
             float(rng.choice([0.05, 0.4, 1.0])),
         )
         low, high = np.maximum(center - radius, -HALF), np.minimum(center + radius, HALF)
-        exact = oracle.lipschitz(network, low, high, output)
+        exact = brute_force.lipschitz(network, low, high, output)
         found = float(bound.bound(center[None], radius)[0])
         assert found >= exact * (1 - 1e-9)
         ratios.append(found / exact if exact > 0.01 else 1.0)
@@ -160,7 +143,7 @@ def test_isotone_at_kinks(name, norm, output):
     assert strict > 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize(("norm", "count"), [(Norm.LINF, 2500), (Norm.L1, 1000)])
 def test_isotone_on_ten_thousand_boxes(name, norm, count):

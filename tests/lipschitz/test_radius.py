@@ -215,14 +215,6 @@ def test_bad_level_tests(change):
         LevelTest(small_bound("interval", "linf"), **arguments)
 
 
-@pytest.mark.parametrize("points", [[[0.0]], [0.0, 0.0], [[np.nan, 0.0]], np.zeros((0, 2))])
-def test_bad_points(points):
-    test = LevelTest(small_bound("interval", "linf"), 1.0, 0.1, 3)
-    for ask in (test.levels, test.snap):
-        with pytest.raises(InvalidInput):
-            ask(points)
-
-
 @pytest.mark.parametrize(
     ("center", "radius"), [(5.0, 1.0), (-4.5, 3.0), (float("nan"), 1.0), (0.0, -1.0)]
 )

@@ -317,14 +317,6 @@ def test_events() -> None:
     assert mechanism_of("laplace", epsilon=1e4).event.guarantee.epsilon == 1e4
 
 
-def test_seeded_runs_repeat() -> None:
-    mechanism = mechanism_of("laplace")
-    first, second = (
-        mechanism.release([[0.0, 0.0, 0.0]], sampler=SeededSampler(5)) for _ in range(2)
-    )
-    assert (first == second).all()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_log_likelihoods_are_those_of_what_is_drawn(kind: str) -> None:
     """The mean of P(z | b) / P(z | a) over answers z about a is 1, whatever b is; with half of the

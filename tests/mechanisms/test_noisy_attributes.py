@@ -12,7 +12,7 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.mechanisms import NoisyAttributes
 from reticent.noise import SecureSampler, SeededSampler
 
@@ -70,11 +70,3 @@ def test_votes_that_there_cannot_be_are_refused(votes: list) -> None:
 def test_more_than_tau_votes_of_every_neighbour_are_refused() -> None:
     with pytest.raises(InvalidInput, match="at most tau"):
         _attributes(tau=1).release([[6 * 256, 5 * 256]], sampler=SecureSampler())
-
-
-@pytest.mark.parametrize(
-    "name", ["attributes", "neighbours", "tau", "sigma", "sampling_probability", "delta", "steps"]
-)
-def test_parameters_out_of_range_are_refused(name: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"{name}=0"):
-        _attributes(**{name: 0})

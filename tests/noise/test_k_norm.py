@@ -14,7 +14,6 @@ from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.noise import (
     AuditSampler,
-    Sampler,
     SecureSampler,
     SeededSampler,
     k_norm,
@@ -42,13 +41,10 @@ TINY = [
 ]
 
 
-@pytest.mark.parametrize("sampler", [AuditSampler(11), SeededSampler(11)], ids=["exact", "seeded"])
 @pytest.mark.parametrize(("norm", "dimension", "scale"), TINY)
-def test_every_probability_on_a_tiny_grid(
-    norm: Norm, dimension: int, scale: float, sampler: Sampler
-) -> None:
+def test_every_probability_on_a_tiny_grid(norm: Norm, dimension: int, scale: float) -> None:
     runs, reach = 60_000, int(40 * scale) + 5 if dimension < 3 else 24
-    draws = k_norm(runs, dimension, scale=scale, norm=norm, sampler=sampler)
+    draws = k_norm(runs, dimension, scale=scale, norm=norm, sampler=AuditSampler(11))
     draws = draws[np.abs(draws).max(axis=1) <= reach]  # beyond lie fewer than one in 10^5
     base = 2 * reach + 1
     code = ((draws + reach) * base ** np.arange(dimension)[::-1]).sum(axis=1)
@@ -66,18 +62,11 @@ def test_every_probability_on_a_tiny_grid(
 
 @pytest.mark.parametrize("norm", [Norm.LINF, Norm.L2])
 @pytest.mark.parametrize("dimension", [1, 2, 5, 16])
-@pytest.mark.parametrize("exact", [True, False])
-def test_radii_on_a_wide_grid(norm: Norm, dimension: int, exact: bool) -> None:
+def test_radii_on_a_wide_grid(norm: Norm, dimension: int) -> None:
     # For a norm in m dimensions the continuous distribution has radius Gamma(m, scale) on *every*
     # norm.
     scale = 2.0**20 * 1.3
-    draws = k_norm(
-        4_000,
-        dimension,
-        scale=scale,
-        norm=norm,
-        sampler=AuditSampler(12) if exact else SeededSampler(12),
-    )
+    draws = k_norm(4_000, dimension, scale=scale, norm=norm, sampler=AuditSampler(12))
     radii = norm.of(draws) / scale
     assert stats.kstest(radii, stats.gamma(dimension).cdf).pvalue > ALARM
     for factor in (2 / 3, 3 / 2):

@@ -18,7 +18,7 @@ ALARM = 1e-6
 
 
 @pytest.mark.parametrize("distribution", ["discrete_laplace", "discrete_gaussian"])
-@pytest.mark.parametrize("scale", [0.4, 3.0, 2.0**20 * 1.3, 2.0**45])
+@pytest.mark.parametrize("scale", [0.4, 2.0**20 * 1.3])
 def test_both_have_one_distribution(distribution: str, scale: float) -> None:
     """False-alarm rate 1e-6 each. Of 20,000 draws a scale that is 12 % off is rejected, as shown
     with one that is.

@@ -175,6 +175,7 @@ def assert_tails(
             counts[limit] += int((size >= limit).sum())
     for limit, chance in beyond.items():
         low, high = stats.poisson.interval(1 - alarm, runs * chance)
+        assert low > 0  # so a tail that is cut is noticed
         assert low <= counts[limit] <= high, (limit, counts[limit], runs * chance)
 
 
@@ -210,10 +211,11 @@ def k_norm_tails(dimension: int, scale: float, norm: Norm) -> dict[float, float]
     vectors = np.bincount(size.ravel())[: reach + 1]
     law = vectors * np.exp(-np.arange(reach + 1) / scale)
     law /= law.sum()
-    return {float(limit): float(law[limit:].sum()) for limit in (8, 10, 12)}
+    limits = (8, 10, 12) if norm is Norm.LINF else (8, 9, 10)
+    return {float(limit): float(law[limit:].sum()) for limit in limits}
 
 
-@pytest.mark.parametrize("sigma", [1.15, 7.3])
+@pytest.mark.parametrize("sigma", [1.15, pytest.param(7.3, marks=pytest.mark.soak)])
 def test_a_gaussian_is_beyond_four_to_five_deviations_as_often_as_it_must_be(sigma: float) -> None:
     """At least 20 million draws, of which 17 are expected beyond 5 deviations: none has the chance
     4e-8.
@@ -233,7 +235,7 @@ def test_a_laplace_draw_is_far_out_as_often_as_it_must_be(scale: float) -> None:
 
 @pytest.mark.parametrize("norm", [Norm.LINF, Norm.L2])
 def test_k_norm_noise_is_far_out_as_often_as_it_must_be(norm: Norm) -> None:
-    """Vectors of a norm, rounded up, of at least 8, 10 and 12 times the scale."""
+    """Vectors of a norm, rounded up, of at least 8 to 12 times the scale."""
     sampler = AuditSampler(22)
     tails = k_norm_tails(2, 1.0, norm)
 
@@ -243,28 +245,13 @@ def test_k_norm_noise_is_far_out_as_often_as_it_must_be(norm: Norm) -> None:
             return np.asarray(np.abs(drawn).max(axis=1))
         return np.asarray(np.ceil(np.sqrt((drawn**2).sum(axis=1).astype(np.float64))))
 
-    runs = 1_000_000 if norm is Norm.LINF else 250_000
-    assert runs * min(tails.values()) > 16
-    assert_tails(sizes, runs, tails)
+    assert_tails(sizes, math.ceil(20 / min(tails.values())), tails)
 
 
 def test_the_experiments_sampler_has_its_tails() -> None:
-    sampler = SeededSampler(23)
-    assert_tails(
-        lambda count: sampler.discrete_gaussian(count, sigma=7.3), 5_000_000, gaussian_tails(7.3)
-    )
-
-
-@pytest.mark.parametrize("limit", [4.0, 5.0])
-def test_draws_that_are_cut_are_noticed(limit: float) -> None:
-    sampler, sigma = AuditSampler(24), 1.15
-
-    def cut(count: int) -> np.ndarray:
-        drawn = sampler.discrete_gaussian(count, sigma=sigma)
-        return drawn[np.abs(drawn) <= limit * sigma]
-
-    with pytest.raises(AssertionError):
-        assert_tails(cut, 20_000_000, gaussian_tails(sigma))
+    sampler, tails = SeededSampler(23), gaussian_tails(7.3)
+    del tails[5 * 7.3]  # too seldom in so few draws
+    assert_tails(lambda count: sampler.discrete_gaussian(count, sigma=7.3), 5_000_000, tails)
 
 
 @pytest.mark.soak

@@ -361,6 +361,36 @@ FAULTS: tuple[Fault, ...] = (
         ("mechanisms",),
     ),
     Fault(
+        "one entry of a channel may be one unit too large",
+        "grids/shares.py",
+        "wrong = (largest << shift) > allowed",
+        "wrong = ((largest - np.uint64(1)) << shift) > allowed",
+        ("systems/power",),
+    ),
+    Fault(
+        "a row's node depends on the rows beside it",
+        "systems/power/code_query.py",
+        "joined = np.ascontiguousarray(np.concatenate(shares, axis=1))",
+        "joined = np.concatenate(shares, axis=1) - np.concatenate(shares, axis=1).mean(axis=0)",
+        ("systems/power",),
+    ),
+    Fault(
+        "posterior tables learn from private rows",
+        "systems/power/code_query.py",
+        "told = self.mechanism.release(self.nodes(inputs), sampler=sampler)",
+        """told = self.mechanism.release(self.nodes(inputs), sampler=sampler)
+        for joint in self.joints.values():
+            np.add.at(joint, self.nodes(inputs), 1e-3 / joint.size)""",
+        ("systems/power",),
+    ),
+    Fault(
+        "a target that the row does not hold counts as known",
+        "systems/power/code_encoder.py",
+        "if name in columns:",
+        "if name in columns and name not in held:",
+        ("systems/power",),
+    ),
+    Fault(
         "propose-test-release: the inner sensitivity lacks the radius",
         "mechanisms/propose_test_release.py",
         'needed = positive(proposal, name="proposal") * positive(radius, name="radius")',
@@ -608,6 +638,39 @@ FAULTS: tuple[Fault, ...] = (
         "systems/votes/descent.py",
         "max(1, voters.units)",
         "voters.units",
+        ("systems/votes",),
+    ),
+    Fault(
+        "a public start is refitted to the labels of private records",
+        "systems/votes/public_start.py",
+        "        scores = self._offsets(voting.points)\n",
+        """        counts = np.bincount(voting.codes, minlength=self._columns.width)
+        scores = self._offsets(voting.points) + np.log(counts + 1.0)
+""",
+        ("systems/votes",),
+    ),
+    Fault(
+        "the curvature of a public start is that of private records",
+        "systems/votes/public_start.py",
+        "            public_curvature, each = self._curvature(weights, records)\n",
+        """            for voting, directions in blocks:
+                self._unit, self._held_out = directions / LENGTH, self._offsets(voting.points)
+            public_curvature, each = self._curvature(weights, records)
+""",
+        ("systems/votes",),
+    ),
+    Fault(
+        "residuals of a public start are cut at 2",
+        "systems/votes/public_start.py",
+        "clipped(np.rint(shares[:, -self._width :] * RESIDUAL), RESIDUAL)",
+        "clipped(np.rint(shares[:, -self._width :] * RESIDUAL), 2.0 * RESIDUAL)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "the curvature of a public start counts private records exactly",
+        "systems/votes/public_start.py",
+        "                records = noisy_count.value\n",
+        "                records = float(max(1, voters.units))\n",
         ("systems/votes",),
     ),
     Fault(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.published.density import KernelDensity
 from reticent.published.power_network import (
     PowerConfig,
@@ -28,7 +27,7 @@ def network(seed: int, dimension: int, hidden: tuple[int, ...], power: int) -> P
     return made
 
 
-@pytest.mark.parametrize("case", range(100))
+@pytest.mark.parametrize("case", range(20))
 def test_log_det_gradient_is_autograds_on_the_full_jacobian(case: int) -> None:
     random = np.random.default_rng(case)
     dimension, power = int(random.integers(2, 6)), int(random.integers(1, 4))
@@ -105,13 +104,3 @@ def test_without_the_privacy_loss_the_privacy_loss_is_only_watched() -> None:
         rows, labels, PowerConfig(steps=150, learning_rate=1e-2, private=False), density=density
     )
     assert np.mean(with_loss.privacy_losses[-20:]) < np.mean(without.privacy_losses[-20:])
-
-
-def test_refuses_what_does_not_fit() -> None:
-    rows, labels = blobs()
-    with pytest.raises(InvalidInput, match="density: has 2 coordinates, rows have 3"):
-        train_power(rows, labels, PowerConfig(), density=KernelDensity(rows[:, :2], 0.3))
-    with pytest.raises(InvalidParameter, match="steps=0"):
-        PowerConfig(steps=0)
-    with pytest.raises(InvalidInput, match="hidden: expected at least one width"):
-        PowerConfig(hidden=())

@@ -213,7 +213,7 @@ def test_a_vote_moves_by_at_most_one(classes: int) -> None:
         assert vote_moves(random, 20_000, members, classes) == (1, [0], [0])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_million_votes_move_by_at_most_one() -> None:
     random = np.random.default_rng(6)
     for members in (2, 5, 9, 25):

@@ -12,6 +12,7 @@ from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
+    CodeEncoder,
     ConvexCertifiedClassifier,
     LabelAware,
     NearestRowClassifier,
@@ -60,6 +61,9 @@ INPUTS = {
         epsilon=2.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="score-code",
         random_state=0,
     ),
+    "codes for targets": CodeEncoder(
+        epsilon=2.0, schema=(0.0, 1.0), random_state=0, nodes=4
+    ),
     "noise within a radius": PowerEncoder(
         epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2",
         random_state=0,
@@ -95,7 +99,7 @@ CASES = {
 CHECKS = [
     pytest.param(check, id=f"{name}, {check.name}")
     for name, case in CASES.items()
-    for check in checks_of(case, seconds=2.0)
+    for check in checks_of(case, seconds=1.0)
 ]
 
 

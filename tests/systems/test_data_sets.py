@@ -91,14 +91,6 @@ def test_persons_and_records_do_not_add_up(fit: Callable[..., Any]) -> None:
         persons.guarantee.compose(records.guarantee)
 
 
-@pytest.mark.parametrize("fit", [certified])
-def test_identities_of_certified_records_make_no_persons(fit: Callable[..., Any]) -> None:
-    made = fit("ward 7", range(60))
-    assert made.guarantee.adjacency == AddRemove(1, Unit.RECORD, "ward 7")
-    with pytest.raises(InvalidInput, match="certified training protects records, not persons"):
-        fit("ward 7", KEYS)
-
-
 def booked(fit: Callable[..., Any], name: str | None, ledger: Ledger) -> Any:
     if fit is student:
         return student(name, ledger=ledger, scope=SCOPE)
@@ -138,3 +130,10 @@ def test_a_bundle_keeps_its_data_set(
     loaded = type(made).load(made.save(tmp_path / "bundle"))
     assert loaded.guarantee == made.guarantee
     assert loaded.data_set == name
+
+
+def test_identities_of_certified_records_make_no_persons() -> None:
+    made = certified("ward 7", range(60))
+    assert made.guarantee.adjacency == AddRemove(1, Unit.RECORD, "ward 7")
+    with pytest.raises(InvalidInput, match="persons"):
+        certified("ward 7", KEYS)

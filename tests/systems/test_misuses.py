@@ -22,13 +22,12 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import FitFailedWarning
 from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
-from sklearn.feature_selection import RFE, SelectKBest, SequentialFeatureSelector
+from sklearn.feature_selection import RFE, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
-    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
     learning_curve,
@@ -43,7 +42,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    LabelEncoder,
     MinMaxScaler,
     Normalizer,
     PolynomialFeatures,
@@ -64,7 +62,6 @@ Y = (X[:, 0] > 0).astype(int)
 PUBLIC = RNG.uniform(-1, 1, size=(60, 3))
 GRID = {"epsilon": [1.0, 2.0]}
 SCOPE = Scope(subject="ward")
-JOBS = pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 
 
 def model(**settings: Any) -> MomentClassifier:
@@ -124,7 +121,6 @@ class Verbose(Pipeline):
 
 BEHIND_A_FITTED_STEP: dict[str, Callable[[], Any]] = {
     "standard scaler": lambda: make_pipeline(StandardScaler(), model()),
-    "PCA": lambda: make_pipeline(PCA(2), model()),
     "remaining columns": lambda: make_pipeline(
         ColumnTransformer([("a", "passthrough", [0])], remainder=MinMaxScaler()), model()
     ),
@@ -162,10 +158,6 @@ def test_a_ledger_does_not_pay_for_a_step(books: Books) -> None:
 
 REPEATED: dict[str, Callable[[int], Any]] = {
     "grid search": lambda jobs: GridSearchCV(model(), GRID, cv=2, n_jobs=jobs).fit(X, Y),
-    "grid search of a pipeline": lambda jobs: GridSearchCV(
-        make_pipeline(Normalizer(), model()), {"normalizer__norm": ["l1"]}, cv=2, n_jobs=jobs
-    ).fit(X, Y),
-    "cross_val_score": lambda jobs: cross_val_score(model(), X, Y, cv=2, n_jobs=jobs),
     "cross_val_predict": lambda jobs: cross_val_predict(model(), X, Y, cv=2, n_jobs=jobs),
     "learning curve": lambda jobs: learning_curve(model(), X, Y, cv=2, n_jobs=jobs),
     "bagging": lambda jobs: BaggingClassifier(model(), n_estimators=2, n_jobs=jobs).fit(X, Y),
@@ -176,10 +168,6 @@ REPEATED: dict[str, Callable[[int], Any]] = {
     "calibration": lambda jobs: CalibratedClassifierCV(model(), cv=2, n_jobs=jobs).fit(X, Y),
     "one against the rest": lambda jobs: OneVsRestClassifier(model(), n_jobs=jobs).fit(X, Y),
     "several labels": lambda jobs: MultiOutputClassifier(model(), n_jobs=jobs).fit(X, X[:, :2] > 0),
-    "features by cross-validation": lambda jobs: SequentialFeatureSelector(
-        model(), n_features_to_select=2, cv=2, n_jobs=jobs
-    ).fit(X, Y),
-    "threshold": lambda jobs: TunedThresholdClassifierCV(model(), cv=2, n_jobs=jobs).fit(X, Y),
 }
 """Ways to fit a model more than once, or something else on the same rows, that take ``n_jobs``."""
 
@@ -194,8 +182,13 @@ REPEATED_BY_ONE: dict[str, Callable[[], Any]] = {
 }
 
 
-@JOBS
-@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize(
+    ("name", "jobs"),
+    [
+        *((name, 1) for name in REPEATED),
+        *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("grid search", "voting")),
+    ],
+)
 def test_what_fits_more_than_one_model_is_refused(name: str, jobs: int) -> None:
     # Some report the failures of all folds in an error of their own, with ours in its text.
     with pytest.raises(ValueError, match="no ledger books it"):
@@ -240,11 +233,6 @@ def test_failures_that_a_validation_curve_hides_are_warned_of() -> None:
     assert np.isnan(scores).all()
 
 
-@pytest.mark.slow
-def test_worker_processes_of_a_validation_curve_fit_nothing() -> None:
-    assert np.isnan(curve(2)).all()  # each worker warns on its own standard error
-
-
 def test_one_failing_candidate_of_a_search_does_not_pass_as_a_score() -> None:
     search = GridSearchCV(
         Pipeline([("last", GaussianNB())]), {"last": [GaussianNB(), model()]}, cv=2
@@ -265,7 +253,6 @@ AGAIN: dict[str, Callable[[], Any]] = {
     "folds by hand": lambda: [model().fit(X[fold], Y[fold]) for fold in (range(50), range(10, 60))],
     "labels one by one": lambda: [model().fit(X, label) for label in (X[:, :2] > 0).T.astype(int)],
     "classifier and regressor": lambda: (model().fit(X, Y), regressor().fit(X, X[:, 0])),
-    "pipelines": lambda: [make_pipeline(Normalizer(), model()).fit(X, Y) for _ in range(2)],
     "workers": lambda: joblib.Parallel(n_jobs=2, prefer="threads")(
         joblib.delayed(model().fit)(X, Y) for _ in range(2)
     ),
@@ -295,15 +282,6 @@ def test_a_booked_search_warns_of_its_scores(books: Books) -> None:
     with pytest.warns(PrivacyWarning, match="GridSearchCV"):
         search = GridSearchCV(model(data_set="ward"), GRID, cv=2).fit(X, Y, **books.booking)
     assert books.spent == 2 * (1.0 + 2.0) + search.best_params_["epsilon"]
-
-
-@pytest.mark.parametrize("name", ["scaler", "labels"])
-def test_what_was_fitted_by_hand_before_cannot_be_seen(name: str) -> None:
-    # Known limits, which the documentation of ``reticent.release.fits`` names.
-    if name == "scaler":
-        model().fit(StandardScaler().fit_transform(X), Y)
-    else:
-        model().fit(X, LabelEncoder().fit_transform(np.array(["no", "yes"])[Y]))
 
 
 SOUND: dict[str, Callable[[], Any]] = {

@@ -99,14 +99,6 @@ def test_bare_labels_are_read_by_the_other_half() -> None:
     assert (again[1::2] != found[1::2]).any()
 
 
-@pytest.mark.parametrize("name", CRITERIA)
-def test_shares_lie_between_0_and_1_and_rise(name: str) -> None:
-    values = [criterion_of(name).share(value) for value in (-3.0, -0.5, 0.0, 0.3, 0.9, 2.0)]
-    assert values == sorted(values)
-    assert min(values) >= 0
-    assert max(values) <= 1
-
-
 def test_joint_shares_are_counts_smoothed() -> None:
     found = joint_of(np.array([0, 0, 2]), np.array([5, 7, 7]), bins=3)
     assert found.shape == (3, 2)
@@ -123,3 +115,11 @@ def test_what_does_not_fit_is_refused() -> None:
         prediction_scores([[0.5, 0.5]], [[1.0, 1.0]]).of("f1")
     with pytest.raises(UnknownName, match="scoring"):
         criterion_of("f1")
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_shares_lie_between_0_and_1_and_rise(name: str) -> None:
+    values = [criterion_of(name).share(value) for value in (-3.0, -0.5, 0.0, 0.3, 0.9, 2.0)]
+    assert values == sorted(values)
+    assert min(values) >= 0
+    assert max(values) <= 1

@@ -133,7 +133,6 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "neighbours, inputs": lambda: neighbour_search(feature_range=(0.0, 1.0)),
     "neighbours, gradients": lambda: neighbour_search(feature_map="hog"),
-    "neighbours, upright": lambda: neighbour_search(feature_map="upright hog"),
     "neighbours, own module": lambda: neighbour_search(
         feature_map=module(), feature_range=(-3.0, 3.0)
     ),

@@ -4,13 +4,10 @@ at a generous budget.
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from reticent.core.errors import InvalidInput, InvalidParameter, MissingExtra, UnknownName
 from reticent.datasets.blobs import load_blobs
 from reticent.training import dpsgd
 from reticent.training.dpsgd import PrivateTraining, step_noise, train_private
@@ -101,21 +98,3 @@ def test_learns_blobs(optimizer: str, hidden: tuple[int, ...]) -> None:
     )
     model = train_private(data.train_rows, data.train_labels, config)
     assert (model.predict(data.test_rows) == data.test_labels).mean() > 0.97
-    if not hidden:
-        return
-    again = train_private(data.train_rows, data.train_labels, config)
-    for first, second in zip(model.network.parameters(), again.network.parameters(), strict=True):
-        np.testing.assert_array_equal(first.detach().numpy(), second.detach().numpy())
-
-
-def test_bad_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnknownName, match="sgd, adam"):
-        PrivateTraining(epsilon=1.0, delta=1e-5, optimizer="lbfgs")
-    with pytest.raises(InvalidParameter, match="epsilon"):
-        PrivateTraining(epsilon=0.0, delta=1e-5)
-    config = PrivateTraining(epsilon=1.0, delta=1e-5, epochs=1)
-    with pytest.raises(InvalidInput, match="initial"):
-        train_private(np.zeros((4, 2)), np.array([0, 1, 0, 1]), config, initial=[np.zeros((1, 5))])
-    monkeypatch.setitem(sys.modules, "opacus", None)
-    with pytest.raises(MissingExtra, match="baselines"):
-        train_private(np.zeros((4, 2)), np.array([0, 1, 0, 1]), config)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from reticent.core import Box, Norm, operator_norm
-from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
+from reticent.core.errors import UnsupportedNetwork
 from reticent.lipschitz import EnumerationBound
 from reticent.networks import from_torch
 from reticent.training.lipschitz_objective import (
@@ -99,21 +99,9 @@ def test_agrees_with_the_certificate_where_every_neuron_is_unstable(output: Norm
     assert bound_of(module, output) == pytest.approx(certificate, rel=1e-3)
 
 
-def test_descent_lowers_it() -> None:
-    module = network([4, 10, 3])
-    directions, functionals = input_directions(4, Norm.LINF), output_functionals(3, SPREAD)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
-    before = lipschitz_bound(module, directions, functionals)
-    torch.autograd.backward(before)
-    optimizer.step()
-    assert lipschitz_bound(module, directions, functionals).item() < before.item()
-
-
 @pytest.mark.parametrize(
     "layers",
     [
-        [],
-        [nn.ReLU()],
         [nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2)],
         [nn.Linear(2, 2), nn.ReLU()],
         [nn.Linear(2, 2)] * 2,
@@ -122,10 +110,3 @@ def test_descent_lowers_it() -> None:
 def test_other_layers_are_refused(layers: list[nn.Module]) -> None:
     with pytest.raises(UnsupportedNetwork, match="Linear and ReLU in turn"):
         lipschitz_bound(nn.Sequential(*layers), torch.eye(2), torch.eye(2))
-
-
-def test_norms_without_corners_are_refused() -> None:
-    with pytest.raises(UnsupportedNorm):
-        input_directions(3, Norm.L2)
-    with pytest.raises(UnsupportedNorm):
-        output_functionals(3, Norm.L2)

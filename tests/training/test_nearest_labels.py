@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from reticent.core.errors import InvalidInput
 from reticent.training.nearest_labels import NearestLabels
 
 
@@ -29,12 +27,3 @@ def test_without_a_label_it_is_constant() -> None:
     own = NearestLabels.of([[0.0], [1.0]], [-1, -1], classes=3)
     assert own.predict([[5.0], [0.0]]).tolist() == [0, 0]
     assert own.probabilities([[5.0]]).tolist() == [[1.0, 0.0, 0.0]]
-
-
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="2 whole numbers"):
-        NearestLabels.of([[0.0], [1.0]], [0], classes=2)
-    with pytest.raises(InvalidInput, match="below classes=2"):
-        NearestLabels.of([[0.0], [1.0]], [0, 2], classes=2)
-    with pytest.raises(InvalidInput, match="features"):
-        NearestLabels.of([[0.0], [1.0]], [0, 1], classes=2).predict([[0.0, 1.0]])

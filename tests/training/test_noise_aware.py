@@ -1,6 +1,4 @@
-"""Noise-aware training: constant 1, better than the plain encoder under the same guarantee,
-repeatable.
-"""
+"""Noise-aware training: constant 1, and better than the plain encoder under the same guarantee."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ import pytest
 import torch
 
 from reticent.core import Norm, operator_norm
-from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.published.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.lipschitz_objective import (
@@ -62,17 +59,12 @@ def accuracy(network: torch.nn.Sequential, bound: float, norm: Norm) -> float:
 
 
 @pytest.mark.parametrize("norm", list(Norm))
-def test_constant_is_one_and_training_repeats(norm: Norm) -> None:
+def test_the_constant_is_one(norm: Norm) -> None:
     points, labels = blobs(500)
-    first, second = (
-        train_noise_aware(points, labels, config(output_norm=norm, epochs=2)).network
-        for _ in range(2)
-    )
+    network = train_noise_aware(points, labels, config(output_norm=norm, epochs=2)).network
     functionals = None if norm is Norm.L2 else output_functionals(2, norm)
-    assert lipschitz_bound(
-        first, input_directions(4, Norm.LINF), functionals
-    ).item() == pytest.approx(1.0, rel=1e-4)
-    torch.testing.assert_close(first[0].weight, second[0].weight)
+    bound = lipschitz_bound(network, input_directions(4, Norm.LINF), functionals)
+    assert bound.item() == pytest.approx(1.0, rel=1e-4)
 
 
 @pytest.mark.parametrize("hidden", [(), (6,), (5, 7)])
@@ -109,14 +101,6 @@ def test_training_from_a_start_does_not_lose_what_it_started_with() -> None:
     assert ours > accuracy(other, 1.0, Norm.LINF)
 
 
-def test_a_start_of_another_shape_is_refused() -> None:
-    points, labels = blobs(50)
-    with pytest.raises(InvalidInput, match=r"start: expected shape \(2, 4\)"):
-        train_noise_aware(points, labels, config(), start=np.eye(4))
-    with pytest.raises(InvalidInput, match=r"hidden=\(1,\)"):
-        train_noise_aware(points, labels, config(hidden=(1,)), start=np.eye(4)[:2])
-
-
 def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:
     points, labels = blobs()
     ours = train_noise_aware(points, labels, config()).network
@@ -136,16 +120,3 @@ def test_its_own_head_reads_released_values() -> None:
             len(points), 2, output_norm=Norm.LINF
         )
     assert (trained.head.predict(released.numpy()) == labels).mean() > 0.9
-
-
-def test_bad_settings() -> None:
-    for name, value in (("first_noise", 2.0), ("warm_up", 1.5), ("warm_up", np.nan)):
-        with pytest.raises(InvalidParameter, match=name):
-            config(**{name: value})
-    with pytest.raises(UnknownName):
-        config(output_norm="l3")
-
-
-def test_bad_data() -> None:
-    with pytest.raises(InvalidInput, match="labels"):
-        train_noise_aware(np.zeros((4, 2)), np.zeros(3, int), config())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.training.pate import PateTeachers
 
 RNG = np.random.default_rng(0)
@@ -70,13 +69,3 @@ def test_votes_agree_with_teachers_one_by_one_and_teachers_learn() -> None:
 def test_a_teacher_without_records_votes_for_the_first_class() -> None:
     teachers = _teachers(np.arange(2), teachers=50)
     assert (teachers.votes(QUERIES)[:, 0] >= 48).all()
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    settings = {"teachers": 4, "classes": 2, "public_features": QUERIES, "ridge": 1.0}
-    with pytest.raises(InvalidInput, match="codes"):
-        PateTeachers.of(X, Y[:-1], None, **settings)
-    with pytest.raises(InvalidInput, match="keys: expected one per record"):
-        PateTeachers.of(X, Y, ["a"], **settings)
-    with pytest.raises(InvalidParameter, match="teachers=1"):
-        PateTeachers.of(X, Y, None, **{**settings, "teachers": 1})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
 
 PICTURES = np.random.default_rng(0).random((60, 3, 8, 9))
@@ -99,20 +99,3 @@ def test_maps_are_transformers(patches: PatchFeatures) -> None:
     assert np.array_equal(fresh.fit(PICTURES).filters_, patches.filters_)
     with pytest.raises(InvalidInput, match="values a row"):
         patches.transform(PICTURES[:, :2])
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"patch": 9},
-        {"pool": 7},
-        {"filters": 1},
-        {"image_shape": (8, 9)},
-        {"threshold": -1.0},
-        {"contrast": 0.0},
-        {"mirrored": "yes"},
-    ],
-)
-def test_settings_out_of_range_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameter):
-        PatchFeatures(**{**SMALL, **changes}).fit(PICTURES)

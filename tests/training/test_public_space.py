@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.training import public_space
 from reticent.training.public_space import (
     LENGTH,
@@ -15,9 +15,6 @@ from reticent.training.public_space import (
     UNIT,
     PublicSpace,
     directions_of,
-    range_of,
-    share_of,
-    whitening_of,
 )
 
 PUBLIC = np.random.default_rng(0).normal(size=(200, 5)) * [5.0, 3.0, 1.0, 0.1, 1e-3]
@@ -110,15 +107,3 @@ def test_arrays_give_the_same_space_back() -> None:
 def test_public_rows_that_say_nothing_are_refused(rows: list[list[float]]) -> None:
     with pytest.raises(InvalidInput, match="public_X"):
         PublicSpace.around(rows, components=None, whitening=0.0, lower_upper=None, alike=True)
-
-
-def test_numbers_out_of_range_are_refused() -> None:
-    for value in (-0.1, 1.1, "much"):
-        with pytest.raises(InvalidParameter, match="whitening"):
-            whitening_of(value)
-    for ends in ((1, 0), (0, float("inf")), (0,), "both", ([0, 0], [1, 1, 1])):
-        with pytest.raises((InvalidParameter, InvalidInput), match="range"):
-            range_of(ends, 3)
-    with pytest.raises(InvalidParameter, match="share"):
-        share_of(0, name="share")
-    assert share_of(1, name="share") == 1.0

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import joblib
 import numpy as np
-import pytest
 from sklearn.datasets import load_digits
 
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.training.surest_student import surest_student
 
 X, TRUTH = load_digits(return_X_y=True)
@@ -54,15 +52,6 @@ def test_a_single_label_is_the_answer_to_everything() -> None:
     withheld = surest_student(X[:5], [-1] * 5, classes=10, seed=0)
     assert set(withheld.predict(X).tolist()) == {0}
     np.testing.assert_allclose(alone.probabilities(X[:3]).sum(axis=1), 1)
-
-
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="share"):
-        surest_student(X[:5], [0, 1, 0, 1, 0], classes=2, share=0.0, seed=0)
-    with pytest.raises(InvalidInput, match="5 whole numbers"):
-        surest_student(X[:5], [0, 1], classes=2, seed=0)
-    with pytest.raises(InvalidInput, match="below classes=2"):
-        surest_student(X[:5], [0, 1, 2, 0, 1], classes=2, seed=0)
 
 
 def test_workers_train_the_same_student() -> None:

@@ -19,8 +19,8 @@ class Answers(Release):
 
     Attributes:
         receipts: one for each request, in the order of the rows. ``receipt`` is the first of them.
-        verified: whether every receipt was signed by the key that is trusted; False where the
-            client was given none.
+        verified: whether every receipt was signed by the key that is trusted, with digests of this
+            request and of these answers in it; False where the client was given no key.
         replayed: how many requests were answered from what the service had stored: they were
             repeated, and charged once.
         request: name of the call. The same call under this name again gives the same bytes, at no

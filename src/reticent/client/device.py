@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +25,7 @@ from reticent.release.bundle import Bundle
 
 _LEDGER = "ledger.sqlite"
 _BUNDLES = "bundles"
+_LOCK = ".lock"
 
 
 class Device:
@@ -103,9 +106,10 @@ class Device:
                 offer = self._client.offer(bundle)
                 if offer.route != "device":
                     raise _protects_records(offer.name)
-                folder = download(
-                    self._client, offer, self.home / _BUNDLES, trusted_key=trusted_key
-                )
+                with _alone(self.home):
+                    folder = download(
+                        self._client, offer, self.home / _BUNDLES, trusted_key=trusted_key
+                    )
             except BaseException:
                 self._client.close()
                 raise
@@ -117,8 +121,8 @@ class Device:
         try:
             self._system = _answering(folder, trusted_key, embedder)
             self._check(Bundle.read(folder, trusted_key=trusted_key), offered, trusted_key)
-            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.ledger = Ledger.create(self.home / _LEDGER, required=("subject",))
+            with _alone(self.home):
+                self.ledger = Ledger.create(self.home / _LEDGER, required=("subject",))
         except BaseException:
             self.close()
             raise
@@ -287,6 +291,18 @@ class Device:
                 "that this version writes, or a signature by trusted_key"
             )
         self.pin.check(self.fingerprint, guarantee)
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Keep other threads and processes from making what stands in a home while the block runs."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _answering(folder: Path, trusted_key: str | Path | None, embedder: Any) -> Any:

@@ -4,6 +4,7 @@ repeated, and what is believed of the replies.
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from reticent.client.wire import (
     receipt_of,
     values_of,
 )
+from reticent.core.bindings import answers_digest, request_digest
 from reticent.core.checks import count
 from reticent.core.errors import (
     BudgetExceeded,
@@ -44,6 +46,7 @@ LONGEST_REQUEST_NAME = 100
 
 _REQUEST_NAME = re.compile(rf"[A-Za-z0-9_.~+/=-]{{8,{LONGEST_REQUEST_NAME}}}")
 _API_KEY = re.compile(r"[\x21-\x7e]{8,512}")
+_IDENTITY = re.compile("[0-9a-f]{64}")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -160,7 +163,11 @@ class Session:
         found = yield from self._get("/v1/bundles")
         with _reading("/v1/bundles"):
             offers = tuple(_offer(entry) for entry in found["bundles"])
-        self._offers = {name: offer for offer in offers for name in (offer.id, offer.name)}
+        if len({offer.id for offer in offers}) != len(offers):
+            raise UntrustedSignature("bundles: the service lists two bundles under one identity")
+        # A server chooses names: none of them may stand for an identity.
+        named = {offer.name: offer for offer in offers if not _IDENTITY.fullmatch(offer.name)}
+        self._offers = named | {offer.id: offer for offer in offers}
         return offers
 
     def offer(self, bundle: str | None) -> Steps[Offer]:
@@ -281,7 +288,10 @@ class Session:
                 body["subject"] = one
             elif each is not None:
                 body["subjects"] = list(each[start : start + size])
-            call = _post(f"/v1/bundles/{offer.id}/answers", body, key=f"{name}-{number}")
+            key = f"{name}-{number}"
+            call = _post(
+                f"/v1/bundles/{offer.id}/answers", body, key=key, nonce=nonce_of(self.key, key)
+            )
             try:
                 parts.append((yield from self._answered(call, offer, len(body["rows"]), name)))
             except ReticentError as error:
@@ -341,6 +351,15 @@ class Session:
             receipt, signature = receipt_of(found["receipt"]), found["signature"]
             values, withheld = values_of(found["answers"], found["withheld"], rows)
             columns = tuple(str(column) for column in found["columns"])
+            reply_digest = answers_digest(
+                found["salt"], offer.id, columns, found["answers"], found["withheld"]
+            )
+        asked_digest = request_digest(dict(call.headers)["Request-Nonce"], offer.id, call.content)
+        if (receipt.request, receipt.reply) != (asked_digest, reply_digest):
+            raise UntrustedSignature(
+                f"receipt {receipt.identifier}: is of another request, or of other answers than "
+                "came with it; they were changed on the way or by the service"
+            )
         if (receipt.bundle, receipt.answers, receipt.seeded) != (offer.id, rows, False):
             raise UntrustedSignature(
                 f"receipt {receipt.identifier}: is for another bundle or another number of rows "
@@ -433,7 +452,7 @@ def _offer(entry: Any) -> Offer:
     texts = {name: entry[name] for name in ("id", "name", "system", "protects", "route")}
     if any(not isinstance(text, str) for text in texts.values()):
         raise TypeError("text")
-    if not re.fullmatch("[0-9a-f]{64}", texts["id"]):
+    if not _IDENTITY.fullmatch(texts["id"]):
         raise ValueError("id")
     return Offer(
         **texts,
@@ -447,8 +466,18 @@ def _offer(entry: Any) -> Offer:
     )
 
 
-def _post(path: str, body: Any, *, key: str | None = None) -> Call:
+def nonce_of(api_key: str, idempotency_key: str) -> str:
+    """Return the nonce of a request, 32 hexadecimal digits: the same whenever it is repeated, and
+    known to nobody else but the service.
+    """
+    told = b"reticent nonce\0" + idempotency_key.encode()
+    return hmac.digest(api_key.encode(), told, "sha256")[:16].hex()
+
+
+def _post(path: str, body: Any, *, key: str | None = None, nonce: str | None = None) -> Call:
     headers = [("Content-Type", "application/json")]
+    if nonce is not None:
+        headers.append(("Request-Nonce", nonce))
     if key is not None:
         headers.append(("Idempotency-Key", key))
     return Call("POST", path, tuple(headers), json_bytes(body))

@@ -27,6 +27,8 @@ _RECEIPT = {
     "digest": str,
     "identifier": str,
 }
+_BOUND = {"request": str, "reply": str}
+"""What a service's receipt has besides."""
 
 
 def json_bytes(value: Any) -> bytes:
@@ -109,9 +111,10 @@ def receipt_of(values: Any) -> Receipt:
     Raises:
         InvalidInput: a field is missing, of another type, or unknown.
     """
-    if not isinstance(values, dict) or set(values) != {*_RECEIPT, "guarantee"}:
+    expected = _RECEIPT | (_BOUND if isinstance(values, dict) and _BOUND.keys() & values else {})
+    if not isinstance(values, dict) or set(values) != {*expected, "guarantee"}:
         raise InvalidInput("receipt: expected the fields of a receipt")
-    for name, kind in _RECEIPT.items():
+    for name, kind in expected.items():
         if type(values[name]) is not kind:
             raise InvalidInput(f"receipt: expected {kind.__name__} for {name}")
     receipt = Receipt.from_dict(values)

@@ -36,6 +36,10 @@ class Receipt:
             later that the entry was there: a ledger that does not hold it was rewritten, or is an
             older copy.
         identifier: random name of this receipt.
+        request: digest of what was asked, keyed by the client's nonce, 64 hexadecimal digits; ""
+            where no service answered. See ``core.bindings``.
+        reply: digest of what was answered, keyed by a salt that the client alone was sent; "" where
+            no service answered.
     """
 
     mechanism: str
@@ -49,6 +53,8 @@ class Receipt:
     position: int = 0
     digest: str = ""
     identifier: str = field(default_factory=lambda: token_hex(8))
+    request: str = ""
+    reply: str = ""
 
     def describe(self) -> str:
         """The receipt as one line."""
@@ -57,7 +63,8 @@ class Receipt:
         return f"{self.answers} answer(s) by {self.mechanism}; {privacy}; {ledger}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Plain values for JSON; the two digests only where a service answered."""
+        bound = {"request": self.request, "reply": self.reply}
         return {
             "mechanism": self.mechanism,
             "guarantee": self.guarantee.to_dict(),
@@ -70,6 +77,7 @@ class Receipt:
             "position": self.position,
             "digest": self.digest,
             "identifier": self.identifier,
+            **(bound if self.request or self.reply else {}),
         }
 
     @classmethod

@@ -148,6 +148,25 @@ class Tip:
         digest = None if found is None else found.digest
         return isinstance(digest, bytes | memoryview) and anchor.digest == bytes(digest).hex()
 
+    def check_end(self, connection: Connection) -> None:
+        """Refuse a ledger whose last entry is not the one that its head names.
+
+        Entries were cut off, or the head was edited. It is a statement of its own, made once the
+        head is locked: PostgreSQL takes what stands in one statement from before the wait.
+
+        Raises:
+            CorruptLedger: it is not.
+        """
+        (last,) = _LAST.rows(connection, {}) or [None]
+        seq, digest = (0, self.genesis) if last is None else (last.seq, last.digest)
+        whole = isinstance(digest, bytes | memoryview) and bytes(digest) == self.digest
+        if seq != self.seq or not whole:
+            raise CorruptLedger(
+                f"the ledger's head names entry {self.seq}, which is not the last one here as the "
+                "head knows it; entries were cut off or the head was changed. Nothing is "
+                "released; see `reticent ledger verify`"
+            )
+
 
 def read_tip(connection: Connection, *, lock: bool = False) -> Tip:
     """The end of the chain.
@@ -260,6 +279,9 @@ _SELECT_HEAD: sa.Select[Any] = sa.select(
 _HEAD = Prepared(_SELECT_HEAD)
 _LOCKED_HEAD = Prepared(_SELECT_HEAD.with_for_update())
 _DIGEST_AT = Prepared(sa.select(raw(entries.c.digest)).where(entries.c.seq == sa.bindparam("at")))
+_LAST = Prepared(
+    sa.select(entries.c.seq, raw(entries.c.digest)).order_by(entries.c.seq.desc()).limit(1)
+)
 _MOVE_HEAD = Prepared(
     head.update()
     .where(head.c.id == 1)
@@ -383,8 +405,7 @@ class AnchorFile:
                 stays charged.
         """
         try:
-            # 0o666 less the umask
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with open(handle, "r+b", buffering=0):
                 self._lock(handle)
                 content = os.pread(handle, 2 * _SECTOR + 1, 0)

@@ -39,7 +39,9 @@ def epsilon_cost(epsilon: float, *, answers: int) -> int:
     """Micro-epsilon that ``answers`` answers of ``epsilon`` cost, rounded up once for the whole
     call.
 
-    A float stands for its shortest decimal, so ten answers of 0.1 cost exactly 1.
+    A float stands for its shortest decimal, so ten answers of 0.1 cost exactly 1. The cost is
+    never below that decimal. It may be below the double itself by half a unit in its last place,
+    for instance by 5.6e-18 at 0.1.
 
     Example:
         >>> epsilon_cost(0.1, answers=10), epsilon_cost(1e-9, answers=1)

@@ -69,7 +69,9 @@ class Ledger:
     **Guarantee.** All answers booked under a budget are together (granted epsilon, granted
     delta)-private under the budget's kind and adjacency, even if every request is chosen from
     earlier answers: costs are added as whole units rounded up, which is the basic filter of
-    ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). The caller must book every
+    ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). A float stands for its shortest
+    decimal: 0.1 is a tenth, not the double next to it, which may exceed the booked cost by 1e-17
+    of it. The caller must book every
     answer before it leaves and name the scope truthfully.
 
     Example:
@@ -443,12 +445,14 @@ class Ledger:
 
         Raises:
             LedgerUnavailable: it is an older copy, or was written to behind the anchor's back.
+            CorruptLedger: its last entry is not the one that its head names.
         """
         # Read before the snapshot: an anchor that is read after it may name an entry that the
         # snapshot cannot see yet.
         standing = self.anchor_file().read()
         with self.store.read() as connection:
             tip = read_tip(connection)
+            tip.check_end(connection)
             if standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
 
@@ -543,6 +547,7 @@ class Ledger:
     def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
         with self.store.write() as connection:
             tip = read_tip(connection, lock=True)
+            tip.check_end(connection)
             standing = self.store.anchor_of(tip.ledger).read(to_write=True)
             if check and standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)

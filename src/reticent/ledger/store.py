@@ -160,7 +160,7 @@ class Store:
             # Only where nothing is: closing a second descriptor of a ledger drops SQLite's locks on
             # it in this process.
             try:
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             except FileExistsError:
                 pass  # somebody else creates the same ledger now
             except OSError as error:

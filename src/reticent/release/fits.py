@@ -358,9 +358,7 @@ def _first_of(rows: npt.NDArray[Any]) -> dict[tuple[int, int], bytes]:
     columns, factors = _ranking(rows.shape[1])
     ranked = rows if len(columns) == rows.shape[1] else rows[:, columns]
     coarse = _hashes(ranked, factors[columns])
-    different = np.unique(coarse)
-    last = different[min(LEAST_ROWS, len(different)) - 1]
-    places = np.flatnonzero(coarse <= last)
+    places = np.flatnonzero(coarse <= _last_of_the_first(coarse))
     if len(columns) == rows.shape[1]:  # then rows of one hash are the same row
         places = places[np.unique(coarse[places], return_index=True)[1]]
     found: dict[tuple[int, int], int] = {}
@@ -376,6 +374,17 @@ def _first_of(rows: npt.NDArray[Any]) -> dict[tuple[int, int], bytes]:
         rank: hashlib.blake2b(_canonical(rows[place]).tobytes(), key=_key, digest_size=16).digest()
         for rank, place in found.items()
     }
+
+
+def _last_of_the_first(hashes: Words) -> np.uint64:
+    """Return the greatest of the ``LEAST_ROWS`` least different hashes, of all if there are fewer."""
+    few = 4 * LEAST_ROWS
+    if len(hashes) > few:
+        different = np.unique(np.partition(hashes, few)[:few])
+        if len(different) >= LEAST_ROWS:
+            return np.uint64(different[LEAST_ROWS - 1])
+    different = np.unique(hashes)
+    return np.uint64(different[min(LEAST_ROWS, len(different)) - 1])
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from reticent.core.errors import NotAuthenticated
 from reticent.service.core import Service, check_role
 from reticent.service.edge import read_body
-from reticent.service.requests import checked_idempotency_key
+from reticent.service.requests import checked_idempotency_key, checked_request_nonce
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -60,11 +60,12 @@ async def answers(service: Service, bundle: str, scope: Scope, receive: Receive)
         found = service.catalogue.find(bundle, may_ask=key.may_ask)
         found.check_open()
         name = checked_idempotency_key(headers.get("idempotency-key"))
+        nonce = checked_request_nonce(headers.get("request-nonce"))
         settings = service.settings
         content = await read_body(
             headers, receive, most=settings.most_bytes, seconds=settings.deadline
         )
-        answer = await service.answered(key, found, name, content)
+        answer = await service.answered(key, found, name, content, nonce=nonce)
     fields |= {"bundle": found.name, "rows": answer.rows, "repeated": answer.repeated}
     if not answer.repeated:
         service.metrics.rows(found.name, answer.rows)

@@ -55,11 +55,15 @@ class Request:
         key: who asks.
         idempotency_key: the client's name for it.
         digest: keyed digest of what is asked, 32 bytes.
+        nonce: the client's, 32 hexadecimal digits.
+        bound: digest of the request under the nonce, for its receipt; see ``core.bindings``.
     """
 
     key: ApiKey
     idempotency_key: str
     digest: bytes
+    nonce: str
+    bound: str
 
     @property
     def names(self) -> dict[str, str]:
@@ -169,7 +173,9 @@ class Answering:
         written: dict[int, tuple[bytes, str]] = {}
         for places in groups.values():
             try:
-                written |= self._drawn({place: charged[place] for place in places})
+                written |= self._drawn(
+                    {place: (asked[place].request, charged[place]) for place in places}
+                )
             except Exception as error:  # what was charged stays spent
                 found = [error if place in places else old for place, old in enumerate(found)]
         for place, kept in self._stored(asked, charged, written):
@@ -256,18 +262,20 @@ class Answering:
 
         return work
 
-    def _drawn(self, charged: dict[int, Charged]) -> dict[int, tuple[bytes, str]]:
+    def _drawn(self, wanted: dict[int, tuple[Request, Charged]]) -> dict[int, tuple[bytes, str]]:
         """The body of each answer, and the name of its receipt."""
         written = {}
-        releases = drawn(list(charged.values()))
-        for place, release in zip(charged, releases, strict=True):
-            bundle, stated = charged[place].priced.question.bundle, release.receipt.to_dict()
+        releases = drawn([charged for _, charged in wanted.values()])
+        for place, release in zip(wanted, releases, strict=True):
+            request, charged = wanted[place]
+            bundle = charged.priced.question.bundle
             body = answer_body(
                 release,
                 bundle.identity,
                 bundle.widest(release.values),
-                receipt=stated,
-                signature=self._signer.receipt(stated),
+                nonce=request.nonce,
+                request=request.bound,
+                signed=self._signer.receipt,
             )
             written[place] = body, release.receipt.identifier
         return written

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.bindings import answers_digest
 from reticent.core.releases import Release
 
 _ROUND = 512
@@ -25,31 +29,39 @@ def answer_body(
     identity: str,
     widest: int,
     *,
-    receipt: dict[str, Any],
-    signature: dict[str, str],
+    nonce: str,
+    request: str,
+    signed: Callable[[dict[str, Any]], dict[str, str]],
 ) -> bytes:
-    """The answers, and the signed receipt, as JSON.
+    """The answers, and the signed receipt that binds them and the request, as JSON.
 
     Args:
         release: what was drawn.
         identity: of the bundle.
         widest: bytes that one answer takes at most.
-        receipt: the release's, as plain values.
-        signature: of the receipt.
+        nonce: the client's.
+        request: digest of the request under the nonce.
+        signed: gives the signature of a receipt's plain values.
     """
+    answers, withheld = plain_answers(release.values, release.withheld), release.withheld.tolist()
+    columns, salt = list(release.columns), token_hex(16)
+    reply = answers_digest(salt, identity, columns, answers, withheld)
+    receipt = replace(release.receipt, request=request, reply=reply).to_dict()
     head = {
         "bundle": identity,
-        "columns": list(release.columns),
+        "columns": columns,
+        "nonce": nonce,
         "receipt": receipt,
-        "signature": signature,
+        "salt": salt,
+        "signature": signed(receipt),
     }
-    answers = plain_answers(release.values, release.withheld)
-    return padded(head, answers, release.withheld.tolist(), widest)
+    return padded(head, answers, withheld, widest)
 
 
 def free_body(values: npt.NDArray[Any], identity: str, widest: int) -> bytes:
     """Answers of a model that was paid for when it was fitted: no receipt, nothing withheld."""
-    head = {"bundle": identity, "columns": ["label"], "receipt": None, "signature": None}
+    nobody = dict.fromkeys(("nonce", "receipt", "salt", "signature"))
+    head = {"bundle": identity, "columns": ["label"], **nobody}
     nothing = np.zeros(len(values), dtype=bool)
     return padded(head, plain_answers(values, nothing), nothing.tolist(), widest)
 

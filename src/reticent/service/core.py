@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from secrets import token_hex
 from typing import Any, TypeVar
 
+from reticent.core import bindings
 from reticent.core.errors import BudgetExceeded, InvalidInput, NotPermitted
 from reticent.ledger.charges import delta_value, epsilon_value
 from reticent.ledger.ledger import Ledger
@@ -120,16 +122,35 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._threads, begun)
 
     async def answered(
-        self, key: ApiKey, bundle: ServedBundle, idempotency_key: str, content: bytes
+        self,
+        key: ApiKey,
+        bundle: ServedBundle,
+        idempotency_key: str,
+        content: bytes,
+        *,
+        nonce: str = "",
     ) -> Answer:
         """The answer to a body; see ``Answering`` and ``Together`` for what it raises."""
-        asked = partial(self.asked, key, bundle, idempotency_key, content)
+        asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce)
         return await self._together.answer(asked, size=len(content))
 
     def asked(
-        self, key: ApiKey, bundle: ServedBundle, idempotency_key: str, content: bytes
+        self,
+        key: ApiKey,
+        bundle: ServedBundle,
+        idempotency_key: str,
+        content: bytes,
+        *,
+        nonce: str = "",
     ) -> Asked | Answer:
         """What a body asks, or its answer where that is free.
+
+        Args:
+            key: who asks.
+            bundle: what is asked.
+            idempotency_key: the client's name for the request.
+            content: the body.
+            nonce: the client's; "" draws one, which is sent with the answer.
 
         Raises:
             InvalidInput, NotPermitted: nothing was charged.
@@ -146,10 +167,13 @@ class Service:
         subjects = subjects_of(body, rows)
         scope, names = bundle.scopes(key.principal, subjects)
         key.check_subjects(names)
+        own = nonce or token_hex(16)
         request = Request(
             key,
             idempotency_key,
-            request_digest(self.signer.secret, bundle=bundle.identity, body=body),
+            request_digest(self.signer.secret, bundle=bundle.identity, body=body, nonce=nonce),
+            own,
+            bindings.request_digest(own, bundle.identity, content),
         )
         inputs = bundle.inputs(body.rows, body.columns)
         return Asked(request, Question(bundle, inputs, scope))

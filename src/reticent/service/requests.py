@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from reticent.core.bindings import checked_nonce
 from reticent.core.errors import InvalidInput
 from reticent.core.scopes import LONGEST_NAME
 from reticent.ledger.schema import LONGEST_IDEMPOTENCY_KEY
@@ -108,6 +109,15 @@ def checked_idempotency_key(value: str | None) -> str:
     return value
 
 
+def checked_request_nonce(value: str | None) -> str:
+    """The header Request-Nonce, or "" where there is none.
+
+    Raises:
+        InvalidInput: not 32 hexadecimal digits.
+    """
+    return "" if value is None else checked_nonce(value, name="Request-Nonce")
+
+
 def subjects_of(body: Answers | Preview, rows: int) -> list[str] | str | None:
     """The name that is charged for all rows, or one for each, in the composed normal form.
 
@@ -127,7 +137,7 @@ def subjects_of(body: Answers | Preview, rows: int) -> list[str] | str | None:
     return [checked_subject(subject) for subject in body.subjects]
 
 
-def request_digest(secret: bytes, *, bundle: str, body: Answers) -> bytes:
+def request_digest(secret: bytes, *, bundle: str, body: Answers, nonce: str) -> bytes:
     """HMAC-SHA-256 of what is asked, 32 bytes: equal for bodies that differ in spelling only.
 
     Rows can be guessed; without the key their digests cannot be compared with guesses.
@@ -136,9 +146,10 @@ def request_digest(secret: bytes, *, bundle: str, body: Answers) -> bytes:
         secret: the key.
         bundle: identity of the bundle that is asked.
         body: the request.
+        nonce: the client's, or "" where it sent none.
     """
     # Fields stand in their order in the class, and numbers are floats however they were written.
-    content = f"{bundle}\n{body.model_dump_json()}"
+    content = f"{bundle}\n{nonce}\n{body.model_dump_json()}"
     return hmac.digest(secret, content.encode(), "sha256")
 
 

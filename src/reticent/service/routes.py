@@ -136,6 +136,10 @@ async def answers(
     idempotency_key: Annotated[
         str, Header(description="8 to 128 characters; repeat it to repeat the request.")
     ],
+    request_nonce: Annotated[
+        str | None,
+        Header(description="32 hexadecimal digits that key the receipt's digest of the request."),
+    ] = None,
 ) -> Response:
     """One answer for each row, charged durably before it is drawn."""
     return await answer_route.answers(service, bundle, request.scope, request.receive)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reticent.systems.posthoc.encoder import PosthocEncoder
     from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
     from reticent.systems.posthoc.settings import Calibration
+    from reticent.systems.power.code_encoder import CodeEncoder
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
     from reticent.systems.power.settings import VectorTraining
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+    from reticent.systems.votes.public_start import PublicStartClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
     from reticent.systems.votes.sums import unit_sum
@@ -50,6 +52,7 @@ else:
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
+            "reticent.systems.power.code_encoder": ("CodeEncoder",),
             "reticent.systems.power.encoder": ("PowerEncoder",),
             "reticent.systems.power.settings": ("VectorTraining",),
             "reticent.systems.power.servers": (
@@ -70,6 +73,7 @@ else:
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
+            "reticent.systems.votes.public_start": ("PublicStartClassifier",),
             "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
@@ -92,6 +96,7 @@ __all__ = [
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "ClippedDescent",
+    "CodeEncoder",
     "ConvexCertifiedClassifier",
     "Features",
     "Identity",
@@ -113,6 +118,7 @@ __all__ = [
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
     "PublicRanges",
+    "PublicStartClassifier",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",

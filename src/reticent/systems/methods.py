@@ -146,6 +146,13 @@ BUILT_IN = (
         releases="a vector for every row",
     ),
     _own(
+        "CodeEncoder",
+        "systems.power.code_encoder",
+        "one code of a table row that serves several targets",
+        protects="a table row, any two of which are neighbours",
+        releases="a code for every row",
+    ),
+    _own(
         "CertifiedClassifier",
         "systems.certified.classifier",
         "labels from one model trained without noise, by certified distances",
@@ -212,6 +219,13 @@ BUILT_IN = (
         "NoisyGradientClassifier",
         "systems.votes.noisy_gradient",
         "softmax regression by noisy full-batch gradient descent on public features",
+        protects="one record, or all of one person",
+        releases="a model, under one total",
+    ),
+    _own(
+        "PublicStartClassifier",
+        "systems.votes.public_start",
+        "the best public model, moved by a few noisy gradients as far as they are worth",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),

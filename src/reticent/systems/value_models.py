@@ -22,13 +22,13 @@ from reticent.networks.serial import describe, rebuild
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.loading import VALUE_MODEL
-from reticent.systems.power.public_models import (
+from reticent.systems.power.servers import train_server
+from reticent.training.public_models import (
     BoostedTrees,
     LinearModel,
     PublicModel,
     model_from,
 )
-from reticent.systems.power.servers import train_server
 
 KINDS = ("boosted", "linear", "network", "channel")
 """Kinds of models that can be stored; "network" takes torch to train, and none takes it to serve.

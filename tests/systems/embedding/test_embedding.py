@@ -61,11 +61,6 @@ def test_dropout_is_off_whatever_mode_the_module_was_left_in() -> None:
     np.testing.assert_array_equal(embedding.embed(inputs), embedding.embed(inputs))
 
 
-def test_only_the_beta_vae_draws_pictures() -> None:
-    assert beta_vae().pictures(np.zeros((2, 3))).shape == (2, 4, 4)
-    assert IdentityEmbedding(3).pictures(np.zeros((2, 3))) is None
-
-
 def test_refuses_what_does_not_fit() -> None:
     described, arrays = ModuleEmbedding(own_module(), (4, 4)).describe()
     with pytest.raises(InvalidInput, match="your own Sequential"):

@@ -143,7 +143,7 @@ def test_heads_learn_for_as_long_as_they_need_to() -> None:
     assert hasty.query_.plan.utility < 0.9
 
 
-@pytest.mark.parametrize("rows", [1, 80, 499, 500, 501, 8_000, 48_000, 10**6])
+@pytest.mark.parametrize("rows", [1, 499, 500, 501, 10**6])
 def test_passes_are_at_least_as_many_as_the_steps_need(rows: int) -> None:
     for config, steps in (
         (Calibration().head(0, rows=rows), 480),

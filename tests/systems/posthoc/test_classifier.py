@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.core.errors import InvalidInput, UnknownName
+from reticent.core.errors import InvalidInput
 from reticent.systems import Calibration, LabelAware, PosthocClassifier, PosthocEncoder
 
 SMALL = {"embedder": "identity", "random_state": 0}
@@ -101,17 +101,6 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
     np.testing.assert_array_equal(loaded.classes_, classifier.classes_)
     with pytest.raises(InvalidInput, match="holds a PosthocClassifier"):
         PosthocEncoder.load(tmp_path / "labels")
-
-
-def test_refuses_unknown_names(points) -> None:
-    with pytest.raises(UnknownName, match="mechanism='laplace'"):
-        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, mechanism="laplace", **SMALL).fit(
-            *points
-        )
-    with pytest.raises(UnknownName, match="classifier='forest'"):
-        PosthocClassifier(epsilon=1.0, delta=0.0, radius=0.5, classifier="forest", **SMALL).fit(
-            *points
-        )
 
 
 @pytest.mark.parametrize("outputs", [2, 4])

@@ -9,13 +9,8 @@ from torch import nn
 
 from reticent.core import Neighborhood, Norm
 from reticent.core.errors import (
-    CalibrationFailed,
     InvalidInput,
-    NotFittedYet,
-    UnknownName,
-    UnsupportedNetwork,
 )
-from reticent.published import PublishedObfuscator
 from reticent.systems import Calibration, NoiseAware, PosthocEncoder
 
 SMALL = {
@@ -59,7 +54,6 @@ def test_released_values_carry_the_labels_and_cost_what_was_required(
     assert answer.receipt.answers == 600
     assert answer.receipt.bundle == fitted.bundle_identity_
     assert not answer.receipt.seeded
-    assert answer.receipt.describe().endswith("not booked in any ledger")
 
 
 def test_the_noise_has_the_scale_that_the_certificate_demands(
@@ -127,8 +121,6 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
     assert len(near.released) == (~near.withheld).sum()
     assert encoder.guarantee.epsilon == pytest.approx(10.0)
     assert encoder.guarantee.delta == pytest.approx(1e-3)
-    assert "e^10 = 22,026, plus 0.001, per answer" in encoder.card().protected
-    assert "a factor e^(10 h), plus 0.001 (e^(10 h) - 1)/(e^10 - 1)" in encoder.card().to_markdown()
 
 
 def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
@@ -159,8 +151,7 @@ def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
     np.testing.assert_allclose(encoder.exact(pictures), expected.numpy(), atol=1e-10)
 
 
-@pytest.mark.parametrize("obfuscator", ["identity", "noise-aware"])
-def test_an_embedding_of_1024_numbers_in_l2_is_charged_one_radius(obfuscator: str) -> None:
+def test_an_embedding_of_1024_numbers_in_l2_is_charged_one_radius() -> None:
     """Orthonormal layers and pair sorts in closed form: nothing is enumerated at any width."""
     random = np.random.default_rng(0)
     labels = np.arange(200) % 2
@@ -173,15 +164,14 @@ def test_an_embedding_of_1024_numbers_in_l2_is_charged_one_radius(obfuscator: st
         radius=0.05,
         input_norm="l2",
         embedder="identity",
-        obfuscator=network if obfuscator == "noise-aware" else obfuscator,
+        obfuscator=network,
         calibration=Calibration(head_epochs=1),
         random_state=0,
     ).fit(rows, labels)
     assert encoder.query_.bound.kind == "operator-norm"
-    values = 2 if obfuscator == "noise-aware" else 1024
-    assert encoder.release(rows[:3]).values.shape == (3, values)
-    # constant 1 in l2, so sqrt(values) in l1 and at most 1 in l-infinity
-    most = {"laplace": values**0.5, "k-norm-linf": 1.0, "k-norm-l2": 1.0}
+    assert encoder.release(rows[:3]).values.shape == (3, 2)
+    # constant 1 in l2, so sqrt(2) in l1 and at most 1 in l-infinity
+    most = {"laplace": 2**0.5, "k-norm-linf": 1.0, "k-norm-l2": 1.0}
     plan = encoder.query_.plan
     assert plan.proposal == pytest.approx(most[plan.mechanism], rel=1e-6)
 
@@ -194,36 +184,3 @@ def test_without_labels_utility_is_the_share_of_signal(points) -> None:
     assert encoder.head_ is None
     assert encoder.classes_ is None
     assert 0 < encoder.query_.plan.utility < 1
-
-
-def test_published_regularisers_by_name(points) -> None:
-    encoder = PosthocEncoder(
-        epsilon=4.0,
-        delta=0.0,
-        radius=0.5,
-        obfuscator=PublishedObfuscator("arl", "noise", outputs=2, epochs=10),
-        **SMALL,
-    ).fit(*points)
-    assert encoder.release(points[0][:5]).values.shape == (5, 2)
-    with pytest.raises(UnknownName, match="regulariser='arll'"):
-        PosthocEncoder(
-            epsilon=4.0, delta=0.0, radius=0.5, obfuscator=PublishedObfuscator("arll"), **SMALL
-        ).fit(*points)
-
-
-def test_refuses_before_training(points) -> None:
-    with pytest.raises(CalibrationFailed, match="delta above 0"):
-        PosthocEncoder(
-            epsilon=1.0,
-            delta=0.0,
-            radius=0.5,
-            mechanism="laplace",
-            **{**OURS, "calibration": Calibration(path="local")},
-        ).fit(*points)
-    with pytest.raises(NotFittedYet, match="call fit"):
-        PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.5).release(points[0])
-    module = nn.Sequential(nn.LSTM(3, 2))
-    with pytest.raises(UnsupportedNetwork, match="LSTM"):
-        PosthocEncoder(
-            epsilon=1.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module
-        ).fit(*points)

@@ -47,8 +47,15 @@ def sentences(width: int, rows: int = 600) -> tuple[np.ndarray, np.ndarray]:
     return points / np.linalg.norm(points, axis=1, keepdims=True), labels
 
 
-@pytest.mark.parametrize("norm", ["l2", "linf", "l1"])
-@pytest.mark.parametrize("obfuscator", ["identity", "noise-aware", "pca", "discriminants"])
+@pytest.mark.parametrize(
+    ("obfuscator", "norm"),
+    [
+        *(("identity", norm) for norm in ("l2", "linf", "l1")),
+        *(("noise-aware", norm) for norm in ("linf", "l1")),
+        ("pca", "l1"),
+        ("discriminants", "linf"),
+    ],
+)
 def test_384_dimensions_are_certified_without_enumeration(norm: str, obfuscator: str) -> None:
     X, y = sentences(384)
     chosen = FAST if obfuscator == "noise-aware" else obfuscator
@@ -82,15 +89,6 @@ def test_gaussian_noise_serves_all_384_values_where_delta_allows_it() -> None:
     ).fit(X, y)
     assert encoder.release(X[:2]).values.shape == (2, 384)
     assert encoder.query_.plan.proposal == pytest.approx(1.0, rel=1e-6)
-
-
-def test_at_a_large_delta_a_network_is_trained_for_gaussian_noise_too() -> None:
-    X, y = sentences(40)
-    encoder = PosthocEncoder(
-        radius=0.05, input_norm="l2", obfuscator=FAST, **{**SETTINGS, "delta": 1e-2}
-    ).fit(X, y)
-    assert {plan.mechanism for plan in encoder.considered_} == {"k-norm-l2", "gaussian"}
-    assert encoder.guarantee.delta <= 1e-2
 
 
 def test_a_mechanism_that_was_asked_for_is_refused_by_name_where_it_does_not_fit() -> None:
@@ -171,19 +169,6 @@ def test_without_labels_the_rungs_that_need_them_are_left_out() -> None:
         PosthocEncoder(radius=0.05, obfuscator=Ladder((FAST,)), **SETTINGS).fit(X)
 
 
-def test_a_bundle_keeps_the_rung(tmp_path: Path) -> None:
-    X, y = sentences(30)
-    encoder = PosthocEncoder(
-        radius=0.05, input_norm="l2", obfuscator=Ladder((FAST,)), **SETTINGS
-    ).fit(X, y)
-    loaded = PosthocEncoder.load(encoder.save(tmp_path / "bundle"))
-    assert loaded.query_.plan == encoder.query_.plan
-    assert loaded.query_.bound.kind == "operator-norm"
-    np.testing.assert_array_equal(
-        loaded.simulate(X[:20], seed=1).values, encoder.simulate(X[:20], seed=1).values
-    )
-
-
 @pytest.mark.parametrize("rungs", [(), "pca", (Ladder(),)])
 def test_refuses_what_is_no_ladder(rungs: Any) -> None:
     X, y = sentences(10)
@@ -244,57 +229,12 @@ def test_reviews_are_never_released_below_the_identity_rung() -> None:
     assert encoder.guarantee.adjacency.radius == radius
 
 
-def conv_net(pictures: np.ndarray, labels: np.ndarray) -> nn.Sequential:
-    """A user's own network: pictures (n, 8, 8) to 6 features, trained on public digits."""
-    torch.manual_seed(0)
-    features = nn.Sequential(
-        nn.Unflatten(1, (1, 8)),
-        nn.Conv2d(1, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(128, 6),
-    )
-    head = nn.Linear(6, 10)
-    optimizer = torch.optim.Adam([*features.parameters(), *head.parameters()], lr=1e-2)
-    inputs, targets = torch.from_numpy(pictures).float(), torch.from_numpy(labels)
-    for _ in range(60):
-        loss = nn.functional.cross_entropy(head(features(inputs)), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return features.eval()
-
-
-def test_features_of_ones_own_are_never_released_below_the_identity_rung() -> None:
-    data = load_digits()
-    pictures, labels = data.train_images.astype(np.float64), data.train_labels
-    test, truth = data.test_images.astype(np.float64), data.test_labels
-    settings: dict[str, Any] = {**SETTINGS, "epsilon": 6.0, "calibration": Calibration()}
-    settings["embedder"] = conv_net(pictures, labels)
-    points = PosthocEncoder(radius=1.0, obfuscator="identity", **settings).fit(pictures).embed
-    radius = 0.1 * float(np.median(points(pictures).std(axis=0)))
-    fast = NoiseAware(outputs=4, hidden=(16,), epochs=5)
-    rungs = (Identity(), LiveCoordinates(), PublicPCA(outputs=(2, 4)), "discriminants", fast)
-    right = {}
-    for name, obfuscator in (("auto", Ladder(rungs)), ("identity", "identity")):
-        encoder = PosthocEncoder(radius=radius, obfuscator=obfuscator, **settings)
-        encoder.fit(pictures, labels)
-        seen = [encoder.simulate(test, seed=seed).values for seed in range(3)]
-        right[name] = np.mean([encoder.head_.predict(values) == truth for values in seen])
-        if name == "auto":
-            best = encoder.considered_[0].utility
-            plain = [p.utility for p in encoder.considered_ if p.rung.startswith("Identity")]
-            assert best >= max(plain)
-    error = float(np.sqrt(2 * 0.25 / len(truth)))
-    assert right["identity"] > 0.3
-    assert right["auto"] > right["identity"] - 2 * error
-
-
 def test_inputs_that_a_module_of_ones_own_cannot_take_are_refused() -> None:
     data = load_digits()
     pictures, labels = data.train_images[:300].astype(np.float64), data.train_labels[:300]
-    module = conv_net(pictures, labels)
+    module = nn.Sequential(
+        nn.Unflatten(1, (1, 8)), nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 6)
+    )
     encoder = PosthocEncoder(radius=0.1, obfuscator="identity", **{**SETTINGS, "embedder": module})
     with pytest.raises(InvalidInput, match="embedder: Sequential does not take inputs of shape"):
         encoder.fit(pictures[:, :5], labels)
@@ -302,3 +242,16 @@ def test_inputs_that_a_module_of_ones_own_cannot_take_are_refused() -> None:
     for wrong in (pictures[:2, :5], pictures[:2, :, :5], np.full((2, 8, 8), np.nan)):
         with pytest.raises(InvalidInput, match="X"):
             encoder.release(wrong)
+
+
+def test_a_bundle_keeps_the_rung(tmp_path: Path) -> None:
+    X, y = sentences(30)
+    encoder = PosthocEncoder(
+        radius=0.05, input_norm="l2", obfuscator=Ladder((FAST,)), **SETTINGS
+    ).fit(X, y)
+    loaded = PosthocEncoder.load(encoder.save(tmp_path / "bundle"))
+    assert loaded.query_.plan == encoder.query_.plan
+    assert loaded.query_.bound.kind == "operator-norm"
+    np.testing.assert_array_equal(
+        loaded.simulate(X[:20], seed=1).values, encoder.simulate(X[:20], seed=1).values
+    )

@@ -25,7 +25,6 @@ from reticent.systems import (
     BetaVAE,
     Calibration,
     Identity,
-    LabelAware,
     Named,
     NoiseAware,
     PosthocClassifier,
@@ -142,13 +141,6 @@ def test_a_foreign_classifier_of_labels() -> None:
     assert isinstance(system.classifier_, Means)
 
 
-def test_labels_are_released_from_labels_alone() -> None:
-    points = PICTURES.mean(axis=1)[:, ::2]
-    system = PosthocClassifier(**TOTAL, embedder="identity", classifier=nn.Linear(3, 3))
-    with pytest.raises(InvalidInput, match="requires y to be passed"):
-        system.fit(points, None)  # type: ignore[arg-type]
-
-
 def test_an_embedder_that_is_trained_further_changes_no_fitted_system() -> None:
     part = BetaVAE(latent_dimension=2, epochs=1, width=8, random_state=0).fit(PICTURES)
     for embedder in (part.network(), nn.Sequential(nn.Flatten(), nn.Linear(24, 2))):
@@ -187,20 +179,6 @@ def test_nested_parameters_are_read_set_and_cloned() -> None:
     assert (encoder.obfuscator.hidden, encoder.embedder.name) == ((7,), "clinic encoder")
     changed = copy.set_params(obfuscator=PublishedObfuscator(), obfuscator__hidden=(11,))
     assert changed.obfuscator.hidden == (11,)
-
-
-def test_a_name_has_no_parameters_and_says_so() -> None:
-    encoder = PosthocEncoder(**TOTAL)
-    with pytest.raises(
-        InvalidParameter,
-        match=r"obfuscator__hidden: obfuscator='auto' stands for .* obfuscator=NoiseAware",
-    ):
-        encoder.set_params(obfuscator__hidden=(4,))
-    with pytest.raises(InvalidParameter, match=r"calibration=None .* calibration=Calibration"):
-        encoder.set_params(calibration__share=0.5)
-    assert encoder.set_params(obfuscator=NoiseAware(), obfuscator__hidden=(4,)) is encoder
-    with pytest.raises(ValueError, match="Invalid parameter 'magic'"):
-        encoder.set_params(magic=1)
 
 
 def test_a_search_over_the_parameters_of_a_part() -> None:
@@ -305,18 +283,6 @@ def test_a_bound_of_ones_own_is_named_on_the_card_and_needed_to_load(tmp_path: P
 def test_what_is_no_bound_is_refused(given: Any, match: str) -> None:
     with pytest.raises(InvalidParameter, match=f"certificate: .*{match}"):
         PosthocEncoder(**TOTAL, calibration=Calibration(certificate=given)).fit(PICTURES, WORDS)
-
-
-def test_a_calibration_is_a_calibration() -> None:
-    for given, match in (
-        (0.2, "calibration: expected a Calibration or None, got float"),
-        (Calibration(share=1.0), r"share=1\.0"),
-        (Calibration(head_epochs=0), "head_epochs=0"),
-    ):
-        with pytest.raises(InvalidParameter, match=match):
-            PosthocClassifier(**TOTAL, classifier=LabelAware(), calibration=given).fit(
-                PICTURES, WORDS
-            )
 
 
 def test_an_own_module_under_a_name(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.lipschitz_scores import WEIGHT, LipschitzScores
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.power.public_forest import Forest
-from reticent.systems.power.public_models import BoostedTrees
 from reticent.systems.power.query import PowerSetting
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.tables.attributes import Ordered
+from reticent.training.public_forest import Forest
+from reticent.training.public_models import BoostedTrees
 
 SCHEMA = TabularSchema(
     (

@@ -46,7 +46,7 @@ def encoder(**fields: object) -> PowerEncoder:
     return PowerEncoder(schema=SCHEMA, **{**settings, **fields})  # type: ignore[arg-type]
 
 
-def test_auto_takes_it_where_no_noisy_number_tells_labels_apart(tmp_path) -> None:
+def test_auto_takes_it_where_no_noisy_number_tells_labels_apart() -> None:
     """Noise of the size of a square hides it; a forest knows it, and one bit says which."""
     fitted = encoder(radius=0.19, training=VectorTraining(hidden=(8, 8), epochs=1, outputs=1)).fit(
         *table(1_500, seed=0)
@@ -58,10 +58,6 @@ def test_auto_takes_it_where_no_noisy_number_tells_labels_apart(tmp_path) -> Non
     server = train_server("boosted", released[:1_500], wanted[:1_500], seed=0)
     # Randomised response at epsilon 1 is right in 73 of 100; without it half are.
     assert (server.predict(released[1_500:]) == wanted[1_500:]).mean() > 0.57
-    loaded = PowerEncoder.load(fitted.save(tmp_path / "bundle"))
-    assert loaded.guarantee == fitted.guarantee
-    assert np.array_equal(loaded.simulate(private[:50], seed=0).values, released[:50])
-    assert loaded.card().to_markdown() == fitted.card().to_markdown()
 
 
 def test_a_radius_is_asked_for_before_anything_is_trained() -> None:
@@ -96,7 +92,7 @@ def test_what_is_stated_is_what_a_release_is_worth() -> None:
     found = list(fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent))
     assert {fitted.query.plan.candidates for fitted in found} == {2, 3, 4}
     best = max(found, key=lambda fitted: fitted.query.plan.utility)
-    private, wanted = table(20_000, seed=1)
+    private, wanted = table(5_000, seed=1)
     encoded_encoder = encoder()
     encoded_encoder.query_, encoded_encoder.n_features_in_ = best.query, 4
     released = encoded_encoder.draw(encoded_encoder.checked(private), SeededSampler(0)).values

@@ -54,20 +54,6 @@ def test_free_attributes_are_used_and_protected_ones_hidden(mechanism: str) -> N
     assert (server.predict(released[1_000:]) == wanted[1_000:]).mean() > 0.8
 
 
-def test_a_bundle_keeps_radii(tmp_path) -> None:
-    rows, labels = table(300, seed=0)
-    fitted = encoder(
-        {"age": 10, "sex": ANY}, mechanism="score-noise", training=training(epochs=1)
-    ).fit(rows, labels)
-    loaded = PowerEncoder.load(fitted.save(tmp_path / "bundle"))
-    assert loaded.radius == {"age": 10.0, "sex": ANY}
-    assert loaded.guarantee == fitted.guarantee
-    assert loaded.card().to_markdown() == fitted.card().to_markdown()
-    assert np.array_equal(
-        loaded.simulate(rows, seed=3).values, fitted.simulate(rows, seed=3).values
-    )
-
-
 def test_auto_compares_all_and_takes_the_best() -> None:
     rows, labels = table(500, seed=0)
     fitted = encoder({"age": 10, "sex": 0}, training=training(epochs=2)).fit(rows, labels)
@@ -149,22 +135,6 @@ def test_codes_are_compared_where_nothing_is_free(
     assert "clear-code" not in everything  # that would be a code of fewer outputs
 
 
-def test_where_everything_is_protected_codes_win() -> None:
-    """Any value of both attributes: any two records are neighbours, and a score has two values.
-    Where nothing is free, one of the likeliest labels is a code too.
-    """
-    rows, labels = table(500, seed=0)
-    fitted = encoder({"age": ANY, "sex": ANY}, training=training(epochs=2)).fit(rows, labels)
-    assert fitted.considered_[0].mechanism in ("score-code", "code", "score-levels", "clear-code")
-
-
-def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    rows, labels = table(200, seed=0)
-    shown = VectorTraining(hidden=(16, 16), epochs=1, verbose=True)
-    encoder(0.1, mechanism="score-levels", training=shown).fit(rows, labels)
-    assert "scores with levels" in capsys.readouterr().err
-
-
 def test_radii_without_a_column_are_refused_before_anything_is_trained() -> None:
     rows, labels = table(100, seed=0)
     with pytest.raises(InvalidParameter, match="missing: sex"):
@@ -179,6 +149,20 @@ def test_radii_without_a_column_are_refused_before_anything_is_trained() -> None
             .fit(rows, labels)
             .channel_
         )
+
+
+def test_a_bundle_keeps_radii(tmp_path) -> None:
+    rows, labels = table(300, seed=0)
+    fitted = encoder(
+        {"age": 10, "sex": ANY}, mechanism="score-noise", training=training(epochs=1)
+    ).fit(rows, labels)
+    loaded = PowerEncoder.load(fitted.save(tmp_path / "bundle"))
+    assert loaded.radius == {"age": 10.0, "sex": ANY}
+    assert loaded.guarantee == fitted.guarantee
+    assert loaded.card().to_markdown() == fitted.card().to_markdown()
+    assert np.array_equal(
+        loaded.simulate(rows, seed=3).values, fitted.simulate(rows, seed=3).values
+    )
 
 
 @pytest.mark.parametrize(("hidden", "words"), [((), "expected a width"), ((7,), "an even width")])

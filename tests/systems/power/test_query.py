@@ -63,6 +63,9 @@ def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> 
     assert one.adjacency == query(same).adjacency
     assert one.adjacency != other.adjacency
     assert SCHEMA.digest[:16] in one.mechanism.guarantee.describe()
+    mechanisms = [query(radius=radius).mechanism for radius in (0.3, None)]
+    reach = [mechanism.sensitivity for mechanism in mechanisms]
+    assert reach == pytest.approx([0.3, np.sqrt(3)], rel=1e-8)
     assert query(radius=None).adjacency == query(wide, radius=None).adjacency == Replace(1)
     scope = Scope(principal="clinic", subject="patients")
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
@@ -119,26 +122,20 @@ def scaled(factor: float) -> Any:
 
 SPOILT = {
     "utility in words": plan(utility="high"),
-    "no utility": plan(utility=None),
     "codes in a word": plan(mechanism="code", codes="01"),
-    "codes that are floats": plan(mechanism="code", codes=[0.0, 1.0]),
     "codes below 0": plan(mechanism="code", codes=[-1, 0]),
     "a code twice": plan(mechanism="code", codes=[0, 0]),
     "codes beyond the outputs": plan(mechanism="code", codes=[0, 2]),
     "radius beyond the grid": plan(radius=1e300),
-    "radius below the grid": plan(radius=1e-300),
     "epsilon below the noise's resolution": plan(epsilon=1e-9),
-    "epsilon beyond the grid": plan(epsilon=1e300),
     "delta below the grid's resolution": plan(mechanism="gaussian", delta=1e-49, epsilon=1e-9),
     "an unknown activation": layers(1, {"type": "activation", "kind": "sine"}),
     "an empty branch": layers(1, {"type": "residual", "branch": []}),
     "a schema of another width": lambda settings, arrays: settings["schema"]["attributes"].pop(),
     "a range whose width overflows": attribute(0, lower=-1e308, upper=1e308),
-    "a range in words": attribute(0, lower="0"),
     "weights that are too large": scaled(1e200),
     "weights of zeros": scaled(0.0),
     "no labels": lambda settings, arrays: settings.pop("labels"),
-    "no names": lambda settings, arrays: settings.pop("feature_names"),
     "names of other columns": lambda settings, arrays: settings.update(feature_names=["a"] * 9),
 }
 
@@ -157,19 +154,6 @@ def test_a_bundle_that_cannot_answer_is_refused_when_it_is_loaded(
     Bundle("PowerEncoder", settings, arrays, "# card").write(tmp_path / "bad")
     with pytest.raises(CorruptBundle):
         PowerEncoder.load(tmp_path / "bad")
-
-
-def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    rows, labels = random.random((60, 2)), np.arange(60) % 2
-    small = {
-        "schema": (0.0, 1.0),
-        "training": VectorTraining(hidden=(4,), epochs=1, head_epochs=1, outputs=1),
-        "random_state": 0,
-    }
-    encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, mechanism="k-norm-l2", **small)
-    with pytest.raises(InvalidParameter, match="scale="):
-        encoder.fit(rows, labels)
 
 
 MECHANISMS = (
@@ -253,3 +237,16 @@ def test_no_whole_rows_are_in_memory_at_once(changes: dict[str, Any]) -> None:
     tracemalloc.stop()
     assert asked.schema.dimension * 8 > 1400  # what one whole row would take
     assert peak < 500
+
+
+def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows, labels = random.random((60, 2)), np.arange(60) % 2
+    small = {
+        "schema": (0.0, 1.0),
+        "training": VectorTraining(hidden=(4,), epochs=1, head_epochs=1, outputs=1),
+        "random_state": 0,
+    }
+    encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, mechanism="k-norm-l2", **small)
+    with pytest.raises(InvalidParameter, match="scale="):
+        encoder.fit(rows, labels)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from reticent.systems.power.channels import MOST_LOST, Channel, randomised_response
-from reticent.systems.power.public_models import LinearModel
 from reticent.systems.power.score_choice import (
     FittedScores,
     RowScores,
@@ -19,6 +18,7 @@ from reticent.systems.power.score_choice import (
 from reticent.systems.power.score_query import ScoreBins
 from reticent.systems.power.tasks import Joints, Tasks
 from reticent.systems.scores import Scores
+from reticent.training.public_models import LinearModel
 
 LOST, UNBALANCED = MOST_LOST["accuracy"], MOST_LOST["balanced_accuracy"]
 EVEN = np.full(900, 0.7)

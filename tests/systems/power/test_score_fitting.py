@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.systems.power.channels import MOST_LOST
-from reticent.systems.power.public_models import LinearModel
-from reticent.systems.power.query import PowerSetting
+from reticent.training.public_models import LinearModel
 from reticent.systems.power.score_choice import FittedScores
-from reticent.systems.power.score_fitting import best_score_code, both_sides, score_codes
+from reticent.systems.power.score_fitting import both_sides, score_codes
 from reticent.systems.power.tasks import Tasks
-from reticent.systems.scores import channel_scores, joint_of
-from reticent.tables import TabularSchema
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -25,31 +21,6 @@ def test_how_likely_rows_are_right_adds_up_to_the_accuracy(classes: int) -> None
     for found in score_codes(fitted, labels, Tasks.single(classes), epsilon=3.0, scoring="auc"):
         assert found.rows.accuracy.mean() == pytest.approx(found.channel.scores.accuracy, abs=0.005)
         assert found.rows.accuracy.min() >= 0.0
-
-
-def test_by_information_half_a_point_of_accuracy_is_the_most_that_is_lost() -> None:
-    """One label in four, where the bit that tells most seldom changes a guess."""
-    random = np.random.default_rng(0)
-    labels = (random.random(8_000) < 0.24).astype(np.int64)
-    scores = 2.2 * (2.2 * labels + random.normal(size=8_000))[:, None] - 2.42 + np.log(0.24 / 0.76)
-    fitted = [FittedScores(LinearModel(np.ones((1, 1)), np.zeros(1)), scores)]
-    found = {}
-    for scoring in ("information", "accuracy", "balanced_accuracy"):
-        required = PowerSetting(
-            mechanism="k-norm-l2", epsilon=2.0, delta=0.0, radius=None, scoring=scoring
-        )
-        query, _ = best_score_code(
-            TabularSchema.numbers(1, 0, 1), required, fitted, labels, tasks=Tasks.single(2)
-        )
-        joint = joint_of(query.bins.of(scores), labels, bins=query.bins.count)
-        found[scoring] = channel_scores(query.mechanism.matrix.T @ joint)
-    top, lost = found["accuracy"].accuracy, MOST_LOST["accuracy"]
-    assert found["balanced_accuracy"].accuracy < top - 2 * lost
-    assert found["information"].accuracy > top - 1.2 * lost
-    assert found["information"].information > found["accuracy"].information
-    # Both cannot be had: of what keeps the accuracy, it is nearly the most balanced.
-    assert found["information"].balanced_accuracy > found["accuracy"].balanced_accuracy
-    assert found["information"].balanced_accuracy < found["balanced_accuracy"].balanced_accuracy
 
 
 def test_even_odds_are_the_end_of_a_bin_where_guesses_change() -> None:

@@ -57,25 +57,13 @@ def test_the_guarantee_holds_between_all_records(encoder: PowerEncoder) -> None:
     assert len(np.unique(probabilities[:, 0])) >= 2  # not all in one bin
     losses = np.log(probabilities[:, None, :] / probabilities[None, :, :])
     assert 1.99 < losses.max() <= 2.0
-    text = encoder.card().to_markdown()
-    for phrase in ("any two records", "public", "score", "expected information", "not needed"):
-        assert phrase in text
 
 
-def test_plans_are_ranked_and_scoring_is_the_users() -> None:
-    found = {}
-    for scoring in ("information", "accuracy"):
-        encoder = fitted(scoring=scoring)
-        utilities = np.array([plan.utility for plan in encoder.considered_])
-        # information has left out what loses too much of the other two scores
-        assert len(utilities) >= (2 if scoring == "accuracy" else 1)
-        assert (np.diff(utilities) <= 1e-8).all()
-        assert encoder.query_.plan == encoder.considered_[0]
-        found[scoring] = encoder.query_.plan
-    # Bins that are not on one side of the label shares are left out by information: what they tell
-    # more of it, on 800 rows, is chance.
-    assert found["information"].information >= found["accuracy"].information - 0.01
-    with pytest.raises(UnknownName, match="scoring='f1'"):
+def test_plans_are_ranked_by_what_is_told(encoder: PowerEncoder) -> None:
+    utilities = np.array([plan.utility for plan in encoder.considered_])
+    assert (np.diff(utilities) <= 1e-8).all()
+    assert encoder.query_.plan == encoder.considered_[0]
+    with pytest.raises(UnknownName, match="scoring="):
         fitted(scoring="f1")
 
 

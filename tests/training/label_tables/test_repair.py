@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.core.errors import InvalidInput
 from reticent.grids.shares import WHOLE, excess
 from reticent.training.label_tables import optimal_table, repaired, whole_table
 from tests.training.label_tables.test_optimal import best_worth, grid, random_weights
@@ -49,10 +48,3 @@ def test_solved_tables_lose_little(epsilon) -> None:
     worth = float((weights * shares).sum()) / WHOLE
     best = best_worth(weights, lattice, epsilon)
     assert 0.99 * best <= worth <= best * (1 + 1e-9) <= found.bound * (1 + 1e-6)
-
-
-def test_refusals() -> None:
-    lattice = grid((2,))
-    for table in ([[0.5, 0.5]] * 3 + [[0.5, np.nan]], [[-0.1, 0.5]] * 2, [[0.5]] * 2):
-        with pytest.raises(InvalidInput, match="probabilities"):
-            whole_table(table, lattice=lattice, epsilon=1.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.errors import InvalidParameter
 from reticent.training.embedder import EmbedderConfig, train_embedder
 from reticent.training.parts import BetaVAE, Identity, Named
 
@@ -33,19 +33,6 @@ def _ignore(stage: str, done: int, total: int, loss: float) -> None:
 def test_what_is_no_square_is_a_row() -> None:
     part = BetaVAE(**SMALL, random_state=0).fit(PICTURES.reshape(40, 12))
     assert part.network().config.image_shape == (1, 12)
-
-
-def test_refusals() -> None:
-    uneven = {"architecture": "convolutional", "latent_dimension": 2}
-    for pictures, part in (
-        *((PICTURES - 0.1, BetaVAE(**SMALL)), (PICTURES[..., None], BetaVAE(**SMALL))),
-        (PICTURES[:, :3, :3], BetaVAE(**uneven)),
-    ):
-        with pytest.raises(InvalidInput):
-            part.fit(pictures)
-    for part in (BetaVAE(), Identity()):
-        with pytest.raises(NotFittedYet):
-            part.network()
 
 
 def test_the_identity_gives_back_its_input_to_the_last_bit() -> None:

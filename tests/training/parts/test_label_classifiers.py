@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import NotFittedYet, UnknownName
 from reticent.core.norms import Norm
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.parts import LabelAware, PlannedRelease
@@ -43,10 +42,3 @@ def test_it_is_trained_for_the_mechanism_that_it_is_told_of(mechanism: str) -> N
     expected = train_label_release(X, Y, config)
     points = torch.from_numpy(X.astype(np.float32))
     assert torch.equal(part.network()(points), expected(points))
-
-
-def test_refusals() -> None:
-    with pytest.raises(UnknownName, match="laplace"):
-        LabelAware().fit(X, Y, release=release("laplace"))
-    with pytest.raises(NotFittedYet, match="call fit"):
-        LabelAware().network()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from sklearn.base import clone
 from torch import nn
 
-from reticent.core.errors import InvalidParameter, NotFittedYet, UnknownName
 from reticent.training.parts import Identity, Ladder, NoiseAware, PublicDiscriminants, PublicPCA
 from reticent.training.parts.contract import Trained
 
@@ -45,17 +43,3 @@ def test_clones_have_rungs_of_their_own() -> None:
     copy = clone(ladder)
     assert copy.rungs[0] is not ladder.rungs[0]
     assert copy.rungs[0].outputs == 3
-
-
-def test_refusals() -> None:
-    for rungs, error in (
-        (("pcb",), UnknownName),
-        ((), InvalidParameter),
-        ((Ladder(),), InvalidParameter),
-    ):
-        with pytest.raises(error, match="rungs"):
-            Ladder(rungs).check()
-    with pytest.raises(InvalidParameter):
-        Ladder().fit([[1.0]])
-    with pytest.raises(NotFittedYet):
-        Ladder().network()

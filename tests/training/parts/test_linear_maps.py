@@ -7,7 +7,6 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.training.parts import LiveCoordinates, PublicDiscriminants, PublicPCA
 
 RANDOM = np.random.default_rng(0)
@@ -65,17 +64,3 @@ def test_shrinkage_makes_fewer_rows_than_coordinates_do() -> None:
     assert (
         max((above == (np.arange(400) % 2)).mean(), (above != (np.arange(400) % 2)).mean()) > 0.98
     )
-
-
-def test_refusals() -> None:
-    with pytest.raises(NotFittedYet):
-        PublicPCA().network()
-    with pytest.raises(InvalidParameter, match="outputs"):
-        PublicPCA(outputs=(2, 3)).fit(ROWS)
-    parts = (PublicPCA(outputs=()), LiveCoordinates(least_share=1.5))
-    for part in (*parts, PublicDiscriminants(shrinkage=0.0)):
-        with pytest.raises(InvalidParameter):
-            part.check()
-    for rows, labels in ((ROWS, np.zeros(900, dtype=int)), (np.ones((4, 2)), [0, 1, 0, 1])):
-        with pytest.raises(InvalidInput):
-            PublicDiscriminants().fit(rows, labels)

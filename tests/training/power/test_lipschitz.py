@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import InvalidParameter
 from reticent.training.power.lipschitz import (
     LipschitzEncoderConfig,
     SortingNetwork,
@@ -64,11 +63,3 @@ def test_training_finds_the_direction_that_matters() -> None:
         0.4 < apart <= 0.5 + 0.1
     )  # the two halves are 0.5 apart, and the encoder cannot pull them farther apart
     assert trained.loss < np.log(2)
-
-
-def test_refuses_odd_widths_and_noise_out_of_range() -> None:
-    shared = {"epsilon": 1.0, "delta": 0.0, "radius": 1.0, "outputs": 1}
-    with pytest.raises(InvalidParameter, match="even widths"):
-        LipschitzEncoderConfig(hidden=(7,), **shared)
-    with pytest.raises(InvalidParameter, match="first_noise=2"):
-        LipschitzEncoderConfig(first_noise=2.0, **shared)

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from reticent.core import Replace
-from reticent.core.errors import ReticentError
 from reticent.core.norms import Norm
 from reticent.mechanisms import StabilityResponse
 from reticent.training.power.partial_lipschitz import (
@@ -90,17 +89,3 @@ def test_readers_of_noisy_columns_learn() -> None:
     reader = train_reader(np.ones((2_000, 1)), near, labels, settings)
     found = reader.forward(np.column_stack([np.ones(2_000), near / settings.answer_unit]))
     assert ((found[:, 0] > 0) == labels).mean() > 0.9
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"hidden": 7}, "an even width"),
-        ({"first_noise": 0.0}, "first_noise"),
-        ({"dropout": 1.0}, "dropout"),
-        ({"answer": "labels"}, "answer"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(fields: dict[str, object], words: str) -> None:
-    with pytest.raises(ReticentError, match=words):
-        config(Norm.LINF, **fields)

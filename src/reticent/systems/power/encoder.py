@@ -8,22 +8,19 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from typing_extensions import override
 
 from reticent.core.arrays import Array
 from reticent.core.checks import one_of, positive, probability
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.extras import require
-from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.guarantees import GuaranteeCard
 from reticent.core.seeds import training_generator
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.release.paying import Drawn
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.mechanism_choice import (
@@ -36,18 +33,16 @@ from reticent.systems.power.mechanism_choice import (
 )
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerSetting, RowQuery
+from reticent.systems.power.row_encoder import RowEncoder
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.settings import VectorTraining
 from reticent.systems.power.task_labels import task_labels
-from reticent.systems.releasing_system import RowWise
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
-    Names,
     keep_names,
     kept_names,
     names_of,
     plain_rows,
-    rows_as_fitted,
     stored_names,
 )
 from reticent.tables.schema import TabularSchema, as_table
@@ -55,7 +50,7 @@ from reticent.training.progress import progress
 
 
 @with_settings
-class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PowerEncoder(RowEncoder):
     """Releases embeddings of private table rows to an untrusted server, which may learn from them
     with any model.
 
@@ -203,28 +198,10 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self._become()
         return self
 
-    def transform(self, X: npt.ArrayLike) -> Array:
-        """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where
-        withheld.
-        """
-        return np.asarray(self.release(X).values)
-
     def exact(self, X: npt.ArrayLike) -> Array:
         """What would be released without noise, shape (n, outputs). Private: never to be sent."""
         query = self._fitted()
         return query.exact(self.checked(X))
-
-    @property
-    @override
-    def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle."""
-        self._fitted()
-        return self._identity
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return self._fitted().mechanism.guarantee
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
@@ -240,10 +217,6 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         )
         settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
-        return self.bundle().write(folder, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path, *, trusted_key: str | Path | None = None) -> Self:
@@ -282,12 +255,6 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             loaded._become()
             check_rebuilt(bundle, loaded.bundle())
         return loaded
-
-    def _become(self) -> None:
-        query = self._fitted()
-        query.rehearse()
-        self.n_features_in_ = query.schema.columns
-        self._identity = self.bundle().identity
 
     def _required(self, schema: TabularSchema) -> PowerSetting:
         """Budget, radius and scoring, checked; its mechanism is the one asked for, or stands for
@@ -332,25 +299,6 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             return (self.mechanism,)
         return SEVERAL_TASKS if several else compared(plan, schema)
 
-    def _schema(self, table: npt.NDArray[Any], names: Names | None) -> TabularSchema:
-        if isinstance(self.schema, TabularSchema):
-            return self.schema
-        if not (isinstance(self.schema, (tuple, list)) and len(self.schema) == 2):
-            raise InvalidParameter(
-                "schema: expected a TabularSchema or a pair (lower, upper), got "
-                f"{type(self.schema).__name__}"
-            )
-        lower, upper = self.schema
-        return TabularSchema.numbers(table.shape[1], lower, upper, names=names)
-
-    @override
-    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
-        return Drawn(values, withheld, tuple(self.get_feature_names_out()))
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._fitted().outputs
-
     @property
     def channel_(self) -> Array:
         """Probability of each released output given the bin, shape (bins, outputs), exact: what
@@ -375,37 +323,6 @@ class PowerEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             NotFittedYet: before ``fit``.
         """
         return self._fitted().plan.mechanism
-
-    def _fitted(self) -> RowQuery:
-        if not hasattr(self, "query_"):
-            raise NotFittedYet(
-                "this PowerEncoder is not fitted yet; call fit, or PowerEncoder.load on a bundle"
-            )
-        return self.query_
-
-    @override
-    def checked(self, X: npt.ArrayLike) -> Any:
-        """Return X as ``query_`` takes it: encoded by the schema. Private.
-
-        Raises:
-            NotFittedYet, InvalidInput: as ``release``.
-        """
-        query = self._fitted()
-        by_schema = isinstance(self.schema, TabularSchema) and names_of(X) is not None
-        rows = query.schema.rows(X, name="X") if by_schema else rows_as_fitted(self, X)
-        table = as_table(rows, name="X")
-        if table.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return query.encode(table)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.non_deterministic = True
-        return tags
 
 
 def _own_generator() -> AbstractContextManager[None]:

@@ -20,10 +20,10 @@ from reticent.systems.power.held_scores import answer_scores
 from reticent.systems.power.likeliest_query import LikeliestQuery, all_scores
 from reticent.systems.power.mechanism_choice import PublicRows
 from reticent.systems.power.protection import Protection
-from reticent.systems.power.public_forest import Forest
-from reticent.systems.power.public_models import BoostedTrees, label_shares
 from reticent.systems.power.query import CHOICES, PowerSetting
 from reticent.training.progress import Report
+from reticent.training.public_forest import Forest
+from reticent.training.public_models import BoostedTrees, label_shares
 
 Labels = npt.NDArray[np.int64]
 

@@ -19,10 +19,10 @@ from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.mechanisms import FiniteChannel
 from reticent.noise import Sampler
-from reticent.systems.power.public_forest import Forest
-from reticent.systems.power.public_models import BoostedTrees, label_shares, model_from
 from reticent.systems.power.query import PowerSetting, RowQuery, dense, protection_of
 from reticent.tables.schema import TabularSchema
+from reticent.training.public_forest import Forest
+from reticent.training.public_models import BoostedTrees, label_shares, model_from
 
 _LEAST = 1e-12
 _SUM = 1e-9

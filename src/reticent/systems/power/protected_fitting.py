@@ -24,7 +24,6 @@ from reticent.systems.power.lipschitz_scores import WEIGHT, LipschitzScores
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protected_query import ANSWER_UNIT, ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
-from reticent.systems.power.public_models import label_shares
 from reticent.systems.power.query import PowerSetting, rank
 from reticent.systems.scores import Scores
 from reticent.tables.schema import TabularSchema
@@ -35,6 +34,7 @@ from reticent.training.power.partial_lipschitz import (
     train_reader,
 )
 from reticent.training.progress import Report
+from reticent.training.public_models import label_shares
 
 Fitted = ProtectedQuery | FittedLikeliest
 

@@ -38,9 +38,9 @@ from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.power.channels import RESPONSES
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.power.public_models import PUBLIC_MODELS
 from reticent.systems.scores import SCORINGS
 from reticent.tables.schema import TabularSchema
+from reticent.training.public_models import PUBLIC_MODELS
 
 PROTECTED = ("score-noise", "score-levels", "clear-noise", "clear-code")
 """Mechanisms that protect within a radius and read everything else as it is: noise on scores that

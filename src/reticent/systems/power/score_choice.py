@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.systems.power.channels import MOST_LOST, Channel
-from reticent.systems.power.public_models import PublicModel
 from reticent.systems.power.query import TIE
 from reticent.systems.power.score_query import ScoreBins
 from reticent.systems.power.tasks import Joints
 from reticent.systems.scores import Scores
+from reticent.training.public_models import PublicModel
 
 Labels = npt.NDArray[np.int64]
 

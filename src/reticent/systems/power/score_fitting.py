@@ -23,12 +23,6 @@ from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.grids.shares import WHOLE
 from reticent.systems.power.channels import ALL_SUBSETS, KEPT, Channel, channels
-from reticent.systems.power.public_models import (
-    BoostedTrees,
-    LinearModel,
-    PublicModel,
-    label_shares,
-)
 from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.score_choice import (
     FittedScores,
@@ -43,6 +37,12 @@ from reticent.systems.power.tasks import Tasks, mean_scores
 from reticent.systems.scores import Scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
+from reticent.training.public_models import (
+    BoostedTrees,
+    LinearModel,
+    PublicModel,
+    label_shares,
+)
 
 Labels = npt.NDArray[np.int64]
 

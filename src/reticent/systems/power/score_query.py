@@ -17,9 +17,9 @@ from reticent.core.errors import CorruptBundle
 from reticent.grids.shares import Shares
 from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.noise import Sampler
-from reticent.systems.power.public_models import PublicModel, model_from
 from reticent.systems.power.query import PowerSetting, RowQuery, coded, neighbours_within
 from reticent.tables.schema import TabularSchema
+from reticent.training.public_models import PublicModel, model_from
 
 
 @dataclass(frozen=True, eq=False)

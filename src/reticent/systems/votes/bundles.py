@@ -18,14 +18,14 @@ from reticent.systems.votes.features import Features
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.tables.frames import keep_names, kept_names, stored_names
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
-from reticent.training.public_space import PublicSpace, RowMap
+from reticent.training.public_space import RowMap
 
 if TYPE_CHECKING:
     from reticent.systems.votes.released_model import ReleasedModel
 
 Model = TypeVar("Model", bound="ReleasedModel")
 
-_APART = ("classes", "target_range", "features", "epsilon", "delta", "data_set")
+_APART = ("pool", "classes", "target_range", "features", "epsilon", "delta", "data_set")
 _SHAPING = ("components", "whitening", "reach")
 _OWN = "own"
 
@@ -92,7 +92,8 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
             data_set=data_set,
         )
         model.check_settings()
-        model.map_, model.space_ = found, PublicSpace.from_arrays(_part(bundle.arrays, "space."))
+        model.map_ = found
+        model.space_ = cls._space_kind.from_arrays(_part(bundle.arrays, "space."))
         model._keep_columns(columns)
         model.receipt_ = receipt
         model.simulated_ = receipt.seeded

@@ -61,6 +61,9 @@ class VoteEstimator(BaseEstimator):
     most_records_: int = learned()
     _columns: Columns = learned()
 
+    _space_kind: ClassVar[Any] = PublicSpace
+    """What ``space_`` is, for bundles."""
+
     _reach: ClassVar[float | None] = None
     """Length to which vectors are cut where none is asked for; None where all have one length."""
 
@@ -109,7 +112,10 @@ class VoteEstimator(BaseEstimator):
         public_inputs, public_codes = _public(
             public_X, public_y, columns, names=names, shape=shape, width=inputs.shape[1]
         )
-        space, public_points = self._space(row_map, inputs.shape[1], public_inputs)
+        public_features = None if public_inputs is None else features_of(row_map, public_inputs)
+        space, public_points = self._space(
+            row_map, inputs.shape[1], public_features, public_codes, columns.width
+        )
         points_of = _Points(space, row_map)
         voters: Voters | ShardedVoters
         if shards is not None:
@@ -133,10 +139,15 @@ class VoteEstimator(BaseEstimator):
         return a_part(self.features, Features, name="features")
 
     def _space(
-        self, row_map: RowMap | None, columns: int, public_inputs: Array | None
+        self,
+        row_map: RowMap | None,
+        columns: int,
+        public_features: Array | None,
+        public_codes: Integers | None,
+        classes: int,
     ) -> tuple[PublicSpace, Array | None]:
         asked = self._shaping
-        if public_inputs is None:
+        if public_features is None:
             if row_map is not None:
                 raise InvalidInput(
                     "public_X: expected public rows to scale the feature map's features by, got "
@@ -154,15 +165,14 @@ class VoteEstimator(BaseEstimator):
                     "principal components are meant"
                 )
             return PublicSpace.of_range(*ends), None
-        features = features_of(row_map, public_inputs)
         space = PublicSpace.around(
-            features,
+            public_features,
             components=asked.components,
             whitening=asked.whitening,
             lower_upper=None if row_map else range_of(asked.range, columns),
             alike=row_map is not None,
         )
-        return space, space.points(features)
+        return space, space.points(public_features)
 
     def _protected(self, *, by_person: bool) -> AddRemove | Replace:
         unit = Unit.PERSON if by_person else Unit.RECORD

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from reticent.core.arrays import Array, Arrays
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
-from reticent.systems.power.public_models import BLOCK, LEAF, is_walkable, leaves_of, tree_depth
+from reticent.training.public_models import BLOCK, LEAF, is_walkable, leaves_of, tree_depth
 
 Integers = npt.NDArray[np.int32]
 

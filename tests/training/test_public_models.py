@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, UnknownName
-from reticent.systems.power.public_models import BoostedTrees, LinearModel, model_from
+from reticent.training.public_models import BoostedTrees, LinearModel, model_from
 
 
 def fitted(kind: str, classes: int) -> tuple[Any, Any, np.ndarray]:

@@ -13,7 +13,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
-from reticent.systems.power.public_forest import Forest
+from reticent.training.public_forest import Forest
 
 
 def fitted(

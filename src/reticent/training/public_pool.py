@@ -1,0 +1,322 @@
+"""A pool of models fitted on labelled public rows: where a private model can start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.checks import finite_array
+from reticent.core.coded_rows import CodedRows
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
+from reticent.core.rows import in_blocks
+from reticent.grids.whole_numbers import logarithm, softmax
+from reticent.training.public_forest import Forest
+from reticent.training.public_models import BoostedTrees, LinearModel, model_from
+
+FOLDS = 5
+_PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
+_LEAST_SHARE = 5e-3  # of a label, by one model, over the number of labels
+_LEAST_ALPHA = 0.35
+_ALPHAS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+_FEW, _NEAR, _FAR = 300, 1.0, 9.0
+_WEIGHT_SPREAD, _BIAS_SPREAD = 0.5, 0.3
+
+Fitted = BoostedTrees | LinearModel | Forest | Any
+
+
+def usual_pool(rows: int, classes: int, *, table: bool) -> list[Any]:
+    """Return the models that are tried where the caller names none, not fitted.
+
+    Args:
+        rows: the number of labelled public rows.
+        classes: the number of labels.
+        table: whether rows are those of a table, for which trees are boosted too.
+
+    Example:
+        >>> len(usual_pool(500, 2, table=True)), len(usual_pool(500, 2, table=False))
+        (10, 8)
+    """
+    found: list[Any] = [LogisticRegression(C=c, max_iter=200) for c in _PENALTIES]
+    least = max(3, min(20, rows // 25))
+    sizes = ((60, 4), (80 if classes == 2 else 40, 12))
+    if table:
+        found += [
+            HistGradientBoostingClassifier(
+                max_iter=rounds,
+                learning_rate=0.07,
+                max_leaf_nodes=leaves,
+                min_samples_leaf=least,
+                early_stopping=False,
+                random_state=0,
+            )
+            for rounds, leaves in (sizes if classes == 2 or rows <= 600 else sizes[:1])
+        ]
+    forest, extra = max(1, min(5, rows // 100)), max(1, min(3, rows // 100))
+    found.append(RandomForestClassifier(100, min_samples_leaf=forest, random_state=0))
+    found.append(ExtraTreesClassifier(100, min_samples_leaf=extra, random_state=0))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PublicPool:
+    """Models of public rows and how their log probabilities are pooled.
+
+    The offset of a row is alpha (sum_m a_m log p_m + b) + (1 - alpha) log pi, where pi are shares
+    of labels among public rows. A row's offset depends on that row and on public rows alone, to
+    the last bit.
+
+    Attributes:
+        models: fitted models that are kept.
+        known: for each model, the labels that its public rows had.
+        weights: shape (models,), a_m.
+        bias: shape (classes,), b.
+        constant: shape (classes,), log pi.
+        alpha: the trust in the pool, in [0, 1].
+
+    References:
+        - Genest and Zidek (1986), "Combining probability distributions: a critique and an
+          annotated bibliography", doi:10.1214/ss/1177013825 (logarithmic pools).
+    """
+
+    models: tuple[Fitted, ...]
+    known: tuple[Integers, ...]
+    weights: Array
+    bias: Array
+    constant: Array
+    alpha: float
+
+    @classmethod
+    def fitted(
+        cls, rows: Array, codes: Integers, classes: int, models: Sequence[Any]
+    ) -> tuple[Self, Array]:
+        """Return the pool of public rows, and their offsets by models that did not see them.
+
+        Args:
+            rows: shape (n, d), public.
+            codes: shape (n,), places of their labels.
+            classes: the number of labels.
+            models: classifiers of scikit-learn, not fitted. Of several logistic regressions the
+                best by cross-validation alone is kept.
+
+        Returns:
+            The pool, and out-of-fold offsets of shape (n, classes).
+        """
+        counts = np.bincount(codes, minlength=classes)
+        constant = logarithm((counts + 1.0) / (len(codes) + classes))
+        folds = _folds(rows, codes)
+        if not folds:
+            return cls((), (), np.zeros(0), np.zeros(classes), constant, 0.0), np.tile(
+                constant, (len(rows), 1)
+            )
+        held = [_held_out(model, rows, codes, classes, folds) for model in models]
+        kept = _kept(models, held, codes)
+        outside = np.stack([held[at] for at in kept])
+        weights, bias = _pooled(outside, codes)
+        pool = _log_shares(np.tensordot(weights, outside, 1) + bias)
+        alpha = _alpha(pool, constant, codes)
+        fits = [clone(models[at]).fit(rows, codes) for at in kept]
+        known = tuple(np.asarray(fit.classes_, dtype=np.int64) for fit in fits)
+        found = cls(
+            tuple(_as_arrays(fit, classes) for fit in fits), known, weights, bias, constant, alpha
+        )
+        return found, alpha * pool + (1.0 - alpha) * constant
+
+    def offsets(self, rows: Array) -> Array:
+        """Return log probabilities, up to a constant, of shape (n, classes).
+
+        Args:
+            rows: shape (n, d), finite.
+        """
+        total = np.tile(self.bias, (len(rows), 1))
+        for model, known, weight in zip(self.models, self.known, self.weights, strict=True):
+            total += weight * _cut(_shares(model, rows), known, len(self.constant))
+        return np.asarray(
+            self.alpha * _log_shares(total) + (1.0 - self.alpha) * self.constant[None, :]
+        )
+
+    def describe(self) -> Arrays:
+        """Return named arrays that ``from_arrays`` reads.
+
+        Raises:
+            InvalidInput: a model of a kind that no bundle can hold.
+        """
+        found: Arrays = {"weights": self.weights, "bias": self.bias, "constant": self.constant}
+        found["alpha"] = np.array([self.alpha])
+        for at, (model, known) in enumerate(zip(self.models, self.known, strict=True)):
+            if not isinstance(model, BoostedTrees | LinearModel | Forest):
+                raise InvalidInput(
+                    f"pool: expected logistic regressions, boosted trees or forests of "
+                    f"scikit-learn, which a bundle can hold, got {type(model).__name__}"
+                )
+            kind = model.kind
+            found |= {f"{at}.{kind}.{name}": part for name, part in model.describe().items()}
+            found[f"{at}.{kind}.known"] = known
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, *, dimension: int) -> PublicPool:
+        """Return the pool that ``describe`` took apart.
+
+        Raises:
+            CorruptBundle, InvalidInput, KeyError: arrays that are no pool's.
+        """
+        weights, bias, constant, alpha = (
+            finite_array(arrays[name], name=name, ndim=1, allow_empty=True)
+            for name in ("weights", "bias", "constant", "alpha")
+        )
+        if len(alpha) != 1 or not 0 <= alpha[0] <= 1 or len(bias) != len(constant):
+            raise CorruptBundle("bundle: arrays of its public pool do not fit together")
+        models: list[Fitted] = []
+        known = []
+        for at in range(len(weights)):
+            [kind] = {name.split(".")[1] for name in arrays if name.startswith(f"{at}.")}
+            head = f"{at}.{kind}."
+            parts = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
+            known.append(np.asarray(parts.pop("known"), dtype=np.int64))
+            models.append(
+                Forest.from_arrays(parts, dimension=dimension)
+                if kind == Forest.kind
+                else model_from(kind, parts, dimension=dimension)
+            )
+        return cls(tuple(models), tuple(known), weights, bias, constant, float(alpha[0]))
+
+
+def checked_pool(pool: Any) -> list[Any] | None:
+    """Return the models of a setting ``pool``, or None for the usual ones.
+
+    Raises:
+        InvalidParameter: no list of classifiers with ``predict_proba``.
+    """
+    if pool is None:
+        return None
+    whole = isinstance(pool, (list, tuple)) and len(pool) > 0
+    if not whole or not all(hasattr(one, "fit") and hasattr(one, "get_params") for one in pool):
+        raise InvalidParameter("pool: expected None, or a list of classifiers of scikit-learn")
+    if not all(hasattr(one, "predict_proba") for one in pool):
+        raise InvalidParameter("pool: expected classifiers that have predict_proba")
+    return list(pool)
+
+
+def _folds(rows: Array, codes: Integers) -> list[tuple[Integers, Integers]]:
+    """Return public folds, or none where every training part cannot have two labels."""
+    sizes = np.bincount(codes)
+    sizes = sizes[sizes > 0]
+    if len(sizes) < 2 or np.sort(sizes)[-2] < 2:
+        return []
+    least = int(sizes.min())
+    maker = (
+        StratifiedKFold(min(FOLDS, least), shuffle=True, random_state=0)
+        if least > 1
+        else KFold(FOLDS, shuffle=True, random_state=0)
+    )
+    found = list(maker.split(rows, codes))
+    return found if all(len(np.unique(codes[train])) > 1 for train, _ in found) else []
+
+
+def _held_out(
+    model: Any,
+    rows: Array,
+    codes: Integers,
+    classes: int,
+    folds: list[tuple[Integers, Integers]],
+) -> Array:
+    found = np.zeros((len(rows), classes))
+    for train, test in folds:
+        fit = clone(model).fit(rows[train], codes[train])
+        found[test] = _cut(fit.predict_proba(rows[test]), fit.classes_, classes)
+    return found
+
+
+def _kept(models: Sequence[Any], held: list[Array], codes: Integers) -> list[int]:
+    """Return which models are pooled: those that are not clearly behind the best."""
+    each = [scores[np.arange(len(codes)), codes] for scores in held]
+    linear = [at for at, model in enumerate(models) if type(model) is LogisticRegression]
+    best = max(linear, key=lambda at: each[at].mean(), default=-1)
+    places = [at for at in range(len(models)) if at == best or at not in linear]
+    first = max(places, key=lambda at: each[at].mean())
+    errors = _NEAR if len(codes) < _FEW else _FAR
+    return [
+        at
+        for at in places
+        if (away := each[first] - each[at]).mean()
+        <= errors * away.std() / np.sqrt(len(codes)) + 1e-12
+    ]
+
+
+def _pooled(outside: Array, codes: Integers) -> tuple[Array, Array]:
+    """Return the most likely weights and bias, with log a_m ~ N(log 1/M, .5), b ~ N(0, .3)."""
+    models, rows, _ = outside.shape
+    middle = -np.log(models)
+
+    def loss(theta: Array) -> float:
+        shares = _log_shares(np.tensordot(np.exp(theta[:models]), outside, 1) + theta[models:])
+        prior = np.square((theta[:models] - middle) / _WEIGHT_SPREAD).sum()
+        prior += np.square(theta[models:] / _BIAS_SPREAD).sum()
+        return float(0.5 * prior - shares[np.arange(rows), codes].sum())
+
+    start = np.r_[np.full(models, middle), np.zeros(outside.shape[2])]
+    theta = minimize(loss, start, method="L-BFGS-B").x
+    return np.exp(theta[:models]), theta[models:]
+
+
+def _alpha(pool: Array, constant: Array, codes: Integers) -> float:
+    """Return the trust whose gain over the constant, less its standard error, is largest."""
+    places = np.arange(len(codes))
+
+    def sure(alpha: float) -> float:
+        mixed = _log_shares(alpha * pool + (1.0 - alpha) * constant)
+        gain = mixed[places, codes] - constant[codes]
+        return float(gain.mean() - gain.std() / np.sqrt(len(codes)))
+
+    return max(_LEAST_ALPHA, max(_ALPHAS, key=sure))
+
+
+def _as_arrays(fit: Any, classes: int) -> Fitted:
+    if type(fit) is LogisticRegression:
+        return LinearModel.from_sklearn(fit)
+    if type(fit) is HistGradientBoostingClassifier and fit.is_categorical_ is None:
+        return BoostedTrees.from_sklearn(fit)
+    if type(fit) in (RandomForestClassifier, ExtraTreesClassifier):
+        return Forest.from_sklearn(fit, classes=classes)
+    return fit
+
+
+def _shares(model: Fitted, rows: Array) -> Array:
+    """Return shares of the labels that a model knows, each row's from that row alone."""
+    if isinstance(model, Forest):
+        return model.shares(CodedRows.of(rows))
+    if isinstance(model, BoostedTrees | LinearModel):
+        scores = model.scores(CodedRows.of(rows))
+        if scores.shape[1] == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        return softmax(scores)
+    return in_blocks(lambda block: np.asarray(model.predict_proba(block)), rows)
+
+
+def _cut(shares: Array, known: Integers, classes: int) -> Array:
+    """Return log shares of all labels, none below a public one."""
+    full = np.full((len(shares), classes), 1e-4)
+    full[:, known] = shares if shares.shape[1] == len(known) else shares[:, known]
+    full = np.maximum(full, _LEAST_SHARE / classes)
+    # bit-exact: labels in their order, whatever the number of rows.
+    total = np.zeros(len(full))
+    for column in full.T:
+        total += column
+    return logarithm(full / total[:, None])
+
+
+def _log_shares(scores: Array) -> Array:
+    return logarithm(np.maximum(softmax(scores), 1e-30))

@@ -1,0 +1,266 @@
+"""A public start: the point of each record, and the score that public models give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import ExtraTreesClassifier
+
+from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.checks import finite_array
+from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.training.public_forest import Forest
+from reticent.training.public_models import LEAF, leaves_of
+from reticent.training.public_pool import PublicPool
+from reticent.training.public_space import PublicSpace
+
+OFFSET_STEPS = 2.0**16
+"""Grid steps in a log probability of a public start."""
+
+_FARTHEST = 6.0  # standard deviations of public rows
+_BINS = 8
+_BIN_LENGTH = 1.5
+_TREES, _LEAVES = 60, 24
+_LEAST_SPREAD = 1e-9
+_FARTHEST_OFFSET = 64.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowDetails:
+    """Leaves of public trees, scaled columns and bins of columns, side by side.
+
+    Attributes:
+        center, scale: shape (d,), of the columns. A column that public rows hold constant is 0.
+        edges: shape (d, bins - 1), rising ends of bins, filled up with infinity.
+        trees: extremely randomised trees of public rows, or None for scaled columns alone.
+
+    References:
+        - Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees",
+          doi:10.1007/s10994-006-6226-1.
+    """
+
+    center: Array
+    scale: Array
+    edges: Array
+    trees: Forest | None
+
+    @classmethod
+    def around(cls, rows: Array, codes: Integers, classes: int, *, table: bool) -> Self:
+        """Return the details of public rows.
+
+        Args:
+            rows: shape (n, d).
+            codes: shape (n,), places of labels.
+            classes: the number of labels.
+            table: whether rows have columns of many kinds, so that leaves and bins are taken.
+        """
+        spread = rows.std(axis=0)
+        scale = np.where(spread > _LEAST_SPREAD, 1.0 / np.maximum(spread, _LEAST_SPREAD), 0.0)
+        edges = np.full((rows.shape[1], _BINS - 1), np.inf)
+        found = cls(rows.mean(axis=0), scale, edges, None)
+        if not table:
+            return found
+        for at, column in enumerate(rows.T):
+            ends = _ends(column)
+            edges[at, : len(ends)] = ends
+        least = max(2, min(5, len(rows) // 20))
+        trees = ExtraTreesClassifier(
+            _TREES, max_leaf_nodes=_LEAVES, min_samples_leaf=least, random_state=0
+        ).fit(found.scaled(rows), codes)
+        return cls(found.center, found.scale, edges, Forest.from_sklearn(trees, classes=classes))
+
+    def scaled(self, rows: Array) -> Array:
+        """Return columns in standard deviations of public rows, shape (n, d), cut at 6."""
+        with np.errstate(over="ignore"):
+            return np.clip((rows - self.center) * self.scale, -_FARTHEST, _FARTHEST)
+
+    def details(self, rows: Array, scaled: Array) -> Array:
+        """Return shape (n, m), each row's from that row alone.
+
+        Args:
+            rows: shape (n, d).
+            scaled: the same in ``scaled``.
+        """
+        if self.trees is None:
+            return scaled
+        parts = [self._in_leaves(scaled), scaled]
+        for column, ends in zip(rows.T, self.edges, strict=True):
+            ends = ends[np.isfinite(ends)]
+            if not len(ends):
+                continue
+            places = np.searchsorted(ends, column, side="right")
+            # Two bins are one coordinate: it tells them apart.
+            bins = np.arange(len(ends) + 1) if len(ends) > 1 else np.array([1])
+            parts.append(_BIN_LENGTH * (places[:, None] == bins))
+        return np.hstack(parts)
+
+    def _in_leaves(self, scaled: Array) -> Array:
+        assert self.trees is not None
+        single = scaled.astype(np.float32)
+        places = np.flatnonzero(self.trees.feature == LEAF)
+        found = np.zeros((len(scaled), len(places)))
+        rows = np.arange(len(scaled))
+        for root in self.trees.roots:
+            nodes = leaves_of(self.trees, single, root=int(root), depth=self.trees.depth)
+            found[rows, np.searchsorted(places, nodes)] = 1.0
+        return found
+
+    def describe(self) -> Arrays:
+        """Return named arrays that ``from_arrays`` reads."""
+        found = {"center": self.center, "scale": self.scale, "edges": self.edges}
+        return found if self.trees is None else found | self.trees.describe()
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Self:
+        """Return the details that ``describe`` took apart.
+
+        Raises:
+            CorruptBundle, InvalidInput, KeyError: arrays that are none.
+        """
+        center, scale = (finite_array(arrays[n], name=n, ndim=1) for n in ("center", "scale"))
+        edges = np.asarray(arrays["edges"], dtype=np.float64)
+        if edges.shape != (len(center), _BINS - 1) or np.isnan(edges).any():
+            raise CorruptBundle("bundle: ends of its bins do not fit its columns")
+        trees = None
+        if "forest.roots" in arrays:
+            trees = Forest.from_arrays(arrays, dimension=len(center))
+        return cls(center, scale, edges, trees)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicStart:
+    """The public map from rows to points with the offset of public models beside them.
+
+    **Guarantee.** A record's point and its offset depend on that record and on public rows alone,
+    to the last bit. Columns are scaled and cut entry by entry, trees are walked row by row, and
+    points are turned by an exact product of whole numbers.
+
+    Attributes:
+        row_details: what is made of a row.
+        space: from these to points.
+        pool: the public models.
+    """
+
+    row_details: RowDetails
+    space: PublicSpace
+    pool: PublicPool
+
+    @classmethod
+    def around(
+        cls,
+        rows: Array,
+        codes: Integers,
+        classes: int,
+        *,
+        models: Sequence[Any],
+        components: int,
+        whitening: float,
+        table: bool,
+    ) -> tuple[Self, Array]:
+        """Return the start that public rows give, and their offsets by models that did not see
+        them, shape (n, classes).
+
+        Args:
+            rows: shape (n, d), public.
+            codes: shape (n,), places of their labels.
+            classes: the number of labels.
+            models: see ``PublicPool.fitted``.
+            components: the number of principal components that are kept at most.
+            whitening: see ``PublicSpace.around``.
+            table: see ``RowDetails.around``.
+        """
+        row_details = RowDetails.around(rows, codes, classes, table=table)
+        scaled = row_details.scaled(rows)
+        details = row_details.details(rows, scaled)
+        space = PublicSpace.around(
+            details,
+            components=min(components, len(rows) - 1),
+            whitening=whitening,
+            lower_upper=None,
+            alike=True,
+        )
+        pool, held_out = PublicPool.fitted(scaled, codes, classes, models)
+        return cls(row_details, space, pool), held_out
+
+    @property
+    def features(self) -> int:
+        """The number of columns of a row."""
+        return len(self.row_details.center)
+
+    @property
+    def classes(self) -> int:
+        """The number of labels."""
+        return len(self.pool.constant)
+
+    @cached_property
+    def dimension(self) -> int:
+        """Coordinates of a point, its offset included."""
+        return self.space.dimension + self.classes
+
+    def points(self, rows: Array) -> Array:
+        """Return whole numbers, shape (n, dimension): points, then offsets in ``OFFSET_STEPS``.
+
+        Args:
+            rows: shape (n, features), finite.
+        """
+        scaled = self.row_details.scaled(rows)
+        found = np.empty((len(rows), self.dimension))
+        for begin in range(0, len(rows), 1024):
+            part = slice(begin, begin + 1024)
+            details = self.row_details.details(rows[part], scaled[part])
+            found[part, : self.space.dimension] = self.space.points(details)
+        found[:, self.space.dimension :] = offset_steps(self.pool.offsets(scaled))
+        return found
+
+    def arrays(self) -> Arrays:
+        """Return named arrays for a bundle.
+
+        Raises:
+            InvalidInput: a model of the pool that no bundle can hold.
+        """
+        parts = {"row": self.row_details.describe(), "pool": self.pool.describe()}
+        found: Arrays = {f"turn.{name}": part for name, part in self.space.arrays().items()}
+        for head, arrays in parts.items():
+            found |= {f"{head}.{name}": part for name, part in arrays.items()}
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Self:
+        """Return the start that ``arrays`` described.
+
+        Raises:
+            CorruptBundle, InvalidInput, KeyError: arrays that are no start's.
+        """
+        row_details = RowDetails.from_arrays(_part(arrays, "row."))
+        space = PublicSpace.from_arrays(_part(arrays, "turn."))
+        pool = PublicPool.from_arrays(_part(arrays, "pool."), dimension=len(row_details.center))
+        zero = np.zeros((1, len(row_details.center)))
+        if row_details.details(zero, row_details.scaled(zero)).shape[1] != space.features:
+            raise InvalidInput("space: expected one direction for each detail of a row")
+        return cls(row_details, space, pool)
+
+
+def offset_steps(offsets: npt.ArrayLike) -> Array:
+    """Return log probabilities as whole numbers of ``OFFSET_STEPS``, cut to a public range."""
+    cut = np.clip(np.asarray(offsets, dtype=np.float64), -_FARTHEST_OFFSET, _FARTHEST_OFFSET)
+    return np.asarray(np.rint(cut * OFFSET_STEPS))
+
+
+def _ends(column: Array) -> Array:
+    values = np.unique(column)
+    if len(values) <= _BINS:
+        return np.asarray(0.5 * (values[1:] + values[:-1]))
+    return np.unique(np.quantile(column, np.linspace(0.0, 1.0, _BINS + 1)[1:-1]))
+
+
+def _part(arrays: Arrays, prefix: str) -> Arrays:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,466 @@
+"""The best channel for several targets between any two of a few dozen nodes: a linear program over
+staircase columns, priced by its own duals.
+
+A column holds the chance of one answer at every node. What a column is worth to a target is convex
+and homogeneous, so the best private channel is a mixture of staircases, also under floors and under
+a cap that is linear in the mixture: each column is 1 on a set of nodes and e^-epsilon off it. The
+program starts from some sets. Its duals say which further sets would raise the objective, and these
+are found by turns: decode (the tangent of the worth), threshold, and single flips at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from reticent.core.arrays import Array, Booleans, Integers
+from reticent.core.errors import CalibrationFailed, InvalidInput
+
+LARGEST_EPSILON = 22.0
+"""Shares are multiples of 2^-32, which is e^-22.18."""
+
+_TINY = np.finfo(np.float64).tiny
+_USED = 1e-11
+_GAIN = 1e-6
+_MOST_COLUMNS = 1500
+_RANDOM = 60
+_TURNS = 8
+_ROUNDS = 60
+_FLIPPED = 4
+_DEEP = 24
+_TINY_GAIN = 1e-9
+_CLOSE = 2e-5  # of the worth: no further columns are made
+
+
+class Target(Protocol):
+    """What columns are worth to one target: convex and homogeneous of degree 1 in a column."""
+
+    def value(self, columns: Array) -> Array:
+        """The worth of each of ``columns``, shape (m, nodes), as shape (m,)."""
+
+    def gradient(self, columns: Array) -> Array:
+        """A subgradient at each of ``columns``, shape (m, nodes)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """Nats that an answer tells about a label.
+
+    Attributes:
+        joint: shape (nodes, labels), above 0, with sum 1: node and label together.
+    """
+
+    joint: Array
+
+    def value(self, columns: Array) -> Array:
+        """Nats that each column adds."""
+        return np.asarray(((columns @ self.joint) * self._logs(columns)).sum(axis=1))
+
+    def gradient(self, columns: Array) -> Array:
+        """Log odds of labels against their shares, in the mean at each node."""
+        return np.asarray(self._logs(columns) @ self.joint.T)
+
+    def _logs(self, columns: Array) -> Array:
+        together = np.maximum(columns @ self.joint, _TINY)
+        share = together.sum(axis=1, keepdims=True) * self.joint.sum(axis=0)
+        return np.asarray(np.log(together / share))
+
+
+@dataclass(frozen=True, eq=False)
+class Top:
+    """Share of right guesses, where ``k`` are allowed: accuracy for one, recall among k for more.
+
+    Attributes:
+        joint: shape (nodes, labels), node and label together, each item's mass divided by k where
+            an input has k right ones.
+        k: guesses that an answer is given.
+    """
+
+    joint: Array
+    k: int = 1
+
+    def value(self, columns: Array) -> Array:
+        """The k largest masses under each column."""
+        found = columns @ self.joint
+        return np.asarray(-np.partition(-found, self.k - 1, axis=1)[:, : self.k].sum(axis=1))
+
+    def gradient(self, columns: Array) -> Array:
+        """Masses of the k labels that are named."""
+        named = np.argpartition(-(columns @ self.joint), self.k - 1, axis=1)[:, : self.k]
+        return np.stack([self.joint[:, labels].sum(axis=1) for labels in named])
+
+
+@dataclass(frozen=True, eq=False)
+class Variance:
+    """Share of a vector's variance that the mean given the answer explains.
+
+    Attributes:
+        moments: shape (nodes, dimension): mass of a node times its centred mean, scaled so that the
+            total variance is 1.
+        masses: shape (nodes,), above 0.
+    """
+
+    moments: Array
+    masses: Array
+
+    def value(self, columns: Array) -> Array:
+        """Squared length of the mean, times the column's mass."""
+        return np.asarray(((columns @ self.moments) ** 2).sum(axis=1) / (columns @ self.masses))
+
+    def gradient(self, columns: Array) -> Array:
+        """Of a square over a linear function."""
+        means = (columns @ self.moments) / (columns @ self.masses)[:, None]
+        return 2.0 * means @ self.moments.T - (means**2).sum(axis=1)[:, None] * self.masses
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """A cap on how often the best guess names the right one of ``size`` inputs that were drawn at
+    random.
+
+    A column of weight theta on a set of mass p adds theta [1 - (1 - e^-epsilon)(1 - p)^N]/N.
+
+    Attributes:
+        masses: shape (nodes,), shares of inputs, with sum 1.
+        most: the largest chance that is allowed, at least 1/size; None for any.
+        size: N, at least 2.
+    """
+
+    masses: Array
+    most: float | None = None
+    size: int = 64
+
+    def guesses(self, sets: Booleans, low: float) -> Array:
+        """What each column of weight 1 adds, shape (m,)."""
+        outside = np.maximum(1.0 - sets @ self.masses, 0.0)
+        return np.asarray((1.0 - (1.0 - low) * outside**self.size) / self.size)
+
+    def slope(self, sets: Booleans, low: float) -> Array:
+        """The derivative by each entry, shape (m, nodes)."""
+        outside = np.maximum(1.0 - sets @ self.masses, 0.0)
+        return np.asarray(outside[:, None] ** (self.size - 1) * self.masses)
+
+    def chance(self, table: Array) -> float:
+        """The chance for a whole table, shape (nodes, answers), which may be no mixture of
+        staircases any more: the mean over crowds of the largest entry of each column.
+        """
+        total = 0.0
+        for column in table.T:
+            order = np.argsort(column)
+            below = np.cumsum(self.masses[order]) ** self.size
+            total += float(column[order] @ np.diff(below, prepend=0.0))
+        return total / self.size
+
+
+@dataclass(frozen=True, eq=False)
+class BestChannel:
+    """What ``best_channel`` found.
+
+    Attributes:
+        table: shape (nodes, answers), rows sum to 1.
+        worth: the objective: a weighted sum, or the least share.
+        gap: what the best column that pricing found would still gain, per unit of its weight.
+    """
+
+    table: Array
+    worth: float
+    gap: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    weights: Array  # of columns
+    node_prices: Array
+    target_prices: Array
+    crowd_price: float
+    worth: float
+
+
+def best_channel(
+    targets: Sequence[Target],
+    *,
+    nodes: int,
+    epsilon: float,
+    weights: Sequence[float] | None = None,
+    whole: Sequence[float] | None = None,
+    crowd: Crowd | None = None,
+    starts: Sequence[Array] = (),
+    seed: int = 0,
+) -> BestChannel:
+    """Return the best private channel between any two of ``nodes``, for one of two objectives.
+
+    It is never worth less than a start whose columns are staircases. A start of other columns is
+    taken as the sets where its columns are above the middle.
+
+    Args:
+        targets: at least one.
+        nodes: how many, at least 2.
+        epsilon: above 0.
+        weights: of the targets' worths in a sum, at least 0; or None for ``whole``.
+        whole: what each target could have alone, above 0. The objective is then the largest s such
+            that every target keeps s of its own.
+        crowd: a cap on the attacker's chance; None for none.
+        starts: tables, shape (nodes, answers), that the program starts from.
+        seed: of random sets.
+
+    Raises:
+        InvalidInput: not exactly one of ``weights`` and ``whole``, or of another length.
+        CalibrationFailed: the linear program did not finish.
+
+    References:
+        - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
+          arXiv:1407.1338, theorems 2 and 4.
+        - Gilmore and Gomory (1961), "A linear programming approach to the cutting-stock problem",
+          doi:10.1287/opre.9.6.849, columns priced by duals.
+
+    Example:
+        >>> label = Top(np.eye(2) / 2)
+        >>> found = best_channel([label], nodes=2, epsilon=1.0, weights=[1.0])
+        >>> round(found.worth, 4)
+        0.7311
+    """
+    given = weights if whole is None else whole
+    if (weights is None) == (whole is None) or given is None or len(given) != len(targets):
+        raise InvalidInput("best_channel: expected weights or whole, one number for each target")
+    low, random = math.exp(-min(epsilon, LARGEST_EPSILON)), np.random.default_rng(seed)
+    # every node alone, and one answer for all, which tells nothing and so meets every cap
+    always = np.vstack([np.eye(nodes, dtype=bool), np.ones((1, nodes), dtype=bool)])
+    sets = _proper(np.concatenate([always, *[_raised(start, low) for start in starts]]))
+    solved, gap = _solved(targets, sets, low, weights, whole, crowd), math.inf
+    for _ in range(_ROUNDS):
+        used = np.flatnonzero(solved.weights > _USED)
+        new, gap = _priced(targets, solved, sets[used], low, crowd, random)
+        if not len(new) or gap * solved.weights.sum() <= _CLOSE * abs(solved.worth):
+            break
+        kept = sets[used] if len(sets) > _MOST_COLUMNS else sets
+        sets = _proper(np.concatenate([kept, always, new]))
+        solved = _solved(targets, sets, low, weights, whole, crowd)
+    used = np.flatnonzero(solved.weights > _USED)
+    table = np.where(sets[used], 1.0, low).T * solved.weights[used]
+    return BestChannel(table / table.sum(axis=1, keepdims=True), solved.worth, max(gap, 0.0))
+
+
+def thresholds(joint: Array) -> Array:
+    """Columns that are raised where one label is likely, one for each label and number of nodes,
+    shape (nodes, columns), as a start: of two labels the best channel has no others.
+
+    Args:
+        joint: shape (nodes, labels), above 0.
+    """
+    places = np.argsort(np.argsort(-joint / joint.sum(axis=1, keepdims=True), axis=0), axis=0)
+    found = [places[:, [label]] < np.arange(1, len(joint)) for label in range(joint.shape[1])]
+    return np.concatenate(found, axis=1).astype(np.float64)
+
+
+def _raised(table: Array, low: float) -> Booleans:
+    """The sets where the columns of a table are above the middle of a staircase's steps."""
+    return np.asarray((table > table.max(axis=0) * (1.0 + low) / 2.0).T)
+
+
+def _proper(sets: Booleans) -> Booleans:
+    found = np.unique(sets, axis=0)
+    return np.asarray(found[found.any(axis=1)])
+
+
+def _worths(targets: Sequence[Target], columns: Array) -> Array:
+    """Shape (columns, targets)."""
+    return np.stack([target.value(columns) for target in targets], axis=1)
+
+
+def _solved(
+    targets: Sequence[Target],
+    sets: Booleans,
+    low: float,
+    weights: Sequence[float] | None,
+    whole: Sequence[float] | None,
+    crowd: Crowd | None,
+) -> _Solved:
+    from scipy.optimize import linprog
+
+    columns = np.where(sets, 1.0, low)
+    worths, capped = _worths(targets, columns), crowd is not None and crowd.most is not None
+    rows, ends = [], []
+    equal, costs = columns.T, -worths @ np.asarray(weights if weights is not None else whole)
+    if whole is not None:  # one more variable: the least share
+        rows = [np.append(-worth, own) for worth, own in zip(worths.T, whole, strict=True)]
+        ends = [0.0] * len(rows)
+        equal = np.column_stack([equal, np.zeros(len(equal))])
+        costs = np.append(np.zeros(len(columns)), -1.0)
+    if capped and crowd is not None:
+        told = crowd.guesses(sets, low)
+        rows.append(np.append(told, 0.0) if whole is not None else told)
+        ends.append(float(crowd.most or 0.0))
+    found = linprog(
+        costs,
+        A_eq=equal,
+        b_eq=np.ones(equal.shape[0]),
+        A_ub=np.array(rows) if rows else None,
+        b_ub=ends or None,
+        bounds=(0, None),
+        method="highs-ds",
+    )
+    if found.x is None or not found.success:
+        raise CalibrationFailed(
+            f"the linear program over staircase channels has no solution (status={found.status}); "
+            "raise the cap, or report the epsilon and number of nodes"
+        )
+    prices = -np.asarray(found.ineqlin.marginals)
+    shared = len(targets) if whole is not None else 0
+    return _Solved(
+        weights=found.x[: len(columns)],
+        node_prices=-np.asarray(found.eqlin.marginals),
+        target_prices=prices[:shared] if shared else np.asarray(weights, dtype=np.float64),
+        crowd_price=float(prices[-1]) if capped else 0.0,
+        worth=-float(found.fun),
+    )
+
+
+def _priced(
+    targets: Sequence[Target],
+    solved: _Solved,
+    used: Booleans,
+    low: float,
+    crowd: Crowd | None,
+    random: np.random.Generator,
+) -> tuple[Booleans, float]:
+    """Sets whose columns would raise the objective, and by how much the best of them would."""
+    nodes = used.shape[1]
+
+    def gains(sets: Booleans) -> Array:
+        columns = np.where(sets, 1.0, low)
+        found = _worths(targets, columns) @ solved.target_prices - columns @ solved.node_prices
+        if solved.crowd_price and crowd is not None:
+            found -= solved.crowd_price * crowd.guesses(sets, low)
+        return np.asarray(found)
+
+    def thresholded(sets: Booleans) -> Booleans:
+        columns = np.where(sets, 1.0, low)
+        slope = np.zeros(columns.shape) - solved.node_prices
+        for target, price in zip(targets, solved.target_prices, strict=True):
+            slope += price * target.gradient(columns)
+        if solved.crowd_price and crowd is not None:
+            slope -= solved.crowd_price * crowd.slope(sets, low)
+        return np.asarray(slope > 0)
+
+    flipped = used ^ (random.random(used.shape) < 2.0 / nodes)
+    drawn = random.random((_RANDOM, nodes)) < random.random((_RANDOM, 1))
+    tried = np.concatenate([used, flipped, drawn])
+    best, most = tried, gains(tried)
+    for _ in range(_TURNS):
+        tried = thresholded(tried)
+        found = gains(tried)
+        best, most = np.where((found > most)[:, None], tried, best), np.maximum(found, most)
+    flips = np.eye(nodes, dtype=bool)
+    for place in np.argsort(-most)[:_FLIPPED]:
+        near = best[place] ^ flips
+        found = gains(near)
+        if found.max() > most[place]:
+            best[place], most[place] = near[found.argmax()], found.max()
+    if most.max() <= _GAIN:  # before giving up: two flips at once, as long as they gain
+        first, second = np.triu_indices(nodes)
+        flips = flips[first] | flips[second]
+        _, places = np.unique(best, axis=0, return_index=True)
+        for place in places[np.argsort(-most[places])][:_DEEP]:
+            while (found := gains(near := best[place] ^ flips)).max() > most[place] + _TINY_GAIN:
+                best[place], most[place] = near[found.argmax()], found.max()
+            if most[place] > _GAIN:
+                break
+    proper = best.any(axis=1) & ~best.all(axis=1)
+    return best[proper & (most > _GAIN)], float(most[proper].max(initial=0.0))
+
+
+def cluster(
+    shares: Sequence[Array], *, clusters: int, weights: Sequence[float] | None = None, seed: int
+) -> tuple[Array, Integers]:
+    """Return prototypes of clusters that lose least information, and each row's cluster.
+
+    A row goes where the mean logarithm of the cluster's shares under the row's own is highest;
+    shares are the means of the rows. Half a row of the mean of all is added to each.
+
+    Args:
+        shares: for each target, shape (n, labels), rows sum to 1: what a public model says.
+        clusters: the most there may be, at least 2.
+        weights: of the targets; None for one over the entropy of each, so that a target of many
+            labels does not take all clusters.
+        seed: of the start.
+
+    Returns:
+        Logarithms of the prototypes' shares, weighted, shape (clusters, labels of all targets), and
+        shape (n,), numbers of clusters.
+
+    References:
+        - Dhillon, Mallela and Kumar (2003), "A divisive information-theoretic feature clustering
+          algorithm for text classification", Journal of Machine Learning Research 3, 1265-1287.
+    """
+    from sklearn.cluster import KMeans
+
+    joined, prior = np.concatenate(shares, axis=1), np.concatenate([s.mean(axis=0) for s in shares])
+    prior = np.maximum(prior, 1e-9)
+    if weights is None:
+        weights = [1.0 / max(_entropy(part.mean(axis=0)), 1e-3) for part in shares]
+    scale = np.repeat(np.asarray(weights, dtype=np.float64), [part.shape[1] for part in shares])
+    start = joined / np.sqrt(prior) * np.sqrt(scale)
+    clusters = min(clusters, len(np.unique(start, axis=0)))
+    members = np.asarray(
+        KMeans(clusters, n_init=1, max_iter=15, random_state=seed).fit(start).labels_
+    )
+    for _ in range(25):
+        sums = np.stack([np.bincount(members, column, clusters) for column in joined.T], axis=1)
+        counts = np.bincount(members, minlength=clusters)[:, None]
+        logs = np.log(np.maximum((sums + 0.5 * prior) / (counts + 0.5), 1e-9)) * scale
+        moved = (joined @ logs.T).argmax(axis=1)
+        if np.array_equal(moved, members):
+            break
+        members = moved
+    kept = np.unique(members)
+    return np.ascontiguousarray(logs[kept]), np.searchsorted(kept, members)
+
+
+def codebook(shares: Sequence[Array], masses: Array, *, codes: int, seed: int) -> Integers:
+    """The code of each node, shape (nodes,), where nodes are clustered as rows are.
+
+    Args:
+        shares: for each target, shape (nodes, labels), rows sum to 1.
+        masses: shape (nodes,).
+        codes: how many, at least 2.
+        seed: of the starts.
+    """
+    joined = np.concatenate(shares, axis=1)
+    scale = np.repeat(
+        [1.0 / max(_entropy(masses @ part / masses.sum()), 1e-3) for part in shares],
+        [part.shape[1] for part in shares],
+    )
+    random, best = np.random.default_rng(seed), (-math.inf, np.zeros(len(joined), dtype=np.int64))
+    for _ in range(3):
+        chosen = random.choice(len(joined), codes, replace=False, p=masses / masses.sum())
+        centres = joined[chosen].copy()
+        for _ in range(30):
+            near = joined @ (np.log(np.maximum(centres, 1e-9)) * scale).T
+            members = near.argmax(axis=1)
+            for code in np.unique(members):
+                own = members == code
+                centres[code] = masses[own] @ joined[own] / masses[own].sum()
+        best = max(best, (float(masses @ near.max(axis=1)), members), key=lambda pair: pair[0])
+    return np.asarray(np.unique(best[1], return_inverse=True)[1], dtype=np.int64)
+
+
+def response_on(members: Integers, *, epsilon: float) -> Array:
+    """Randomised response on a code of each node, shape (nodes, codes).
+
+    Args:
+        members: shape (nodes,), codes from 0 without gaps.
+        epsilon: above 0.
+    """
+    codes, odds = int(members.max()) + 1, math.exp(min(epsilon, LARGEST_EPSILON))
+    table = np.full((codes, codes), 1.0 / (odds + codes - 1))
+    np.fill_diagonal(table, odds / (odds + codes - 1))
+    return np.asarray(table[members])
+
+
+def _entropy(shares: Array) -> float:
+    shares = shares[shares > 0]
+    return -float((shares * np.log(shares)).sum())

@@ -1,0 +1,156 @@
+"""What is public of a ``PublicStartClassifier`` stays public, and what is saved answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.release.fits import not_counted
+from reticent.systems import PublicStartClassifier
+from reticent.systems.votes.public_start import moved
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(500, 4))
+CODES = (ROWS[:, 0] + ROWS[:, 1] ** 2 + RNG.normal(size=500) > 0.5).astype(int)
+PUBLIC: dict[str, Any] = {"public_X": ROWS[400:], "public_y": CODES[400:]}
+
+
+def model(**more: Any) -> PublicStartClassifier:
+    settings = {"epsilon": 2.0, "delta": 1e-5, "classes": (0, 1), "pool": [LogisticRegression()]}
+    return PublicStartClassifier(**{**settings, **more})
+
+
+def fitted(n: int, *, sign: int = 1, **more: Any) -> PublicStartClassifier:
+    codes = CODES[:n] if sign == 1 else 1 - CODES[:n]
+    with not_counted("a test: nothing leaves"):
+        return model(**more).simulate_fit(ROWS[:n], codes, seed=0, **PUBLIC)
+
+
+@pytest.mark.parametrize("records", [None, 400])
+def test_private_records_move_neither_offset_nor_number_of_sums(records: int | None) -> None:
+    one, other = fitted(400, records=records), fitted(7, sign=-1, records=records)
+    assert np.array_equal(one.space_.points(ROWS), other.space_.points(ROWS))
+    for name in ("blocks", "sums", "sigmas"):
+        assert getattr(one.mechanism_, name) == getattr(other.mechanism_, name)
+
+
+@pytest.mark.parametrize(
+    ("records", "counting"), [(100, "add-remove"), (100, "replace"), (None, "add-remove")]
+)
+def test_records_reach_the_model_by_released_sums_alone(records: int | None, counting: str) -> None:
+    """With the same released sums, models of any records are the same to the bit."""
+
+    class Told:
+        def __init__(self, mechanism: Any) -> None:
+            self.mechanism, self.sigmas = mechanism, mechanism.sigmas
+
+        def release(self, totals: Any) -> list[Any]:
+            rng = np.random.default_rng(1)
+            return [
+                np.rint(rng.normal(size=np.shape(total)) * sigma)
+                for total, sigma in zip(totals, self.sigmas, strict=True)
+            ]
+
+    found = []
+    for n in (400, 7):
+        made = model(records=records, counting=counting)
+        voters, public = made._ready(
+            ROWS[:n], 1 - CODES[:n], PUBLIC["public_X"], PUBLIC["public_y"], None
+        )
+        made.learn(voters, public, Told(made._mechanism()))  # type: ignore[arg-type]
+        found.append(made.weights_)
+    assert np.array_equal(*found)
+
+
+def test_a_count_that_nobody_states_is_noisy() -> None:
+    widths = [block.width for block in fitted(400).mechanism_.blocks]
+    assert widths[1:] == [1]
+    assert len(fitted(400, records=400).mechanism_.blocks) == 1
+
+
+def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
+    """Three labels, all public ones another's: a residual of length sqrt(2) is cut to 1."""
+    made = model(classes=(0, 1, 2), records=1, rows="embedding")
+    public_y = np.where(PUBLIC["public_X"][:, 0] > 0, 1, 0)
+    voters, public = made._ready(
+        np.full((1, 4), 9.0), np.array([2]), PUBLIC["public_X"], public_y, None
+    )
+    seen: list[float] = []
+
+    class Told:
+        def __init__(self, mechanism: Any) -> None:
+            self.mechanism, self.sigmas = mechanism, mechanism.sigmas
+
+        def release(self, totals: Any) -> list[Any]:
+            seen.append(float(np.linalg.norm(totals[0])))
+            return [np.zeros_like(total) for total in totals]
+
+    mechanism = made._mechanism()
+    made.learn(voters, public, Told(mechanism))  # type: ignore[arg-type]
+    bound = mechanism.blocks[0].bound
+    assert 0.99 * bound < max(seen) <= bound
+
+
+def test_a_row_has_the_same_point_alone_and_in_any_batch() -> None:
+    space = fitted(40, pool=[RandomForestClassifier(5, random_state=0), GaussianNB()]).space_
+    together = space.points(ROWS[:130])
+    for at in (0, 63, 64, 129):
+        assert np.array_equal(space.points(ROWS[at : at + 1]), together[at : at + 1])
+
+
+def test_a_saved_model_answers_as_the_fitted_one(tmp_path: Path) -> None:
+    pool = [
+        LogisticRegression(C=0.1),
+        LogisticRegression(),
+        HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=5, random_state=0),
+        RandomForestClassifier(5, random_state=0),
+        ExtraTreesClassifier(5, random_state=0),
+    ]
+    one = fitted(400, pool=pool)
+    other = PublicStartClassifier.load(one.save(tmp_path / "model"))
+    assert np.array_equal(one.predict_proba(ROWS), other.predict_proba(ROWS))
+
+
+def test_a_pool_that_no_bundle_holds_answers_but_is_not_saved(tmp_path: Path) -> None:
+    one = fitted(400, pool=[GaussianNB()])
+    assert one.predict(ROWS).shape == (500,)
+    with pytest.raises(InvalidInput):
+        one.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_cannot_be_used_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        model().fit(ROWS, CODES, public_X=ROWS)
+    for wrong in ({"pool": []}, {"pool": [3]}, {"rows": "text"}, {"classes": [(0, 1), (0, 1)]}):
+        with pytest.raises((InvalidParameter, UnknownName)):
+            model(**wrong).fit(ROWS, CODES, **PUBLIC)
+
+
+def test_public_labels_of_one_kind_are_a_start_from_their_shares() -> None:
+    made = model(records=400).simulate_fit(
+        ROWS, CODES, seed=0, public_X=ROWS[:50], public_y=np.zeros(50, dtype=int)
+    )
+    assert np.isfinite(made.predict_proba(ROWS)).all()
+
+
+def test_shrinkage_keeps_a_signal_and_drops_noise() -> None:
+    curvature, scale = np.diag([50.0] * 20), np.ones(1)
+    noise = 100.0
+    rng = np.random.default_rng(0)
+    dropped = moved(rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise)
+    true = np.full((20, 1), 2.0)
+    kept = moved(50.0 * true + rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise)
+    assert np.abs(dropped).max() < 0.2
+    assert np.abs(kept - true).mean() < 0.5
