@@ -35,7 +35,6 @@ NEED_TORCH = (
     "reticent.attacks.hijacking",
     "reticent.attacks.inversion",
     "reticent.attacks.reconstruction",
-    "reticent.demos.baselines",
     "reticent.demos.posthoc",
     "reticent.demos.power",
     "reticent.demos.private_knn",

@@ -37,7 +37,7 @@ from papers.seeds import combined, with_error
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.datasets import Dataset, load
-from reticent.demos.baselines import RESPONSE, response_accuracy
+from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.mechanisms import AdditiveMechanism
 from reticent.published import PublishedObfuscator
 from reticent.systems import Calibration, PosthocEncoder

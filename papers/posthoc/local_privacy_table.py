@@ -35,7 +35,7 @@ from papers.posthoc.settings import TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
-from reticent.demos.baselines import RESPONSE, response_accuracy
+from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
 from reticent.training.heads import AddNoise, Head, HeadConfig, train_head

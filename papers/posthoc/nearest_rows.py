@@ -38,7 +38,7 @@ from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
-from reticent.demos.baselines import RESPONSE, response_accuracy
+from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.grids.public_graph import PublicGraph
 from reticent.systems import NearestRowClassifier
 from reticent.training.progress import Report

@@ -39,7 +39,7 @@ from reticent.attacks import ReconstructionConfig, picture_quality, train_recons
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
-from reticent.demos.baselines import RESPONSE
+from reticent.demos.posthoc import RESPONSE
 from reticent.mechanisms import AdditiveMechanism, FiniteChannel
 from reticent.noise import SeededSampler
 from reticent.systems import Calibration, PosthocEncoder

@@ -35,6 +35,7 @@ from papers.posthoc.measurements import (
 from papers.posthoc.settings import DELTAS, EPSILONS, TableSettings, settings_of
 from papers.result_files import write_result
 from reticent.datasets import Dataset, load
+from reticent.demos.posthoc import response_accuracy
 from reticent.pages.drawings import one_panel, png
 from reticent.published.obfuscators import PUBLISHED_ROWS
 from reticent.systems.posthoc.plans import Path as PlanPath
@@ -160,23 +161,6 @@ def _stated(
     )
 
 
-def randomised_response(accuracy: float, classes: int, epsilon: float) -> float:
-    """Expected accuracy of a label that is kept with probability e^epsilon / (e^epsilon + classes -
-    1), else another one.
-
-    Args:
-        accuracy: of the label before, in [0, 1].
-        classes: number of labels, at least 2.
-        epsilon: total, for any two inputs.
-
-    Example:
-        >>> round(randomised_response(0.9, 2, 1.0), 3)
-        0.685
-    """
-    kept = 1.0 / (1.0 + (classes - 1) * math.exp(-epsilon))
-    return accuracy * kept + (1.0 - accuracy) * (1.0 - kept) / (classes - 1)
-
-
 def markdown(results: Results) -> str:
     """The table as Markdown."""
     head = " | ".join(f"{epsilon:g}" for epsilon in EPSILONS)
@@ -207,7 +191,7 @@ def markdown(results: Results) -> str:
             lines.append(f"| **ours, {kind}** (delta 0) |  | {cells} |")
         exact = max(round(figures["informal"], 3) for figures in results["published"].values())
         cells = " | ".join(
-            f"{randomised_response(exact, CLASSES[results['data']], epsilon):.3f}"
+            f"{response_accuracy(exact, epsilon=epsilon, classes=CLASSES[results['data']]):.3f}"
             for epsilon in EPSILONS
         )
         lines += [f"| randomised response, label (delta 0) | {exact:.3f} | {cells} |", ""]

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 
 from papers.power.code_splits import Split
 from papers.seeds import combined
-from reticent.demos.baselines import raw_columns
+from reticent.demos.power import raw_columns
 from reticent.networks import Network
 from reticent.noise import SeededSampler
 from reticent.systems.power.channels import randomised_response

@@ -8,7 +8,8 @@ import numpy as np
 
 from papers.power.parts import Parts, Results, server_accuracies
 from papers.power.settings import SERVERS
-from reticent.demos.baselines import raw_columns, raw_vector
+from papers.power.within import raw_vector
+from reticent.demos.power import raw_columns
 from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.training.dpsgd import PrivateTraining, train_private

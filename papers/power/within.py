@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
@@ -30,7 +31,8 @@ from papers.power.code_splits import DATA, Split, split
 from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.core.arrays import Integers
-from reticent.demos.baselines import raw_columns, raw_vector
+from reticent.core.norms import Norm
+from reticent.demos.power import raw_columns
 from reticent.mechanisms import KNormMechanism, StabilityResponse
 from reticent.noise import SeededSampler
 from reticent.systems import VectorTraining
@@ -38,6 +40,7 @@ from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.query import PROTECTED, neighbours_within
 from reticent.systems.scores import prediction_scores
+from reticent.training.noise import training_noise
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -73,6 +76,17 @@ class Released:
     tested: Array
     seconds: float = 0.0
     chosen: str = ""
+
+
+def raw_vector(rows: Array, *, epsilon: float, radius: float, seed: int) -> Array:
+    """Encoded rows plus one vector of K-norm noise in l2 that covers ``radius``; shape kept.
+
+    Plain float noise, because the exact distribution ends at 64 coordinates: for experiments only.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        noise = training_noise(len(rows), rows.shape[1], output_norm=Norm.L2).double().numpy()
+    return np.asarray(rows + radius / epsilon * noise)
 
 
 def ours(part: Split, epsilon: float, *, mechanism: str) -> Released:

@@ -31,7 +31,7 @@ Output = Annotated[
 
 KnnData = Literal["digits", "mnist", "fashion"]
 PosthocData = Literal[KnnData, "utkface"]
-CertifiedData = Literal["blobs-close", "blobs", "digits", "pneumonia", "imdb"]
+CertifiedData = Literal["adult-sample", "digits", "imdb"]
 PowerData = Literal["adult-sample", "adult", "breast-cancer"]
 
 
@@ -68,10 +68,9 @@ def certified(
     dataset: Annotated[
         CertifiedData,
         typer.Option(
-            help="blobs are generated, digits need no file; the others are read from "
-            "$RETICENT_DATA."
+            help="adult-sample and digits need no file; imdb is read from $RETICENT_DATA."
         ),
-    ] = "blobs-close",
+    ] = "adult-sample",
     epsilon: Annotated[
         float | None, typer.Option(help="Of one answer; by default one that suits the data.")
     ] = None,
@@ -86,9 +85,6 @@ def certified(
     """
     from reticent.demos.certified import run_demo
 
-    if dataset == "pneumonia":
-        # Features are computed one picture at a time, where a second thread only waits.
-        require("torch", extra="networks").set_num_threads(1)
     _written(output, f"certified-{dataset}", run_demo, dataset, epsilon=epsilon)
 
 
@@ -125,7 +121,7 @@ def power(
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
-    """Private table rows to an untrusted server: encode by a public schema, release, learn, attack.
+    """Private table rows to an untrusted server: encode by a public schema, release, learn.
 
     Writes index.html (open it), results.json, card.md, the fitted bundle and the held-out rows.
     The privacy parameters are suggestions for looking around; a release of your own has to name

@@ -81,7 +81,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """Shares as lines over one axis, and below them the same figures as a table.
+    """Shares as lines over the same places of one axis, and the same figures as a table.
 
     Attributes:
         title: what is shown.
@@ -89,7 +89,6 @@ class Chart:
         series: lines, the most important one last.
         levels: what the axis does not change.
         y_range: ends of the other axis, in [0, 1].
-        more: lines that stand in the table alone.
     """
 
     title: str
@@ -97,16 +96,17 @@ class Chart:
     series: Sequence[Series]
     levels: Sequence[Level] = ()
     y_range: tuple[float, float] = (0.0, 1.0)
-    more: Sequence[Series] = ()
 
     def html(self, name: str) -> str:
         """Return chart and table as HTML."""
         places = sorted({x for line in self.series for x, _, _ in line.points})
-        lines = [*reversed(self.series), *self.more]
-        rows = [(line.name, _cells(line, places)) for line in lines]
+        rows = [
+            (line.name, [f"{100 * y:.1f}" for _, y, _ in line.points])
+            for line in reversed(self.series)
+        ]
         rows += [(level.name, [f"{100 * level.y:.1f}"] * len(places)) for level in self.levels]
         heads = [f"{place:g}" for place in places]
-        table = Table(self.x_name, heads, rows, "In percent, ± half of the 95 % interval.")
+        table = Table(self.x_name, heads, rows, "In percent.")
         said = "; ".join(f"{line}: {', '.join(cells)}" for line, cells in rows)
         drawn = line_chart(
             self.series,
@@ -257,19 +257,21 @@ def line(name: str, points: Mapping[float, float], style: str = "", mark: str = 
     return Series(name, tuple((x, y, 0.0) for x, y in points.items()), style, mark)
 
 
+def comparison(heading: str, words: str, ways: Mapping[str, float], *, ours: str) -> Section:
+    """Return the section that ranks ways to the same end.
+
+    Args:
+        heading, words: of the section.
+        ways: the share of each that is right.
+        ours: the name that stands out.
+    """
+    ranked = sorted(ways.items(), key=lambda way: -way[1])
+    rows = [(name, [f"{100 * share:.1f} %"]) for name, share in ranked]
+    return Section(heading, words, [Table("way", ["right"], rows, strong=(ours,))])
+
+
 def _paragraphs(text: str) -> str:
     return explained([" ".join(part.split()) for part in text.split("\n\n") if part.strip()])
-
-
-def _cells(line: Series, places: Sequence[float]) -> list[str]:
-    """Figures of a line at each place, empty where it has none."""
-    found = {x: (y, half) for x, y, half in line.points}
-    return [
-        f"{100 * found[x][0]:.1f}" + (f" ± {100 * found[x][1]:.1f}" if found[x][1] else "")
-        if x in found
-        else ""
-        for x in places
-    ]
 
 
 def _section(section: Section, name: str) -> str:

@@ -377,7 +377,7 @@ def _first_of(rows: npt.NDArray[Any]) -> dict[tuple[int, int], bytes]:
 
 
 def _last_of_the_first(hashes: Words) -> np.uint64:
-    """Return the greatest of the ``LEAST_ROWS`` least different hashes, of all if there are fewer."""
+    """Return the greatest of the ``LEAST_ROWS`` least hashes, each counted once."""
     few = 4 * LEAST_ROWS
     if len(hashes) > few:
         different = np.unique(np.partition(hashes, few)[:few])

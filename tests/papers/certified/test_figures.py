@@ -12,7 +12,8 @@ import pytest
 
 from papers.certified import figures as certified_figures
 from papers.certified import table as certified_table
-from reticent.demos.certified import OURS, PUBLISHED, Problem, problem_of
+from papers.certified.problems import OURS, PUBLISHED, problem_of
+from reticent.demos.certified import Problem
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -16,8 +16,14 @@ from papers.certified.measurements import (
     noisy_argmax,
     system_of,
 )
-from reticent.demos.certified import Answers, Problem
+from papers.certified.problems import GLOBAL, OURS, PUBLISHED, PURE, Answers
+from reticent.core import AddRemove
+from reticent.demos.certified import Problem
+from reticent.mechanisms import StabilityResponse
 from reticent.noise import SeededSampler
+from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
+
+MECHANISMS = {OURS: StabilityResponse, PUBLISHED: SmoothCauchy, GLOBAL: GlobalSensitivityResponse}
 
 
 def synthetic(classes: int = 2, members: int = 7, n: int = 4000) -> Answers:
@@ -28,6 +34,23 @@ def synthetic(classes: int = 2, members: int = 7, n: int = 4000) -> Answers:
     )
     labels = np.array([(votes == label).sum(axis=0) for label in range(classes)]).argmax(axis=0)
     return Answers(labels, random.integers(0, 6, n), votes, truth, classes)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_expected_accuracy_is_that_of_drawn_labels(name: str) -> None:
+    answers, epsilon = synthetic(), 0.7
+    extra = {"classes": 2} if name == OURS else {}
+    mechanism = MECHANISMS[name](epsilon=epsilon, adjacency=AddRemove(1), **extra)
+    repeats = 25
+    drawn = mechanism.release(
+        np.tile(answers.labels, repeats),
+        np.tile(answers.distances, repeats),
+        sampler=SeededSampler(1),
+    )
+    measured = (drawn == np.tile(answers.truth, repeats)).mean()
+    # 100,000 labels: a false alarm beyond 4.5 standard errors, below 1e-5.
+    assert abs(PURE[name](answers, epsilon) - measured) < 4.5 * 0.5 / np.sqrt(repeats * 4000)
+    assert abs(PURE[name](answers, 2 * epsilon) - measured) > 4.5 * 0.5 / np.sqrt(repeats * 4000)
 
 
 def test_noisy_argmax_against_laplace_draws() -> None:

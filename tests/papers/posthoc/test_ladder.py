@@ -11,7 +11,7 @@ import pytest
 from papers.posthoc import ladder
 from papers.posthoc.settings import SETTINGS
 from reticent.datasets import load
-from reticent.demos.baselines import RESPONSE
+from reticent.demos.posthoc import RESPONSE
 from reticent.training.progress import silent
 
 SMALL = replace(

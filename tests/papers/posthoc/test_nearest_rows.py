@@ -12,7 +12,7 @@ from papers.posthoc import nearest_rows
 from papers.posthoc.settings import SETTINGS
 from papers.result_files import cached_result
 from reticent.datasets import load
-from reticent.demos.baselines import RESPONSE, response_accuracy
+from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.grids.public_graph import PublicGraph
 from reticent.training.progress import silent
 

@@ -10,7 +10,7 @@ from papers.posthoc import reconstruction_table as table
 from papers.posthoc.settings import SETTINGS
 from reticent.attacks import ReconstructionConfig
 from reticent.datasets import load
-from reticent.demos.baselines import RESPONSE
+from reticent.demos.posthoc import RESPONSE
 from reticent.training.embedder import EmbedderConfig, train_embedder
 from reticent.training.progress import silent
 

@@ -18,7 +18,7 @@ from papers.power.settings import settings_of
 from papers.seeds import combined
 from reticent.audit import epsilon_lower_bound
 from reticent.datasets import Table
-from reticent.demos.baselines import raw_columns
+from reticent.demos.power import raw_columns
 from reticent.published.power_network import PowerConfig
 from reticent.tables import Categorical, Numeric, TabularSchema
 

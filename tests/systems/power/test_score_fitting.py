@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.training.public_models import LinearModel
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import both_sides, score_codes
 from reticent.systems.power.tasks import Tasks
+from reticent.training.public_models import LinearModel
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -33,7 +33,6 @@ from reticent.systems.power.code_query import (
     code_card,
     nearest_nodes,
 )
-from reticent.systems.power.public_models import BoostedTrees, label_shares
 from reticent.systems.power.row_encoder import RowEncoder
 from reticent.systems.scores import channel_scores
 from reticent.tables.attributes import Categorical
@@ -46,6 +45,7 @@ from reticent.tables.frames import (
     stored_names,
 )
 from reticent.tables.schema import TabularSchema, as_table
+from reticent.training.public_models import BoostedTrees, label_shares
 from reticent.training.staircases import (
     Crowd,
     Information,

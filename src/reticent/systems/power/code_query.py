@@ -20,10 +20,10 @@ from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
 from reticent.systems import clauses as say
 from reticent.systems.class_labels import restored_labels
-from reticent.systems.power.public_models import BoostedTrees, label_shares, model_from
 from reticent.systems.power.query import coded
 from reticent.systems.scores import Scores, channel_scores
 from reticent.tables.schema import TabularSchema
+from reticent.training.public_models import BoostedTrees, label_shares, model_from
 from reticent.training.staircases import Crowd
 
 MOST_OUTPUTS = 256
