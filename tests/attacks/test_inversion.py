@@ -24,7 +24,7 @@ def test_rows_come_back(power: int) -> None:
     assert (relative_errors(found, rows) < 1e-4).all()
 
 
-@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("power", [2])
 def test_public_rows_tell_which_of_several_preimages_is_a_row(power: int) -> None:
     """The identity plus a steep bend has several preimages; only one of them lies among the
     rows.
@@ -66,8 +66,3 @@ def test_noise_ends_it_and_withheld_rows_stay_unknown() -> None:
     errors = relative_errors(invert(network, noisy), rows)
     assert np.isnan(errors[3])
     assert np.nanmedian(errors) > 0.3
-
-
-def test_refuses_another_width() -> None:
-    with pytest.raises(InvalidInput, match="released: expected 6 features"):
-        invert(PowerNetwork(6, (4,), 1), np.ones((2, 5)))

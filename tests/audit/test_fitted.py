@@ -206,16 +206,6 @@ def test_too_few_runs_are_said_to_decide_nothing() -> None:
     assert found.largest_bound == pytest.approx(apart.epsilon_lower)
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
-
-    def report(stage: str, done: int, total: int, loss: float) -> None:
-        told.append((done, total))
-
-    found = audit_fitted(fitted("certified"), X, runs=2_000, confidence=0.9, seed=0, report=report)
-    assert told == [(done, len(found.pairs)) for done in range(1, len(found.pairs) + 1)]
-
-
 def test_what_cannot_be_audited_is_refused() -> None:
     from reticent.systems import CellsClassifier, PrivateKNNClassifier
 

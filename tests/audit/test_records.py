@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from reticent import (
-    CellsClassifier,
     ConvexCertifiedClassifier,
     IndividualKNNClassifier,
     LinearVoteClassifier,
     MomentClassifier,
-    MomentRegressor,
     PrivateKNNClassifier,
 )
 from reticent.audit import audit_records
@@ -53,12 +51,8 @@ def half_the_noise(monkeypatch):
     ("estimator", "settings"),
     [
         (moment(), {"remove": 3}),
-        (moment(), {"add": ([0.7, 0.7], 1)}),
         (moment(counting="replace"), {"remove": 3, "add": ([0.7, 0.7], 1)}),
-        (moment(counting="replace"), {}),
         (moment(), {"public_X": PUBLIC}),
-        (CellsClassifier(**CLAIM, cells=4), {"public_X": PUBLIC}),
-        (MomentRegressor(epsilon=2.0, delta=1e-5, target_range=(0, 1)), {"public_X": PUBLIC}),
         (LinearVoteClassifier(**CLAIM, answers=3), {"public_X": PUBLIC, "queries": PUBLIC[:3]}),
         (
             IndividualKNNClassifier(

@@ -30,7 +30,7 @@ def binary(random, coins, epsilon):
     return np.where(right, coins, ~coins).astype(np.float64)
 
 
-@pytest.mark.parametrize(("epsilon", "median"), [(0.5, 173), (1.0, 72), (2.0, 62), (4.0, 235)])
+@pytest.mark.parametrize(("epsilon", "median"), [(0.5, 173), (2.0, 62)])
 def test_half_the_laplace_noise_is_refuted_after_as_many_draws_as_was_computed(epsilon, median):
     """The standard error of a median of 200 is about 8 %, so that 25 % is missed with a chance of
     1 in 100 for an unlucky seed, and never by this one.
@@ -47,11 +47,11 @@ def test_half_the_laplace_noise_is_refuted_after_as_many_draws_as_was_computed(e
 
 @pytest.mark.parametrize("learnt", [False, True])
 def test_a_claim_that_just_holds_is_refuted_no_more_often_than_alpha(learnt):
-    """2,000 runs of 300 draws at the boundary. Were the chance .05, 144 would be exceeded with a
+    """1,000 runs of 300 draws at the boundary. Were the chance .05, 81 would be exceeded with a
     chance of 1e-5; it is lower.
     """
     found = 0
-    for run in range(2000):
+    for run in range(1000):
         random = np.random.default_rng([3, run])
         coins = random.random(300) < 0.5
         test = SequentialTest(
@@ -59,21 +59,21 @@ def test_a_claim_that_just_holds_is_refuted_no_more_often_than_alpha(learnt):
         )
         scores = laplace_scores(random, coins, 1.0)
         found += test.update(coins, scores)
-    assert found <= 144
+    assert found <= 81
 
 
 def test_gaussian_noise_as_stated_is_not_refuted_more_often_than_alpha():
-    """500 runs of 600 draws; were the chance .1, 85 would be exceeded with a chance of 1e-5."""
+    """300 runs of 600 draws; were the chance .1, 54 would be exceeded with a chance of 1e-5."""
     found = 0
-    for run in range(500):
+    for run in range(300):
         random = np.random.default_rng([4, run])
         coins = random.random(600) < 0.5
         test = SequentialTest(mu=1.0, alpha=0.1)
         found += test.update(coins, np.where(coins, 1.0, 0.0) + random.normal(size=600))
-    assert found <= 85
+    assert found <= 54
 
 
-@pytest.mark.parametrize("mu", [0.25, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("mu", [0.25, 2.0])
 def test_half_the_gaussian_noise_contradicts_the_stated_mu(mu):
     """Nine of ten runs at least within 4,000 draws; half of them in hundreds."""
     random = np.random.default_rng(5)

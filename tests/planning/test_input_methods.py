@@ -59,9 +59,5 @@ def test_a_radius_brings_in_what_reads_free_columns() -> None:
     )
     assert {row.method for row in kept.rows} == {"majority", "clear + noise", "clear + code"}
     assert kept.estimator.radius == radius
-    assert "age" in kept.guarantee.describe() or "attribute" in kept.guarantee.describe()
     anything = plan_inputs(ROWS, LABELS, epsilon=1.0, methods=[Majority(), *clear], **GIVEN)
-    why = "needs a radius that leaves something free"
-    assert "epsilon=1, delta=0 for any two rows" in anything.table()
-    assert kept.guarantee.describe() in kept.table()
-    assert anything.left_out == (("clear + noise", why), ("clear + code", why))
+    assert [name for name, _ in anything.left_out] == ["clear + noise", "clear + code"]

@@ -138,9 +138,9 @@ def test_a_minute_shows_much_of_epsilon(name: str) -> None:
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_hundredth_of_it_shows_no_more_than_is_claimed(name: str) -> None:
-    share, delta = shown(name, seconds=0.6, confidence=1.0 - 1e-6)
-    if not delta and name in ("one network", "ensemble", "convex", "score codes"):
-        assert share >= 0.6
+    much = name in ("one network", "ensemble", "convex", "score codes")
+    share, _ = shown(name, seconds=0.6 if much else 0.2, confidence=1.0 - 1e-6)
+    assert share >= (0.6 if much else 0.0)
 
 
 @pytest.mark.parametrize("name", ["cells", "moments", "descent", "moments of targets"])

@@ -20,18 +20,18 @@ from reticent.published.certified import SmoothCauchy, published_vote_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 from reticent.systems.record_labels import Classes
 
-RUNS, CONFIDENCE = 100_000, 0.999
+MILLION, CONFIDENCE = 1_000_000, 0.999
+RUNS = [100_000, pytest.param(MILLION, marks=pytest.mark.soak)]
 GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120)), axis=-1).reshape(
     -1, 2
 )
 
 
-def refuted(case: AuditCase, *, million: bool = False) -> bool:
-    if million:
-        return case.run(runs=1_000_000, confidence=1 - 1e-9, sampler=SecureSampler()).refutes(
-            case.epsilon
-        )
-    return case.run(runs=RUNS, confidence=CONFIDENCE, sampler=AuditSampler(0)).refutes(case.epsilon)
+def refuted(case: AuditCase, runs: int = 100_000) -> bool:
+    sure, sampler = CONFIDENCE, AuditSampler(0)
+    if runs == MILLION:
+        sure, sampler = 1 - 1e-9, SecureSampler()
+    return case.run(runs=runs, confidence=sure, sampler=sampler).refutes(case.epsilon)
 
 
 def data(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -54,9 +54,9 @@ def pair() -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
-@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("runs", RUNS)
 def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(
-    pair, million: bool
+    pair, runs: int
 ) -> None:
     (labels, here), (others, there) = pair
     assert np.abs(here - there).max() == 1
@@ -70,11 +70,11 @@ def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_clai
             levels=(int(here[query]), int(there[query])),
             epsilon=1.0,
         )
-        assert not refuted(case, million=million)
+        assert not refuted(case, runs)
 
 
-@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair, million: bool) -> None:
+@pytest.mark.parametrize("runs", RUNS)
+def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair, runs: int) -> None:
     (labels, here), (others, there) = pair
     query = int(
         np.flatnonzero((np.maximum(here, there) == 20) & (np.minimum(here, there) == 19))[0]
@@ -84,9 +84,9 @@ def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair, million: 
         "labels": (int(labels[query]), int(others[query])),
         "levels": (int(here[query]), int(there[query])),
     }
-    assert refuted(binary_response_case(sparse, **arguments, epsilon=2.0), million=million)
+    assert refuted(binary_response_case(sparse, **arguments, epsilon=2.0), runs)
     every = SmoothCauchy(epsilon=2.0, adjacency=AddRemove(1))
-    assert not refuted(binary_response_case(every, **arguments, epsilon=2.0), million=million)
+    assert not refuted(binary_response_case(every, **arguments, epsilon=2.0), runs)
 
 
 @pytest.mark.parametrize(("classes", "caught"), [("observed", True), ([0, 1, 2], False)])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 from torch import nn
 
 from reticent.core import AddRemove, Guarantee, Replace
@@ -18,13 +18,12 @@ from reticent.core.errors import (
     CorruptBundle,
     InvalidInput,
     InvalidParameter,
-    UnknownName,
 )
 from reticent.noise import SeededSampler
 from reticent.published import SmoothCauchy
 from reticent.release.bundle import Bundle
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, ClippedDescent
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 
 
 def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -144,25 +143,6 @@ def test_gaussian_answers_come_back_from_disk(tmp_path: Path) -> None:
     assert loaded.calibrate(epsilon=4.0, delta=0.0, answers=200).delta == 0.0
 
 
-def test_a_bundle_answers_as_its_maker(tmp_path: Path) -> None:
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
-    maker = CertifiedClassifier(
-        epsilon=2.0,
-        k_max=4,
-        classes=sorted(set(names)),
-        training=ClippedDescent(hidden=(6,)),
-    ).fit(X, names)
-    loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
-    assert loaded.bundle_identity_ == maker.bundle_identity_
-    assert loaded.get_params() == maker.get_params()
-    np.testing.assert_array_equal(loaded.exact_predict(X), maker.exact_predict(X))
-    first, second = loaded.simulate(X, seed=5), maker.simulate(X, seed=5)
-    assert first.values.tolist() == second.values.tolist()
-    assert set(first.values) <= set(names)
-    assert (tmp_path / "bundle" / "card.md").read_text() == maker.card().to_markdown()
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -246,43 +226,6 @@ def test_a_receipt_tells_nothing_about_the_records() -> None:
     without._identities.clear()
     assert without.bundle_identity_ == fitted.bundle_identity_
     assert CertifiedClassifier(**settings).fit(X, y).bundle_identity_ != fitted.bundle_identity_
-
-
-def test_answers_follow_labels_and_distances(fitted: CertifiedClassifier) -> None:
-    X = blobs(300, seed=3)[0]
-    query = fitted.query_
-    labels, distances = fitted.stable_distances(X)
-    expected = query.mechanism.release(labels, distances, sampler=SeededSampler(9))
-    np.testing.assert_array_equal(fitted.simulate(X, seed=9).values, expected)
-
-
-@pytest.mark.parametrize(
-    ("fields", "error", "message"),
-    [
-        ({"mechanism": "cauchy"}, UnknownName, "mechanism"),
-        ({"mechanism": "signed-distance"}, InvalidParameter, "delta"),
-        ({"mechanism": "distance"}, InvalidParameter, "delta"),
-        ({"epsilon": 0.0}, InvalidParameter, "epsilon"),
-        ({"k_max": -1}, InvalidParameter, "k_max"),
-        ({"extractor": "resnet"}, InvalidParameter, "extractor"),
-        ({"training": "descent"}, InvalidParameter, "training"),
-        ({"classes": [0]}, InvalidInput, "classes"),
-        ({"classes": [0, 2]}, InvalidInput, "classes"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(
-    fields: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        CertifiedClassifier(**{"epsilon": 1.0, "k_max": 1, "classes": [0, 1], **fields}).fit(
-            *blobs(30)
-        )
-
-
-def test_a_bundle_without_a_serial_is_refused(fitted: CertifiedClassifier, tmp_path) -> None:
-    nameless = dataclasses.replace(fitted.bundle(), serial="").write(tmp_path / "bundle")
-    with pytest.raises(CorruptBundle, match="has no serial"):
-        CertifiedClassifier.load(nameless)
 
 
 def test_the_query_follows_what_it_is_made_of(fitted: CertifiedClassifier) -> None:

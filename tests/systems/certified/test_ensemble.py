@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import joblib
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import InvalidParameter
@@ -58,22 +55,6 @@ def test_one_member_is_the_classifier() -> None:
         strict=True,
     ):
         np.testing.assert_array_equal(mine, reference)
-
-
-def test_ten_digits_and_their_bundle(tmp_path: Path) -> None:
-    X, y = load_digits(return_X_y=True)
-    X = X / 16
-    ensemble = CertifiedEnsemble(
-        epsilon=1.0, members=3, k_max=2, training=ClippedDescent(input_bound=1.0), classes=range(10)
-    ).fit(X[:1400], y[:1400])
-    assert (ensemble.exact_predict(X[1400:]) == y[1400:]).mean() > 0.4  # a tenth by chance
-    loaded = CertifiedEnsemble.load(ensemble.save(tmp_path / "bundle"))
-    assert loaded.members == 3
-    assert loaded.bundle_identity_ == ensemble.bundle_identity_
-    assert (
-        loaded.simulate(X[1400:1420], seed=1).values.tolist()
-        == ensemble.simulate(X[1400:1420], seed=1).values.tolist()
-    )
 
 
 def test_a_member_without_records_still_votes() -> None:
