@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.attacks.candidates import attackable_query, candidates_of, points_of, stated
+from reticent.attacks.candidates import attackable_query, candidates_of, points_of
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.noise import AuditSampler
 from reticent.systems import (
@@ -101,15 +101,6 @@ def test_steps_are_those_of_the_guarantee() -> None:
         query = attackable_query(any_two)
         found = candidates_of(query, points_of(query, any_two.checked(X[[0, 60, 140]])))
         np.testing.assert_array_equal(found.steps, 1 - np.eye(3, dtype=int))
-
-
-def test_the_claim_is_what_the_bundle_states() -> None:
-    system = encoder(mechanism="gaussian", delta=1e-3)
-    claim = stated(system.query_)
-    assert (claim.epsilon, claim.delta) == (2.0, 1e-3)
-    assert claim.adjacency == system.guarantee.adjacency
-    query = attackable_query(table(mechanism="code"))
-    assert (stated(query).epsilon, stated(query).delta) == (2.0, 0.0)
 
 
 def test_other_systems_are_refused() -> None:

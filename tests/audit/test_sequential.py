@@ -47,7 +47,7 @@ def test_half_the_laplace_noise_is_refuted_after_as_many_draws_as_was_computed(e
 
 @pytest.mark.parametrize("learnt", [False, True])
 def test_a_claim_that_just_holds_is_refuted_no_more_often_than_alpha(learnt):
-    """1,000 runs of 300 draws at the boundary. Were the chance .05, 81 would be exceeded with a
+    """1,000 runs of 300 draws at the boundary. Were the chance .05, 82 would be exceeded with a
     chance of 1e-5; it is lower.
     """
     found = 0
@@ -59,7 +59,7 @@ def test_a_claim_that_just_holds_is_refuted_no_more_often_than_alpha(learnt):
         )
         scores = laplace_scores(random, coins, 1.0)
         found += test.update(coins, scores)
-    assert found <= 81
+    assert found <= 82
 
 
 def test_gaussian_noise_as_stated_is_not_refuted_more_often_than_alpha():

@@ -32,6 +32,16 @@ from reticent.training.surest_student import SurestStudent
 DATA = load_digits()
 X, Y = DATA.train_images[:1000], DATA.train_labels[:1000]
 PUBLIC, TRUTH = DATA.train_images[1000:], DATA.train_labels[1000:]
+STUDENT = StudentConfig(
+    image_shape=(1, 8, 8),
+    channels=(8, 16),
+    width=32,
+    epochs=60,
+    learning_rate=5e-3,
+    turn=0.1,
+    zoom=0.05,
+    shift=0.05,
+)
 SETTINGS: dict[str, Any] = {
     "epsilon": 6.0,
     "delta": 1e-5,
@@ -39,16 +49,7 @@ SETTINGS: dict[str, Any] = {
     "neighbours": Neighbours(number=30, sampling_probability=0.5),
     "feature_map": "identity",
     "reduce_to": 20,
-    "student": StudentConfig(
-        image_shape=(1, 8, 8),
-        channels=(8, 16),
-        width=32,
-        epochs=60,
-        learning_rate=5e-3,
-        turn=0.1,
-        zoom=0.05,
-        shift=0.05,
-    ),
+    "student": STUDENT,
     "classes": range(10),
     "random_state": 0,
 }
@@ -272,6 +273,8 @@ def test_validation_rows_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "public", "error", "message"),
     [
+        ({"student": (STUDENT,)}, PUBLIC, InvalidParameter, "student"),
+        ({"student": (STUDENT, "svm")}, PUBLIC, InvalidParameter, "student"),
         ({"queries": ()}, PUBLIC, InvalidParameter, "expected at least one round"),
         ({"queries": (400, 400)}, PUBLIC, InvalidParameter, "at most 438 queries"),
         ({}, PUBLIC[:, :4], InvalidInput, "public: expected inputs of shape"),
