@@ -216,7 +216,7 @@ def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent
         BARE: float(right.mean()),
     }
     report("certified demonstration", 3, 3, float("nan"))
-    results = {
+    results: dict[str, Any] = {
         "data": data,
         "records": len(problem.X),
         "queries": len(labels),
