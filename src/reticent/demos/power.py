@@ -151,7 +151,8 @@ class Parts:
         for rows in self.encoded[1:]:
             named = (booster.predict_proba(rows) / shares).argmax(axis=1)
             sides.append(np.eye(len(shares))[sampler.categorical(channel[named])])
-        return self.learnt(sides[0], sides[1], channel)
+        private, held_out = sides
+        return self.learnt(private, held_out, channel)
 
     def raw(self, *, epsilon: float) -> float:
         """Return the accuracy where every column gets its share of ``epsilon``."""
