@@ -153,7 +153,7 @@ def _answering(folder: Path, total: Guarantee) -> Iterator[Callable[[], Any]]:
     def answer() -> None:
         from reticent.service.answering import Answer, Asked, Request
 
-        request = Request(key, f"request-{next(numbers)}", b"\0" * 32)
+        request = Request(key, f"request-{next(numbers)}", b"\0" * 32, "0" * 64)
         scope, _ = bundle.scopes("acme", None)
         inputs = bundle.inputs([[0.25, 0.25]], None)
         with answering.turn():

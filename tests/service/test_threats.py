@@ -492,11 +492,17 @@ def test_a_stop_finishes_what_is_under_way(place: Place, tmp_path: Path) -> None
 
 def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> None:
     """Whoever has the database alone cannot check a guess of the rows."""
+    nonce = "5f" * 16
     with running(place.settings(), tmp_path / "log") as server:
-        first = ask(server.client(place.secret), "request-1")
+        first = server.client(place.secret).post(
+            "/v1/bundles/labels/answers",
+            json={"rows": ROWS},
+            headers={"Idempotency-Key": "request-1", "Request-Nonce": nonce},
+        )
     ledger = place.open()
     with ledger.store.read() as connection:
         row = connection.execute(sa.text("SELECT request, body FROM service_answers")).one()
+    assert nonce.encode() not in bytes(row.body)  # it would key the receipt's digest of the rows
     ledger.close()
     assert bytes(row.body) == first.content
     from reticent.service.requests import Answers, parsed, request_digest
@@ -504,8 +510,9 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
 
     body = parsed(json.dumps({"rows": ROWS}).encode(), Answers)
     identity = first.json()["bundle"]
-    mine = request_digest(Signer(place.signing_key).secret, bundle=identity, body=body)
+    named = {"bundle": identity, "body": body, "nonce": nonce}
+    mine = request_digest(Signer(place.signing_key).secret, **named)
     assert mine == bytes(row.request)
     write_key_pair(tmp_path / "another.pem")
-    other = request_digest(Signer(tmp_path / "another.pem").secret, bundle=identity, body=body)
+    other = request_digest(Signer(tmp_path / "another.pem").secret, **named)
     assert other != bytes(row.request)

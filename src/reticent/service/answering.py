@@ -55,14 +55,12 @@ class Request:
         key: who asks.
         idempotency_key: the client's name for it.
         digest: keyed digest of what is asked, 32 bytes.
-        nonce: the client's, 32 hexadecimal digits.
-        bound: digest of the request under the nonce, for its receipt; see ``core.bindings``.
+        bound: digest of the request under the client's nonce, for its receipt (``core.bindings``).
     """
 
     key: ApiKey
     idempotency_key: str
     digest: bytes
-    nonce: str
     bound: str
 
     @property
@@ -273,7 +271,6 @@ class Answering:
                 release,
                 bundle.identity,
                 bundle.widest(release.values),
-                nonce=request.nonce,
                 request=request.bound,
                 signed=self._signer.receipt,
             )

@@ -29,7 +29,6 @@ def answer_body(
     identity: str,
     widest: int,
     *,
-    nonce: str,
     request: str,
     signed: Callable[[dict[str, Any]], dict[str, str]],
 ) -> bytes:
@@ -39,8 +38,8 @@ def answer_body(
         release: what was drawn.
         identity: of the bundle.
         widest: bytes that one answer takes at most.
-        nonce: the client's.
-        request: digest of the request under the nonce.
+        request: digest of the request under the client's nonce. The nonce itself is in no body:
+            bodies are kept, and whoever reads them could check a guess of the rows.
         signed: gives the signature of a receipt's plain values.
     """
     answers, withheld = plain_answers(release.values, release.withheld), release.withheld.tolist()
@@ -50,7 +49,6 @@ def answer_body(
     head = {
         "bundle": identity,
         "columns": columns,
-        "nonce": nonce,
         "receipt": receipt,
         "salt": salt,
         "signature": signed(receipt),
@@ -60,7 +58,7 @@ def answer_body(
 
 def free_body(values: npt.NDArray[Any], identity: str, widest: int) -> bytes:
     """Answers of a model that was paid for when it was fitted: no receipt, nothing withheld."""
-    nobody = dict.fromkeys(("nonce", "receipt", "salt", "signature"))
+    nobody = dict.fromkeys(("receipt", "salt", "signature"))
     head = {"bundle": identity, "columns": ["label"], **nobody}
     nothing = np.zeros(len(values), dtype=bool)
     return padded(head, plain_answers(values, nothing), nothing.tolist(), widest)

@@ -150,7 +150,7 @@ class Service:
             bundle: what is asked.
             idempotency_key: the client's name for the request.
             content: the body.
-            nonce: the client's; "" draws one, which is sent with the answer.
+            nonce: the client's; "" draws one that nobody keeps.
 
         Raises:
             InvalidInput, NotPermitted: nothing was charged.
@@ -167,13 +167,11 @@ class Service:
         subjects = subjects_of(body, rows)
         scope, names = bundle.scopes(key.principal, subjects)
         key.check_subjects(names)
-        own = nonce or token_hex(16)
         request = Request(
             key,
             idempotency_key,
             request_digest(self.signer.secret, bundle=bundle.identity, body=body, nonce=nonce),
-            own,
-            bindings.request_digest(own, bundle.identity, content),
+            bindings.request_digest(nonce or token_hex(16), bundle.identity, content),
         )
         inputs = bundle.inputs(body.rows, body.columns)
         return Asked(request, Question(bundle, inputs, scope))

@@ -66,7 +66,6 @@ class AnswerList(_Document):
     answers: list[Any]
     withheld: list[bool]
     columns: list[str]
-    nonce: str | None
     receipt: dict[str, Any] | None
     salt: str | None
     signature: Signature | None
