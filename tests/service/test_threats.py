@@ -504,8 +504,10 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
 
     body = parsed(json.dumps({"rows": ROWS}).encode(), Answers)
     identity = first.json()["bundle"]
-    mine = request_digest(Signer(place.signing_key).secret, bundle=identity, body=body)
+    mine = request_digest(Signer(place.signing_key).secret, bundle=identity, body=body, nonce="")
     assert mine == bytes(row.request)
     write_key_pair(tmp_path / "another.pem")
-    other = request_digest(Signer(tmp_path / "another.pem").secret, bundle=identity, body=body)
+    other = request_digest(
+        Signer(tmp_path / "another.pem").secret, bundle=identity, body=body, nonce=""
+    )
     assert other != bytes(row.request)
