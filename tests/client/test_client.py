@@ -224,6 +224,27 @@ def test_addresses_and_keys_that_would_be_read_on_the_way_are_refused(url: str, 
     assert key not in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_no_proxy_of_the_environment_sees_what_stays_on_this_machine(
+    service: Running, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with relayed(service.url, lambda _, content: content) as (proxy, seen):
+        monkeypatch.setenv(name, proxy)
+        monkeypatch.setenv("NO_PROXY", "elsewhere.example.org")
+        with Client(service.url, service.client) as client:
+            client.bundles()
+
+        async def ask() -> None:
+            async with AsyncClient(service.url, service.client) as other:
+                await other.bundles()
+
+        asyncio.run(ask())
+        assert not seen
+        with Client(service.url, service.client, proxy=proxy) as client:
+            client.bundles()
+        assert seen  # as an argument it is taken
+
+
 def test_a_client_for_asyncio(service: Running) -> None:
     async def ask() -> tuple[list[Any], Counter[int]]:
         async with AsyncClient(

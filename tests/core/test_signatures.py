@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,28 @@ def test_a_signature_holds_for_its_content_purpose_and_key(
         verify(b"content", signature, purpose="bundle", trusted_key=key_pair(tmp_path, "other")[1])
     with pytest.raises(UntrustedSignature, match="not signed"):
         verify(b"content", None, purpose="bundle", trusted_key=public)
+
+
+def test_any_of_several_trusted_keys_will_do(keys: tuple[Path, Path], tmp_path: Path) -> None:
+    """An old key and a new one are trusted while the one replaces the other."""
+    both = tmp_path / "both.pem"
+    both.write_bytes(key_pair(tmp_path, "old")[1].read_bytes() + keys[1].read_bytes())
+    for name in ("old", "mine"):
+        signature = sign(b"content", purpose="receipt", key=tmp_path / f"{name}.pem")
+        verify(b"content", signature, purpose="receipt", trusted_key=both)
+    signature = sign(b"content", purpose="receipt", key=key_pair(tmp_path, "third")[0])
+    with pytest.raises(UntrustedSignature, match="another key"):
+        verify(b"content", signature, purpose="receipt", trusted_key=both)
+
+
+@pytest.mark.parametrize(
+    "spell", [str.upper, lambda text: f" {text}", lambda text: text[:64] + " " + text[64:]]
+)
+def test_a_signature_has_one_spelling(keys: tuple[Path, Path], spell: Callable[[str], str]) -> None:
+    values = strict_loads(sign(b"content", purpose="receipt", key=keys[0]))
+    spelled = strict_dumps({**values, "signature": spell(values["signature"])})
+    with pytest.raises(UntrustedSignature, match="damaged"):
+        verify(b"content", spelled, purpose="receipt", trusted_key=keys[1])
 
 
 def test_a_signature_that_claims_another_key_does_not_pass(

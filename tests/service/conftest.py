@@ -174,12 +174,18 @@ def serve_here() -> Iterator[Callable[..., httpx.Client]]:
     import uvicorn
 
     from reticent.service.app import create_app
+    from reticent.service.connections import Door
 
     started: list[tuple[Any, threading.Thread, httpx.Client]] = []
 
     def serve(settings: Settings, under: str = "") -> httpx.Client:
         config = uvicorn.Config(
-            create_app(settings), port=0, log_config=None, access_log=False, root_path=under
+            create_app(settings),
+            port=0,
+            log_config=None,
+            access_log=False,
+            root_path=under,
+            http=Door.of(settings),  # type: ignore[arg-type]
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)

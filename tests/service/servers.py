@@ -22,6 +22,7 @@ import uvicorn
 
 from reticent.service import connections
 from reticent.service.app import create_app
+from reticent.service.edge import LONGEST_HEAD
 from reticent.service.logs import configure
 from reticent.service.settings import Settings
 
@@ -119,7 +120,8 @@ def _serve(settings: str, log: str, ready: Connection) -> None:
     listening.listen(512)
     config = uvicorn.Config(
         app,
-        http=connections.Connection,
+        http=connections.Door.of(known),  # type: ignore[arg-type]
+        h11_max_incomplete_event_size=LONGEST_HEAD,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -59,6 +59,14 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen at: 8000.")] = None,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--behind-proxy",
+            help="Listen at other addresses than this machine's own: a proxy that bounds "
+            "connections stands in front.",
+        ),
+    ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes: 1.")] = None,
     config: Annotated[
         Path | None,
@@ -90,6 +98,7 @@ def serve(
         "trusted_with": tuple(trusted_with) if trusted_with else None,
         "host": host,
         "port": port,
+        "behind_proxy": behind_proxy or None,
         "workers": workers,
     }
     if not demo:

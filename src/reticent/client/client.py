@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 from reticent.client.answers import Answers
-from reticent.client.sessions import BudgetLine, Cost, Offer, Session, Watch
+from reticent.client.sessions import BudgetLine, Cost, Offer, Session, Watch, is_local
 from reticent.client.steps import Call, Lost, Pause, Reply, Retries, Steps
 from reticent.core.extras import require
 from reticent.core.releases import Receipt
@@ -29,7 +30,7 @@ class Connected:
     """What both clients are made of: a session, and connections that ``_open`` makes.
 
     Args:
-        url, key, trusted_key, retries, timeout, insecure: see ``Client``.
+        url, key, trusted_key, retries, timeout, insecure, proxy: see ``Client``.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Connected:
         retries: Retries | None = None,
         timeout: float = TIMEOUT,
         insecure: bool = False,
+        proxy: str | None = None,
     ) -> None:
         self._session = Session(
             url,
@@ -50,7 +52,16 @@ class Connected:
             insecure=insecure,
         )
         library = require("httpx", extra="client")
-        self._open(library, base_url=self.url, headers=self._session.headers, timeout=timeout)
+        # Key and rows would go to a proxy of the environment in plain, and in vain to this machine's.
+        secret = urlsplit(self.url).scheme == "https" and not is_local(self.url)
+        self._open(
+            library,
+            base_url=self.url,
+            headers=self._session.headers,
+            timeout=timeout,
+            trust_env=secret and proxy is None,
+            proxy=proxy,
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -79,6 +90,8 @@ class Client(Connected):
         retries: how often a request is repeated.
         timeout: seconds that one request may take, above 0.
         insecure: allows plain http to other machines, in a network of your own.
+        proxy: address of a proxy for every request. None takes what the environment names
+            (``HTTPS_PROXY``), and none for plain http or for a service on this machine.
 
     Example:
         >>> with Client("http://127.0.0.1:1", "key-of-a-test") as client:

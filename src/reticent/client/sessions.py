@@ -23,6 +23,7 @@ from reticent.client.wire import (
     receipt_of,
     values_of,
 )
+from reticent.core.addresses import is_loopback
 from reticent.core.bindings import answers_digest, request_digest
 from reticent.core.checks import count
 from reticent.core.errors import (
@@ -47,7 +48,6 @@ LONGEST_REQUEST_NAME = 100
 _REQUEST_NAME = re.compile(rf"[A-Za-z0-9_.~+/=-]{{8,{LONGEST_REQUEST_NAME}}}")
 _API_KEY = re.compile(r"[\x21-\x7e]{8,512}")
 _IDENTITY = re.compile("[0-9a-f]{64}")
-_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True)
@@ -406,12 +406,17 @@ def checked_url(url: str, *, insecure: bool) -> str:
         raise InvalidParameter("url: expected an address such as https://answers.example.org")
     if parts.username or parts.password:
         raise InvalidParameter("url: expected no name or password in it; the key is an argument")
-    if parts.scheme == "http" and parts.hostname not in _LOCAL and not insecure:
+    if parts.scheme == "http" and not is_loopback(parts.hostname) and not insecure:
         raise InvalidParameter(
             f"url: expected https for {parts.hostname}, since the key and the rows could be read "
             "on the way; insecure=True allows http in a network of your own"
         )
     return url.rstrip("/")
+
+
+def is_local(url: str) -> bool:
+    """Return whether a service is on this machine."""
+    return is_loopback(urlsplit(url).hostname or "")
 
 
 def request_name(given: str | None) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ALGORITHM = "Ed25519"
 _LARGEST_KEY = 16384
+_END = b"-----END PUBLIC KEY-----"
 
 
 def sign(content: bytes, *, purpose: str, key: str | Path | Ed25519PrivateKey) -> bytes:
@@ -63,7 +64,8 @@ def verify(
         content: what should be signed.
         signature: what ``sign`` gave; None where there is none.
         purpose: as in ``sign``.
-        trusted_key: file with a public Ed25519 key in PEM, which came on a way that is trusted.
+        trusted_key: file with public Ed25519 keys in PEM, one behind the other, which came on a way
+            that is trusted; a signature by any of them will do.
 
     Raises:
         UntrustedSignature: no signature, one by another key, or one of something else.
@@ -71,24 +73,23 @@ def verify(
         MissingExtra: the package cryptography is not installed.
     """
     from_extra = _cryptography()
-    public = _public_key(trusted_key)
+    trusted = {_name_of(public): public for public in _public_keys(trusted_key)}
+    names = " or ".join(trusted)
     if signature is None:
-        raise UntrustedSignature(
-            f"{purpose}: not signed; expected a signature by {_name_of(public)}"
-        )
+        raise UntrustedSignature(f"{purpose}: not signed; expected a signature by {names}")
     try:
         values = strict_loads(signature)
         if set(values) != {"algorithm", "key", "signature"} or values["algorithm"] != ALGORITHM:
             raise InvalidInput("signature")
         stated, value = values["key"], bytes.fromhex(values["signature"])
+        if value.hex() != values["signature"]:  # capitals, spaces: one signature has one spelling
+            raise InvalidInput("signature")
     except (AttributeError, TypeError, ValueError) as error:
         raise UntrustedSignature(f"{purpose}: its signature is damaged") from error
-    if stated != _name_of(public):
-        raise UntrustedSignature(
-            f"{purpose}: signed by another key than the trusted one, {_name_of(public)}"
-        )
+    if stated not in trusted:
+        raise UntrustedSignature(f"{purpose}: signed by another key than the trusted one, {names}")
     try:
-        public.verify(value, _message(content, purpose))
+        trusted[stated].verify(value, _message(content, purpose))
     except from_extra.exceptions.InvalidSignature as error:
         raise UntrustedSignature(f"{purpose}: changed since it was signed") from error
 
@@ -178,19 +179,23 @@ def signing_key(path: str | Path) -> Ed25519PrivateKey:
     return key  # type: ignore[no-any-return]
 
 
-def _public_key(path: str | Path) -> Ed25519PublicKey:
+def _public_keys(path: str | Path) -> list[Ed25519PublicKey]:
+    """Return the public keys in a file, at least one."""
     cryptography, content = _cryptography(), _content(path)
+    load = cryptography.hazmat.primitives.serialization.load_pem_public_key
+    blocks = [block + _END for block in content.split(_END)[:-1]] or [content]
     try:
-        key = cryptography.hazmat.primitives.serialization.load_pem_public_key(content)
+        keys = [load(block) for block in blocks]
     except (ValueError, TypeError, cryptography.exceptions.UnsupportedAlgorithm) as error:
         raise InvalidInput(
-            f"trusted_key={str(path)!r}: expected a public {ALGORITHM} key in PEM"
+            f"trusted_key={str(path)!r}: expected public {ALGORITHM} keys in PEM"
         ) from error
-    if not isinstance(key, cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PublicKey):
+    kind = cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PublicKey
+    if not all(isinstance(key, kind) for key in keys):
         raise InvalidInput(
             f"trusted_key={str(path)!r}: holds another kind of key; expected {ALGORITHM}"
         )
-    return key  # type: ignore[no-any-return]
+    return keys
 
 
 def _content(path: str | Path) -> bytes:

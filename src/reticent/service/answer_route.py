@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from reticent.core.errors import NotAuthenticated
 from reticent.service.core import Service, check_role
-from reticent.service.edge import read_body
 from reticent.service.requests import checked_idempotency_key, checked_request_nonce
 
 if TYPE_CHECKING:
@@ -55,22 +54,32 @@ async def answers(service: Service, bundle: str, scope: Scope, receive: Receive)
     key = await service.key_of(bearer(headers))
     fields = scope["state"].setdefault("fields", {})
     fields["key"] = key.id
+    vouch(scope)
     check_role(key, "client")
     with service.admission.one_of(key.id):
         found = service.catalogue.find(bundle, may_ask=key.may_ask)
         found.check_open()
         name = checked_idempotency_key(headers.get("idempotency-key"))
         nonce = checked_request_nonce(headers.get("request-nonce"))
-        settings = service.settings
-        content = await read_body(
-            headers, receive, most=settings.most_bytes, seconds=settings.deadline
-        )
-        answer = await service.answered(key, found, name, content, nonce=nonce)
+        structure = found.structure(service.settings.most_rows)
+        async with service.body(key, headers, receive, structure) as content:
+            answer = await service.answered(
+                key, found, name, content, nonce=nonce, names=structure.names
+            )
     fields |= {"bundle": found.name, "rows": answer.rows, "repeated": answer.repeated}
     if not answer.repeated:
         service.metrics.rows(found.name, answer.rows)
     replayed = {"Idempotent-Replayed": "true" if answer.repeated else "false"}
     return Response(answer.body, media_type="application/json", headers=replayed)
+
+
+def vouch(scope: Scope) -> None:
+    """Tells the connection of a request that its key is valid; a connection of another server than
+    ours does not ask.
+    """
+    told = scope["state"].get("vouch")
+    if told is not None:
+        told()
 
 
 def bearer(headers: Headers) -> str:

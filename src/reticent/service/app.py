@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
@@ -13,13 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError, UnknownName
+from reticent.core.errors import InvalidInput, ReticentError, UnknownName
 from reticent.service.answer_route import AnswerRoute
 from reticent.service.core import Service
 from reticent.service.dashboard.routes import router as pages
 from reticent.service.documents import ProblemBody
 from reticent.service.edge import Edge
-from reticent.service.logs import say
+from reticent.service.logs import fault, say
 from reticent.service.problems import CONTENT_TYPE, Problem, RequestRefused
 from reticent.service.routes import open_routes, routes
 from reticent.service.settings import Settings
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _WITNESSED = 60.0
-"""Seconds between two anchors in the log."""
+"""Seconds after which the ledger is looked at again, for the log."""
 
 
 def create_app(settings: Settings) -> ASGIApp:
@@ -63,6 +64,7 @@ def create_app(settings: Settings) -> ASGIApp:
         title="reticent",
         version=__version__,
         summary="Answers from private data, each charged to a budget before it is drawn.",
+        openapi_url=None,  # see routes
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
@@ -130,10 +132,17 @@ def _document_problems(app: FastAPI) -> None:
 
 
 async def _witness(service: Service) -> None:
-    """A signed anchor in the log each minute: logs are kept elsewhere, and outlive a rollback."""
+    """A signed anchor in the log within a minute of each change: logs are kept elsewhere, and
+    outlive a rollback.
+    """
+    said = None
     while True:
         try:
-            say("anchor", **await asyncio.to_thread(service.anchored))
-        except LedgerUnavailable:
-            say("ledger unavailable")
+            told = await asyncio.to_thread(service.anchored)
+            if told["anchor"]["digest"] != said:
+                say("anchor", **told)
+                said = told["anchor"]["digest"]
+        except ReticentError as error:
+            say("ledger unavailable", level=logging.ERROR, **fault(error))
+            said = None
         await asyncio.sleep(_WITNESSED)

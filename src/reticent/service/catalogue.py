@@ -17,6 +17,7 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard, Neighborhood
 from reticent.core.scopes import Scope
 from reticent.release.bundle import MARKER, Bundle
 from reticent.release.paying import Price, check_bookable
+from reticent.service.structure import MOST_CELLS, Structure
 from reticent.systems.loading import VALUE_MODEL, load
 from reticent.tables.frames import NamedRows, kept_names
 
@@ -128,8 +129,8 @@ class ServedBundle:
             return []
         return [name for name in _FILES if (self.folder / name).is_file()]
 
-    def file(self, name: str) -> bytes:
-        """A file that a device may have.
+    def file(self, name: str) -> Path:
+        """Where a file is that a device may have.
 
         Raises:
             NotPermitted: the bundle holds private records.
@@ -139,12 +140,22 @@ class ServedBundle:
             raise NotPermitted("files: this bundle holds private records, and stays where it is")
         if name not in self.files:
             raise UnknownName(f"file: expected one of {', '.join(self.files)}")
-        return (self.folder / name).read_bytes()
+        return self.folder / name
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
         card: GuaranteeCard = self.system.card()
         return card
+
+    def most_rows(self, most: int) -> int:
+        """Rows of one request to it, where requests have ``most`` at most."""
+        return max(1, min(most, MOST_CELLS // int(self.system.n_features_in_)))
+
+    def structure(self, most: int) -> Structure:
+        """What a body may consist of that asks about up to ``most`` rows."""
+        rows, width = self.most_rows(most), int(self.system.n_features_in_)
+        # Commas of the rows, of their columns, of a subject for each, and between names.
+        return Structure(lists=rows + 3, items=rows * width + width + rows + 4)
 
     def describe(self, *, most_rows: int) -> dict[str, Any]:
         """What a client needs to know before it asks."""
@@ -158,7 +169,7 @@ class ServedBundle:
             "features": int(self.system.n_features_in_),
             "columns": self.columns,
             "guarantee": self.guarantee.to_dict(),
-            "most_rows": most_rows,
+            "most_rows": self.most_rows(most_rows),
             "signed": (self.folder / "signature.json").is_file(),
             "files": self.files,
         }

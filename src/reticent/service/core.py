@@ -3,30 +3,50 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import sqlalchemy as sa
 
 from reticent.core import bindings
-from reticent.core.errors import BudgetExceeded, InvalidInput, NotPermitted
+from reticent.core.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    LedgerUnavailable,
+    NotAuthenticated,
+    NotPermitted,
+    ServiceBusy,
+)
+from reticent.core.files import read_regular
+from reticent.ledger.chain import Page
 from reticent.ledger.charges import delta_value, epsilon_value
 from reticent.ledger.ledger import Ledger
+from reticent.ledger.schema import api_keys, service_answers
 from reticent.service.answering import Answer, Answering, Asked, Request
 from reticent.service.bodies import free_body
 from reticent.service.catalogue import Catalogue, ServedBundle
 from reticent.service.drawing import Question
-from reticent.service.edge import Admission
+from reticent.service.edge import Admission, read_body, stated_length
 from reticent.service.keys import ApiKey, KeyStore, digest_of
 from reticent.service.metrics import Metrics
 from reticent.service.models import ModelShelf
 from reticent.service.requests import Answers, Preview, parsed, request_digest, subjects_of
 from reticent.service.settings import Settings
 from reticent.service.signing import Signer
-from reticent.service.together import Together, waited_too_long
+from reticent.service.structure import Structure
+from reticent.service.together import Together, Turn
 from reticent.service.writer import GroupWriter
+
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
+    from starlette.types import Receive
 
 T = TypeVar("T")
 
@@ -34,6 +54,15 @@ _REMEMBERED = 0.5
 """Seconds for which a valid key is not looked up again. Where something is charged it always is."""
 
 _MOST_REMEMBERED = 10_000
+
+_HEALTHY = 1.0
+"""Seconds for which it is believed that the ledger can be charged, or cannot."""
+
+_SHORTEST = 32
+"""Characters of the secret for metrics."""
+
+_MOST_STRANGERS = 8
+"""Keys that were not valid before, and are looked up at once."""
 
 _OTHER_THREADS = 4
 """For routes that charge nothing."""
@@ -70,7 +99,9 @@ class Service:
             settings.ledger, synchronous="FULL" if settings.durable else "NORMAL"
         )
         self.keys = KeyStore(self.ledger.store)
-        self.admission = Admission(most=settings.queue, per_key=settings.per_key)
+        self.admission = Admission(
+            most=settings.queue, per_key=settings.per_key, most_bytes=settings.most_bytes
+        )
         self.metrics = Metrics()
         self._writer = GroupWriter(self.ledger)
         self.answering = Answering(
@@ -80,12 +111,20 @@ class Service:
             self.answering, threads=settings.threads, deadline=settings.deadline
         )
         self._threads = ThreadPoolExecutor(_OTHER_THREADS, thread_name_prefix="other")
+        # Whoever tries keys does not stand in the way of those whose keys were valid before.
+        self._lookups = ThreadPoolExecutor(1, "known"), ThreadPoolExecutor(1, "unknown")
+        self._finding: dict[bytes, asyncio.Future[ApiKey]] = {}
+        self._strangers = 0
+        self._health = ThreadPoolExecutor(1, "health")
+        self._looked: tuple[asyncio.Future[Any], float] | None = None
+        self._scraper = _metrics_digest(settings.metrics_key)
         self._known: dict[bytes, tuple[ApiKey, float]] = {}
 
     def close(self) -> None:
         """Finishes what is under way."""
         self._together.close()
-        self._threads.shutdown(wait=True)
+        for threads in (self._threads, self._health, *self._lookups):
+            threads.shutdown(wait=True)
         self._writer.close()
         self.ledger.close()
 
@@ -99,11 +138,34 @@ class Service:
         known = self._known.get(digest)
         if known is not None and now < known[1]:
             return known[0]
-        key = await asyncio.to_thread(self.keys.find, secret)
+        finding = self._finding.get(digest)
+        if finding is None:
+            finding = self._find(secret, digest, known is None)
+        try:
+            key = await asyncio.shield(finding)
+        except NotAuthenticated:
+            self._known.pop(digest, None)
+            raise
         if len(self._known) >= _MOST_REMEMBERED:
             self._known.clear()
         self._known[digest] = key, now + _REMEMBERED
         return key
+
+    def _find(self, secret: str, digest: bytes, stranger: bool) -> asyncio.Future[ApiKey]:
+        """Looks a key up, once however many ask with it."""
+        if stranger and self._strangers >= _MOST_STRANGERS:
+            raise ServiceBusy("too many unknown keys at once; repeat the request a little later")
+        loop = asyncio.get_running_loop()
+        finding = loop.run_in_executor(self._lookups[stranger], self.keys.find, secret)
+        self._finding[digest] = finding
+        self._strangers += stranger
+
+        def found(_: object) -> None:
+            del self._finding[digest]
+            self._strangers -= stranger
+
+        finding.add_done_callback(found)
+        return finding
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
         """What ``work`` returns, in a thread.
@@ -111,15 +173,29 @@ class Service:
         Raises:
             ServiceBusy: its turn did not come within the deadline; it was not begun.
         """
-        latest = time.monotonic() + self.settings.deadline
+        turn = Turn(partial(work, *arguments), self.settings.deadline)
 
         def begun() -> T:
             with self.answering.turn():
-                if time.monotonic() > latest:
-                    raise waited_too_long(self.settings.deadline)
-                return work(*arguments)
+                return turn.begin()()
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, begun)
+        return await turn.waited(asyncio.get_running_loop().run_in_executor(self._threads, begun))
+
+    @asynccontextmanager
+    async def body(
+        self, key: ApiKey, headers: Headers, receive: Receive, structure: Structure
+    ) -> AsyncIterator[bytes]:
+        """The body of a request, whose bytes count for its key while the block runs.
+
+        Raises:
+            ServiceBusy: too many bytes of this key are here.
+            InvalidInput: no body that can be used.
+        """
+        stated = stated_length(headers, most=self.settings.most_bytes)
+        with self.admission.body_of(key.id, stated):
+            yield await read_body(
+                receive, stated=stated, seconds=self.settings.deadline, structure=structure
+            )
 
     async def answered(
         self,
@@ -129,9 +205,10 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
+        names: int | None = None,
     ) -> Answer:
         """The answer to a body; see ``Answering`` and ``Together`` for what it raises."""
-        asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce)
+        asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce, names=names)
         return await self._together.answer(asked, size=len(content))
 
     def asked(
@@ -142,6 +219,7 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
+        names: int | None = None,
     ) -> Asked | Answer:
         """What a body asks, or its answer where that is free.
 
@@ -151,14 +229,15 @@ class Service:
             idempotency_key: the client's name for the request.
             content: the body.
             nonce: the client's; "" draws one that nobody keeps.
+            names: members of the body's object; see ``parsed``.
 
         Raises:
             InvalidInput, NotPermitted: nothing was charged.
         """
-        body = parsed(content, Answers)
-        rows = len(body.rows)
-        if rows > self.settings.most_rows:
-            raise InvalidInput(f"rows: expected at most {self.settings.most_rows}, got {rows}")
+        body = parsed(content, Answers, names=names)
+        rows, most = len(body.rows), bundle.most_rows(self.settings.most_rows)
+        if rows > most:
+            raise InvalidInput(f"rows: expected at most {most}, got {rows}")
         if bundle.route == "free":
             inputs = bundle.inputs(body.rows, body.columns)
             values = bundle.predict(inputs)
@@ -176,13 +255,15 @@ class Service:
         inputs = bundle.inputs(body.rows, body.columns)
         return Asked(request, Question(bundle, inputs, scope))
 
-    def previewed(self, key: ApiKey, bundle: ServedBundle, content: bytes) -> dict[str, Any]:
+    def previewed(
+        self, key: ApiKey, bundle: ServedBundle, content: bytes, names: int | None = None
+    ) -> dict[str, Any]:
         """What a request would cost; nothing is written.
 
         Raises:
             InvalidInput, NotPermitted, IncompatibleGuarantees: as the request would.
         """
-        body = parsed(content, Preview)
+        body = parsed(content, Preview, names=names)
         answers = body.answers or len(body.subjects or ())
         if not answers:
             raise InvalidInput("answers: expected how many, or subjects with one for each")
@@ -212,6 +293,27 @@ class Service:
         }
         return told | {"reason": "" if one.fits else "the budget has less left"}
 
+    async def check_chargeable(self) -> None:
+        """Refuse where the next charge would be refused; looked at once a second at most.
+
+        Raises:
+            LedgerUnavailable, CorruptLedger: the ledger cannot be charged.
+        """
+        now = time.monotonic()
+        if self._looked is None or (self._looked[0].done() and now > self._looked[1]):
+            loop = asyncio.get_running_loop()
+            look = loop.run_in_executor(self._health, self.ledger.post_together, [_read_rows])
+            self._looked = look, now + _HEALTHY
+        found = self._looked[0]
+        await asyncio.wait([found], timeout=self.settings.deadline)
+        if not found.done():
+            raise LedgerUnavailable("others have written to the ledger for too long")
+        found.result()
+
+    def opens_metrics(self, secret: str) -> bool:
+        """Whether ``secret`` is the one for metrics alone."""
+        return self._scraper is not None and hmac.compare_digest(digest_of(secret), self._scraper)
+
     def anchored(self) -> dict[str, Any]:
         """The ledger's last position, signed.
 
@@ -220,6 +322,29 @@ class Service:
         """
         self.ledger.check_anchor()
         return self.signer.anchor(self.ledger.anchor())
+
+
+def _read_rows(page: Page) -> None:
+    """Reads what a charge reads beside the chain, and writes nothing."""
+    for table in (api_keys, service_answers):
+        page.connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).all()
+
+
+def _metrics_digest(file: Path | None) -> bytes | None:
+    """Digest of the secret in ``file``.
+
+    Raises:
+        InvalidInput: no such file, or a secret that could be guessed.
+    """
+    if file is None:
+        return None
+    secret = read_regular(file, most=1024).decode("ascii", "replace").strip()
+    if len(secret) < _SHORTEST:
+        raise InvalidInput(
+            f"metrics_key={str(file)!r}: expected at least {_SHORTEST} characters; make it with "
+            "`openssl rand -hex 32`"
+        )
+    return digest_of(secret)
 
 
 def check_role(key: ApiKey, role: str) -> None:

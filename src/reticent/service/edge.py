@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -15,35 +15,62 @@ from reticent.core.errors import ServiceBusy
 from reticent.service.logs import fault, say
 from reticent.service.metrics import Metrics
 from reticent.service.problems import CONTENT_TYPE, Problem, RequestRefused
+from reticent.service.structure import Structure
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_ALWAYS = ("/healthz",)
+LONGEST_HEAD = 2**15
+"""Bytes of a request's first line and headers."""
+
+_UNCOUNTED = ("/", "/healthz", "/openapi.json")
+"""Paths whose answers are kept ready: they wait for nobody, and take no place."""
+
+_ONCE = (
+    b"authorization",
+    b"content-length",
+    b"content-type",
+    b"cookie",
+    b"host",
+    b"idempotency-key",
+    b"request-nonce",
+    b"transfer-encoding",
+)
+"""Headers that a proxy and a server could each take another of, where there are two."""
+
 _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
 
+_REFUSALS = 100
+"""Refusals that one client gets at once, and then each second. Those without a valid key are one
+client together: to refuse costs a server as much as it costs to ask.
+"""
+
 
 class Admission:
-    """How many requests one worker holds at once, in all and for each key.
+    """How many requests one worker holds at once, in all and for each key; how many bytes of their
+    bodies; and how soon it refuses.
 
     It counts what is in this process now, and no answers: those are counted in the ledger.
 
     Args:
-        most: in all.
-        per_key: for one key.
+        most: requests in all.
+        per_key: requests of one key.
+        most_bytes: bytes of bodies of one key, and four times as many in all.
     """
 
-    def __init__(self, *, most: int, per_key: int) -> None:
-        self._most, self._per_key = most, per_key
+    def __init__(self, *, most: int, per_key: int, most_bytes: int = 2**24) -> None:
+        self._most, self._per_key, self._most_bytes = most, per_key, most_bytes
         self._held: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._refused: dict[str, float] = {}
         self.held = 0
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        """Holds a request while its block runs.
+    def one(self) -> Iterator[Callable[[], None]]:
+        """Holds a request while its block runs, or until what it gives is called.
 
         Raises:
             ServiceBusy: there are too many.
@@ -54,10 +81,17 @@ class Admission:
                 "the request a little later"
             )
         self.held += 1
+        holds = True
+
+        def release() -> None:
+            nonlocal holds
+            self.held -= holds
+            holds = False
+
         try:
-            yield
+            yield release
         finally:
-            self.held -= 1
+            release()
 
     @contextmanager
     def one_of(self, key: str) -> Iterator[None]:
@@ -71,13 +105,47 @@ class Admission:
                 f"this key has {self._per_key} requests under way already; nothing was charged. "
                 "Repeat the request a little later"
             )
-        self._held[key] += 1
-        try:
+        with _counted(self._held, key, 1):
             yield
-        finally:
-            self._held[key] -= 1
-            if not self._held[key]:
-                del self._held[key]
+
+    @contextmanager
+    def body_of(self, key: str, size: int) -> Iterator[None]:
+        """Holds ``size`` bytes of a body of ``key`` while its block runs.
+
+        Raises:
+            ServiceBusy: its other bodies, or all, are too many bytes.
+        """
+        total = self._bytes.total()
+        if self._bytes[key] + size > self._most_bytes or total + size > 4 * self._most_bytes:
+            raise ServiceBusy(
+                f"the service holds {self._bytes[key]} bytes of this key's requests and {total} in "
+                "all; nothing was charged. Repeat the request a little later"
+            )
+        with _counted(self._bytes, key, size):
+            yield
+
+    def wait_of(self, key: str) -> float:
+        """Seconds after which ``key`` is to get its next refusal; "" stands for all without one."""
+        now = time.monotonic()
+        if len(self._refused) > _MOST_REFUSED:
+            self._refused = {one: until for one, until in self._refused.items() if until > now}
+        self._refused[key] = max(self._refused.get(key, 0.0), now - 1.0) + 1 / _REFUSALS
+        return max(0.0, self._refused[key] - now)
+
+
+_MOST_REFUSED = 1000
+"""Keys whose refusals are remembered, before those that wait for none are forgotten."""
+
+
+@contextmanager
+def _counted(counts: Counter[str], key: str, more: int) -> Iterator[None]:
+    counts[key] += more
+    try:
+        yield
+    finally:
+        counts[key] -= more
+        if not counts[key]:
+            del counts[key]
 
 
 class Edge:
@@ -97,12 +165,19 @@ class Edge:
             await self._app(scope, receive, send)
             return
         name, started, status = token_hex(8), time.perf_counter(), 0
-        scope.setdefault("state", {})["request"] = name
+        state = scope.setdefault("state", {})
+        state["request"] = name
+        release: Callable[[], None] = _nothing
 
         async def noting(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
+                # Whoever is slow to read an answer waits outside of the queue.
+                release()
                 status = message["status"]
+                if status in _REFUSED:
+                    fields = state.get("fields", {})
+                    await asyncio.sleep(self._admission.wait_of(fields.get("key", "")))
                 message["headers"] = [
                     *message["headers"],
                     *_HEADERS,
@@ -111,19 +186,24 @@ class Edge:
             await send(message)
 
         try:
-            if scope["path"] in _ALWAYS:
+            _check_head(scope)
+            if scope["path"] in _UNCOUNTED:
                 await self._app(scope, receive, noting)
             else:
-                with self._admission.one():
-                    _check_headers(scope)
+                with self._admission.one() as release:
                     await self._app(scope, receive, noting)
         except Exception as error:
             # Nothing of it may reach the server above, which would log its message.
             problem = Problem.of(error)
-            if problem.status == 500:
+            if problem.status >= 500:
                 say("fault", level=logging.ERROR, request=name, **fault(error))
-            if not status:
-                await send_problem(problem, name, noting)
+            told = problem if not status else None
+            # Frames of its traceback hold the body, while a client is slow to read why.
+            error.__traceback__ = None
+        else:
+            told = None
+        if told is not None:
+            await send_problem(told, name, noting)
         seconds = time.perf_counter() - started
         route = _route(scope)
         self._metrics.request(route, status, seconds)
@@ -135,9 +215,12 @@ class Edge:
             method=scope["method"] if scope["method"] in _METHODS else "other",
             status=status,
             milliseconds=round(seconds * 1000, 1),
-            **scope["state"].get("fields", {}),
+            **state.get("fields", {}),
         )
 
+
+_REFUSED = frozenset({400, 401, 404, 405, 408, 411, 413, 415, 422, 431})
+"""Statuses of what a client could have known to be wrong, and nobody waits for."""
 
 _METHODS = ("GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -160,19 +243,15 @@ async def send_problem(problem: Problem, name: str, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def read_body(
-    headers: Mapping[str, str], receive: Receive, *, most: int, seconds: float
-) -> bytes:
-    """The body of a request, within its bounds.
+def stated_length(headers: Mapping[str, str], *, most: int) -> int:
+    """Bytes of the body of a request, as its head states them.
 
     Args:
         headers: of the request, by names in any case.
-        receive: gives the parts of its body.
         most: bytes.
-        seconds: until it must be there whole.
 
     Raises:
-        RequestRefused: longer, slower, cut off, or without a length.
+        RequestRefused: longer, not JSON, or without a length.
     """
     stated = headers.get("content-length")
     if stated is None:
@@ -182,7 +261,25 @@ async def read_body(
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RequestRefused(415, "Content-Type: expected application/json")
-    parts, size, more = [], 0, True
+    return int(stated)
+
+
+async def read_body(
+    receive: Receive, *, stated: int, seconds: float, structure: Structure
+) -> bytes:
+    """The body of a request, within its bounds.
+
+    Args:
+        receive: gives the parts of its body.
+        stated: bytes that it has; see ``stated_length``.
+        seconds: until it must be there whole.
+        structure: counts its lists, cells and names while it arrives.
+
+    Raises:
+        RequestRefused: longer, slower or cut off.
+        InvalidInput: more lists, cells or names than ``structure`` allows.
+    """
+    content, more = bytearray(), True
     try:
         async with asyncio.timeout(seconds):
             while more:
@@ -190,19 +287,34 @@ async def read_body(
                 if message["type"] == "http.disconnect":
                     raise RequestRefused(400, "body: expected it whole, got a part")
                 part, more = message.get("body", b""), message.get("more_body", False)
-                size += len(part)
-                if size > most:
-                    raise RequestRefused(413, f"body: expected at most {most} bytes")
-                parts.append(part)
+                if len(content) + len(part) > stated:
+                    raise RequestRefused(413, f"body: expected at most {stated} bytes")
+                structure.feed(part)
+                content += part
     except TimeoutError:
         raise RequestRefused(408, f"body: expected it whole within {seconds:g} s") from None
-    return b"".join(parts)
+    return bytes(content)
 
 
-def _check_headers(scope: Scope) -> None:
-    for name, value in scope["headers"]:
+def _check_head(scope: Scope) -> None:
+    """Refuses a head that is too long, says something twice, or names what no database takes."""
+    headers = scope["headers"]
+    target = scope.get("raw_path", b""), scope.get("query_string", b"")
+    size = sum(map(len, target)) + sum(len(name) + len(value) + 4 for name, value in headers)
+    if size > LONGEST_HEAD:
+        raise RequestRefused(431, f"headers: expected at most {LONGEST_HEAD} bytes of them")
+    names = [name for name, _ in headers if name in _ONCE]
+    if len(set(names)) < len(names):
+        raise RequestRefused(400, "headers: expected each at most once")
+    if "\0" in scope["path"] or b"%00" in scope.get("query_string", b""):
+        raise RequestRefused(400, "path, query: expected text without the character U+0000")
+    for name, value in headers:
         if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise RequestRefused(415, "Content-Encoding: expected a body that is not compressed")
+
+
+def _nothing() -> None:
+    """Nothing is held."""
 
 
 def _route(scope: Scope) -> str:

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import traceback
 from datetime import UTC, datetime
 from typing import Any
 
+from reticent.core.errors import LedgerUnavailable
+
 NAME = "reticent.service"
 _QUIET = ("sqlalchemy", "asyncio", "uvicorn.access", "multipart", "alembic")
 """Loggers of libraries whose finer messages show parameters or paths."""
+
+_QUOTED = re.compile(r" \[.*\]", re.DOTALL)
+"""What a database has said, which may quote names."""
 
 logger = logging.getLogger(NAME)
 
@@ -27,7 +33,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Time, level, logger, event, and the record's own fields."""
-        own = record.name.startswith(NAME)
+        own = record.name.startswith((NAME, "uvicorn"))  # uvicorn tells of addresses and processes
         values: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -42,10 +48,14 @@ class JsonLines(logging.Formatter):
 
 
 def fault(error: BaseException) -> dict[str, Any]:
-    """What may be said of an error: its class and where it was raised, without its message."""
+    """What may be said of an error: its class and where it was raised, without its message. Why a
+    ledger is unavailable is said too, without what a database has said.
+    """
     frames = traceback.extract_tb(error.__traceback__)
+    own = isinstance(error, LedgerUnavailable)
     return {
         "error": type(error).__name__,
+        **({"reason": _QUOTED.sub("", str(error))} if own else {}),
         "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
     }
 

@@ -19,6 +19,11 @@ INTERNAL = 70
 _RETRY = 1
 """Seconds after which a busy service may be asked again."""
 
+_NO_LEDGER = (
+    "the ledger cannot be charged now, and nothing is released without it; whoever runs the "
+    "service finds the reason in the log. Repeat the request later, with the same Idempotency-Key"
+)
+
 _STATUS: tuple[tuple[type[ReticentError], int], ...] = (
     (errors.NotAuthenticated, 401),
     (errors.NotPermitted, 403),
@@ -66,7 +71,7 @@ class Problem:
 
     @classmethod
     def of(cls, error: BaseException) -> Problem:
-        """The problem that an error is; of a fault, no text of it.
+        """The problem that an error is; of a fault, or of the ledger's, no text of it.
 
         Example:
             >>> problem = Problem.of(errors.BudgetExceeded("left epsilon=0"))
@@ -77,7 +82,9 @@ class Problem:
             return cls("InvalidInput", error.code, error.status, str(error))
         for kind, status in _STATUS:
             if isinstance(error, kind):
-                return cls(type(error).__name__, error.code, status, str(error))
+                # Why the ledger fails, where it is and what to do about it is its owner's matter.
+                told = _NO_LEDGER if status == 503 else str(error)
+                return cls(type(error).__name__, error.code, status, told)
         return cls(
             "InternalError",
             INTERNAL,

@@ -78,8 +78,14 @@ class Predictions(_Body):
 Body = TypeVar("Body", bound=_Body)
 
 
-def parsed(content: bytes, kind: type[Body]) -> Body:
+def parsed(content: bytes, kind: type[Body], *, names: int | None = None) -> Body:
     """A body, if it is one of ``kind``.
+
+    Args:
+        content: the body.
+        kind: what it should be.
+        names: how many members its one object has, as ``Structure`` counts them; None does not
+            check whether one stands there twice.
 
     Raises:
         InvalidInput: says where it is not, and never what stands there.
@@ -90,9 +96,12 @@ def parsed(content: bytes, kind: type[Body]) -> Body:
         reticent.core.errors.InvalidInput: body: rows.0.0...
     """
     try:
-        return kind.model_validate_json(content)
+        found = kind.model_validate_json(content)
     except ValidationError as error:
         raise InvalidInput(_told(error, kind)) from None
+    if names is not None and names != len(found.model_fields_set):
+        raise InvalidInput("body: expected each name once; a proxy could read the other value")
+    return found
 
 
 def checked_idempotency_key(value: str | None) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
 from reticent.core.errors import InvalidInput, NotAuthenticated
 from reticent.service import answer_route, documents
 from reticent.service.budgets import visible_budgets
 from reticent.service.core import Service, check_role
+from reticent.service.dashboard.routes import HEADERS as PAGE_HEADERS
 from reticent.service.documents import takes
-from reticent.service.edge import read_body
 from reticent.service.keys import ApiKey
 from reticent.service.requests import Answers, Predictions, Preview, parsed
+from reticent.service.structure import MOST_CELLS, Structure
 
 _bearer = HTTPBearer(auto_error=False, description="A key that `reticent keys create` has made.")
 
@@ -42,6 +47,7 @@ async def authenticated(
     service = await service_of(request)
     key = await service.key_of(credentials.credentials)
     note(request, key=key.id)
+    answer_route.vouch(request.scope)
     return key
 
 
@@ -54,15 +60,43 @@ Key = Annotated[ApiKey, Depends(authenticated)]
 Held = Annotated[Service, Depends(service_of)]
 Narrowed = Annotated[str | None, Query(max_length=400)]
 
+_PART = 2**16
+"""Bytes of a file that are sent at once."""
+
+_FRONT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>reticent</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"></head>
+<body><h1>reticent</h1>
+<p>This service answers from private data, and charges each answer to a budget.</p>
+<ul><li><a href="/dashboard">Pages for the owner</a></li>
+<li><a href="/openapi.json">The interface, for programs</a></li>
+<li><a href="/healthz">Whether it can answer now</a></li></ul></body></html>
+"""
+
 open_routes = APIRouter(responses=documents.PROBLEM)
 routes = APIRouter(prefix="/v1", responses=documents.PROBLEM)
 
 
 @open_routes.get("/healthz")
-def health(service: Held) -> documents.Health:
-    """Whether the ledger can be read."""
-    service.ledger.anchor()
+async def health(service: Held) -> documents.Health:
+    """Whether the ledger can be charged, as of a second ago at most."""
+    await service.check_chargeable()
     return documents.Health(status="ok")
+
+
+@open_routes.get("/", include_in_schema=False)
+async def front(request: Request) -> Response:
+    """What this is, for whoever opens its address in a browser."""
+    return Response(_FRONT, media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
+
+
+@open_routes.get("/openapi.json", include_in_schema=False)
+async def document(request: Request) -> Response:
+    """This interface, written once."""
+    held = request.app.state
+    if not hasattr(held, "document"):
+        held.document = json.dumps(request.app.openapi(), separators=(",", ":")).encode()
+    return Response(held.document, media_type="application/json")
 
 
 @open_routes.get(
@@ -70,9 +104,12 @@ def health(service: Held) -> documents.Health:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-def metrics(service: Held, key: Key) -> Response:
-    """Counts and times in Prometheus form, for an owner's key."""
-    check_role(key, "owner")
+async def metrics(request: Request, service: Held) -> Response:
+    """Counts and times in Prometheus form, for an owner's key or the one for metrics alone."""
+    secret = answer_route.bearer(request.headers)
+    if not service.opens_metrics(secret):
+        check_role(await service.key_of(secret), "owner")
+    answer_route.vouch(request.scope)
     page, kind = service.metrics.page()
     return Response(page, media_type=kind)
 
@@ -103,8 +140,9 @@ def card(service: Held, key: Key, bundle: str) -> documents.Card:
 )
 def file(service: Held, key: Key, bundle: str, name: str) -> Response:
     """A file of a bundle that holds no private record, for a device that checks it itself."""
-    content = service.catalogue.find(bundle, may_ask=key.may_ask).file(name)
-    return Response(content, media_type="application/octet-stream")
+    path = service.catalogue.find(bundle, may_ask=key.may_ask).file(name)
+    headers = {"Content-Length": str(path.stat().st_size)}
+    return StreamingResponse(_parts(path), media_type="application/octet-stream", headers=headers)
 
 
 @routes.post("/bundles/{bundle}/preview", openapi_extra=takes(Preview))
@@ -112,8 +150,10 @@ async def preview(request: Request, service: Held, key: Key, bundle: str) -> doc
     """What a request would cost, without its rows; free."""
     with service.admission.one_of(key.id):
         found = service.catalogue.find(bundle, may_ask=key.may_ask)
-        content = await _content(request, service)
-        told = await service.run(service.previewed, key, found, content)
+        most = service.settings.most_rows
+        structure = Structure(lists=1, items=most + 2)
+        async with service.body(key, request.headers, request.receive, structure) as content:
+            told = await service.run(service.previewed, key, found, content, structure.names)
     return documents.Cost.model_validate(told)
 
 
@@ -169,6 +209,13 @@ def anchor(service: Held, key: Key) -> documents.SignedAnchor:
     return documents.SignedAnchor.model_validate(service.anchored())
 
 
+def _parts(path: Path) -> Iterator[bytes]:
+    """A file in parts: however many ask for it, little of it is here."""
+    with path.open("rb") as opened:
+        while part := opened.read(_PART):
+            yield part
+
+
 @routes.get("/models")
 def models(service: Held, key: Key) -> documents.ModelList:
     """Models that were trained on released values."""
@@ -184,23 +231,17 @@ async def predictions(
     check_role(key, "client")
     with service.admission.one_of(key.id):
         found = service.shelf.find(model, may_ask=key.may_ask)
-        content = await _content(request, service)
+        most = service.settings.most_rows
+        structure = Structure(lists=most + 2, items=MOST_CELLS)
+        async with service.body(key, request.headers, request.receive, structure) as content:
 
-        def work() -> list[Any]:
-            values = parsed(content, Predictions).values
-            if len(values) > service.settings.most_rows:
-                raise InvalidInput(
-                    f"values: expected at most {service.settings.most_rows}, got {len(values)}"
-                )
-            return found.predictions(values)
+            def work() -> list[Any]:
+                values = parsed(content, Predictions, names=structure.names).values
+                if len(values) > most:
+                    raise InvalidInput(f"values: expected at most {most}, got {len(values)}")
+                return found.predictions(values)
 
-        told = await service.run(work)
+            told = await service.run(work)
     return documents.PredictionList(
         model=found.identity, bundle=found.released_by, predictions=told
     )
-
-
-async def _content(request: Request, service: Service) -> bytes:
-    settings = service.settings
-    headers, receive = request.headers, request.receive
-    return await read_body(headers, receive, most=settings.most_bytes, seconds=settings.deadline)

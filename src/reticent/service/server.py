@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from reticent.core.extras import require
+from reticent.service.edge import LONGEST_HEAD
 from reticent.service.logs import configure
 from reticent.service.metrics import FOLDER_VARIABLE
 from reticent.service.settings import Settings
@@ -37,8 +38,10 @@ def serve(settings: Settings) -> None:
     require("fastapi", extra="service")
     require("prometheus_client", extra="service")
     uvicorn = require("uvicorn", extra="service")
-    from reticent.service.connections import Connection
+    from reticent.service.connections import Door, check_descriptors
 
+    settings.check_listening()
+    check_descriptors(settings.connections)
     configure(settings.level)
     sys.setswitchinterval(_TURN)
     options: dict[str, Any] = {
@@ -48,8 +51,9 @@ def serve(settings: Settings) -> None:
         "access_log": False,
         "server_header": False,
         "timeout_graceful_shutdown": _PATIENCE,
-        "http": Connection,
-        "h11_max_incomplete_event_size": 2**15,
+        "http": Door.of(settings),
+        "h11_max_incomplete_event_size": LONGEST_HEAD,
+        "loop": "asyncio",
         "ws": "none",
     }
     if settings.workers == 1:
@@ -70,8 +74,10 @@ def serve(settings: Settings) -> None:
 def worker() -> ASGIApp:
     """The application of a spawned worker, from what ``serve`` handed over."""
     from reticent.service.app import create_app
+    from reticent.service.connections import check_descriptors
 
     settings = Settings.model_validate_json(os.environ[_HANDED_OVER])
+    check_descriptors(settings.connections)
     configure(settings.level)
     sys.setswitchinterval(_TURN)
     return create_app(settings)

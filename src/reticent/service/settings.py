@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from reticent.core.addresses import is_loopback
 from reticent.core.errors import InvalidInput
 
 VARIABLES = "RETICENT_SERVE_"
@@ -27,10 +28,19 @@ class Settings(BaseModel):
         signing_key: file with the private Ed25519 key that signs receipts and anchors. All hosts of
             one ledger use the same; digests of requests are keyed by it too.
         trusted_key: public key that must have signed every bundle; None trusts the folder.
+        metrics_key: file with a secret of at least 32 characters that opens ``/metrics`` alone;
+            None for none.
         models: folder with models that were trained on released values; None for none.
         trusted_with: names of bundles whose raw rows this server may see, though they protect the
             input.
         host, port: where to listen.
+        behind_proxy: whether a proxy stands in front that bounds connections, heads and bodies by
+            address (deploy/nginx.conf); without one the service listens on the loopback only.
+        connections: connections of one worker at most.
+        per_address: connections of one address that have shown no valid key; unbounded behind a
+            proxy, whose address all have.
+        head: seconds that the head of a request may take to arrive, from its first byte.
+        send: seconds within which a client must take the next part of an answer.
         workers: processes.
         threads: that answer in one worker; each takes all requests that wait, and while it waits
             for the ledger another one takes those that have come since.
@@ -51,10 +61,16 @@ class Settings(BaseModel):
     ledger: str = Field(min_length=1, repr=False)
     signing_key: Path
     trusted_key: Path | None = None
+    metrics_key: Path | None = None
     models: Path | None = None
     trusted_with: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
+    behind_proxy: bool = False
+    connections: int = Field(default=512, ge=1, le=100_000)
+    per_address: int = Field(default=128, ge=1, le=100_000)
+    head: float = Field(default=5.0, gt=0, le=600)
+    send: float = Field(default=10.0, gt=0, le=600)
     workers: int = Field(default=1, ge=1, le=64)
     threads: int = Field(default=2, ge=1, le=64)
     queue: int = Field(default=128, ge=1, le=10_000)
@@ -65,6 +81,19 @@ class Settings(BaseModel):
     lease: float = Field(default=60.0, gt=0, le=3600)
     durable: bool = True
     level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+    def check_listening(self) -> None:
+        """Refuse to listen where anybody can connect, with nothing in front.
+
+        Raises:
+            InvalidInput: says what to set.
+        """
+        if not self.behind_proxy and not is_loopback(self.host):
+            raise InvalidInput(
+                f"host={self.host!r}: expected an address of this machine alone (127.0.0.1), or "
+                "--behind-proxy where a proxy stands in front that bounds connections by address, "
+                "as deploy/nginx.conf does"
+            )
 
     @classmethod
     def gathered(
@@ -112,7 +141,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"config={str(path)!r}: cannot be read ({error.strerror})") from error
     except ValueError as error:  # also of text that is not UTF-8
         raise InvalidInput(f"config={str(path)!r}: expected TOML") from error
-    for name in ("bundles", "signing_key", "trusted_key", "models"):
+    for name in ("bundles", "signing_key", "trusted_key", "metrics_key", "models"):
         if isinstance(values.get(name), str):
             values[name] = path.parent / values[name]
     return values

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from asyncio import AbstractEventLoop, Future, get_running_loop
+from asyncio import AbstractEventLoop, Future, get_running_loop, wait
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
+from typing import Generic, TypeVar
 
-from reticent.core.errors import ServiceBusy
+from reticent.core.errors import ReticentError, ServiceBusy
 from reticent.service.answering import Answer, Answering, Asked
+
+T = TypeVar("T")
+W = TypeVar("W")
 
 _MOST_REQUESTS = 64
 """Requests that are answered together."""
@@ -20,21 +24,61 @@ _MOST_BYTES = 2**16
 """Bytes of their bodies, together: long requests gain nothing, and others would wait for them."""
 
 
+class Turn(Generic[T]):
+    """Work for another thread, which is begun or given up, and never both.
+
+    Args:
+        work: what it is.
+        deadline: seconds within which it must be begun.
+    """
+
+    def __init__(self, work: Callable[[], T], deadline: float) -> None:
+        self._work: Callable[[], T] | None = work
+        self._deadline, self._latest = deadline, time.monotonic() + deadline
+        self._once = Lock()
+
+    def begin(self) -> Callable[[], T]:
+        """Give the work to the thread that is to do it.
+
+        Raises:
+            ServiceBusy: it was given up, or is late.
+        """
+        work = self._taken()
+        if work is None or time.monotonic() > self._latest:
+            raise waited_too_long(self._deadline)
+        return work
+
+    async def waited(self, done: Future[W]) -> W:
+        """Give what ``done`` becomes, however busy the thread is that begins the work.
+
+        Raises:
+            ServiceBusy: the work was not begun within its deadline, and will not be.
+        """
+        await wait([done], timeout=self._deadline)
+        if not done.done() and self._taken() is not None:
+            done.cancel()
+            raise waited_too_long(self._deadline)
+        return await done
+
+    def _taken(self) -> Callable[[], T] | None:
+        with self._once:
+            work, self._work = self._work, None
+            return work
+
+
 @dataclass(frozen=True, eq=False)
 class _Waiting:
     """A request that waits for its turn.
 
     Attributes:
-        prepare: makes of its body what it asks, or its answer; may take long, or refuse.
+        turn: makes of its body what it asks, or its answer; may take long, or refuse.
         size: bytes of its body.
-        latest: when it must have begun, as ``time.monotonic`` counts.
         done: becomes its answer, or why there is none.
         loop: where somebody waits for that.
     """
 
-    prepare: Callable[[], Asked | Answer]
+    turn: Turn[Asked | Answer]
     size: int
-    latest: float
     done: Future[Answer | Exception]
     loop: AbstractEventLoop
 
@@ -71,9 +115,9 @@ class Together:
         """
         loop = get_running_loop()
         done: Future[Answer | Exception] = loop.create_future()
-        latest = time.monotonic() + self._deadline
-        self._waiting.put(_Waiting(prepare, size, latest, done, loop))
-        found = await done
+        turn = Turn(prepare, self._deadline)
+        self._waiting.put(_Waiting(turn, size, done, loop))
+        found = await turn.waited(done)
         if isinstance(found, Exception):
             raise found
         return found
@@ -119,11 +163,12 @@ class Together:
 
     def _answered(self, group: list[_Waiting]) -> list[Answer | Exception]:
         found: list[Answer | Exception | Asked] = []
-        now = time.monotonic()
         for waiting in group:
             try:
-                late = now > waiting.latest
-                found.append(waited_too_long(self._deadline) if late else waiting.prepare())
+                found.append(waiting.turn.begin()())
+            except ReticentError as error:
+                # Frames of its traceback hold the body, and would be held by this list.
+                found.append(error.with_traceback(None))
             except Exception as error:  # of this request, whatever it is
                 found.append(error)
         asked = [one for one in found if isinstance(one, Asked)]
