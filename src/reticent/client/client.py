@@ -52,7 +52,7 @@ class Connected:
             insecure=insecure,
         )
         library = require("httpx", extra="client")
-        # Key and rows would go to a proxy of the environment in plain, and in vain to this machine's.
+        # A proxy of the environment would see key and rows in plain, and knows no way back here.
         secret = urlsplit(self.url).scheme == "https" and not is_local(self.url)
         self._open(
             library,

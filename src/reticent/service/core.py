@@ -244,8 +244,8 @@ class Service:
             free = free_body(values, bundle.identity, bundle.widest(values))
             return Answer(free, repeated=False, rows=rows)
         subjects = subjects_of(body, rows)
-        scope, names = bundle.scopes(key.principal, subjects)
-        key.check_subjects(names)
+        scope, charged = bundle.scopes(key.principal, subjects)
+        key.check_subjects(charged)
         request = Request(
             key,
             idempotency_key,
@@ -271,8 +271,8 @@ class Service:
         if bundle.route == "free":
             told |= {"epsilon": 0.0, "delta": 0.0, "fits": True, "largest": None, "reason": ""}
             return told
-        scope, names = bundle.scopes(key.principal, subjects_of(body, answers))
-        key.check_subjects(names)
+        scope, charged = bundle.scopes(key.principal, subjects_of(body, answers))
+        key.check_subjects(charged)
         event = bundle.price.event
         if isinstance(scope, list):
             each = self.ledger.preview_each(scope, event)
