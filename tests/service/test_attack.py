@@ -53,8 +53,8 @@ def pay(port: int, secret: str, requests: int, load: Callable[..., object]) -> P
     """Asks one request after the other on two connections."""
     body = b'{"rows":[[0.3,0.25]]}'
     head = (
-        f"POST /v1/bundles/labels/answers HTTP/1.1\r\nHost: answers\r\nContent-Type: application/json"
-        f"\r\nAuthorization: Bearer {secret}\r\nContent-Length: {len(body)}\r\nIdempotency-Key: "
+        "POST /v1/bundles/labels/answers HTTP/1.1\r\nHost: answers\r\n"
+        f"Content-Type: application/json\r\nAuthorization: Bearer {secret}\r\nContent-Length: {len(body)}\r\nIdempotency-Key: "
         f"{os.urandom(6).hex()}-"
     ).encode()
     taken = count()
