@@ -54,7 +54,8 @@ def pay(port: int, secret: str, requests: int, load: Callable[..., object]) -> P
     body = b'{"rows":[[0.3,0.25]]}'
     head = (
         "POST /v1/bundles/labels/answers HTTP/1.1\r\nHost: answers\r\n"
-        f"Content-Type: application/json\r\nAuthorization: Bearer {secret}\r\nContent-Length: {len(body)}\r\nIdempotency-Key: "
+        f"Content-Type: application/json\r\nAuthorization: Bearer {secret}\r\n"
+        f"Content-Length: {len(body)}\r\nIdempotency-Key: "
         f"{os.urandom(6).hex()}-"
     ).encode()
     taken = count()
