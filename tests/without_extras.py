@@ -23,6 +23,7 @@ OPTIONAL = {
     "dp_accounting",
     "faiss",
     "fastapi",
+    "h11",
     "highspy",
     "httpx",
     "jinja2",

@@ -15,6 +15,7 @@ from reticent.core.errors import MissingExtra
 WHOLE_MODULES = {
     "torch": "networks",
     "fastapi": "service",
+    "h11": "service",
     "starlette": "service",
     "uvicorn": "service",
 }
