@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 import numpy as np
 
-from reticent.accounting import epsilon_of_rdp, smallest_epsilon
+from reticent.accounting import ShuffledChannel, epsilon_of_rdp, smallest_epsilon
 from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.accounting.telling_apart import beyond, which_of_two_cap
 
@@ -130,6 +130,20 @@ def answers_table() -> str:
     for answers in (1, 10, 100, 1000, 10_000):
         total = smallest_epsilon(epsilon=0.1, answers=answers, delta=1e-6, answer_delta=0.0)
         rows.append(f"| {answers:,} | {0.1 * answers:g} | {total.epsilon:.3g} |")
+    return "\n".join(rows)
+
+
+def shuffled_table() -> str:
+    """Return the central epsilon of shuffled reports, by devices, local epsilon and labels."""
+    devices = (1_000, 10_000, 100_000, 1_000_000)
+    heads = "".join(f" {n:,} devices |" for n in devices)
+    rows = [f"| local ε | labels |{heads}", "|---|---|" + "---|" * len(devices)]
+    for epsilon in (2.0, 4.0, 6.0):
+        for labels in (2, 10, 100):
+            channel = ShuffledChannel.response(epsilon=epsilon, labels=labels)
+            prices = [channel.epsilon(devices=n, delta=1e-6) for n in devices]
+            cells = "".join(f" {math.ceil(price * 1e3) / 1e3:.3f} |" for price in prices)
+            rows.append(f"| {epsilon:g} | {labels} |{cells}")
     return "\n".join(rows)
 
 

@@ -20,6 +20,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "gaussian": odds.gaussian_table,
     "group": odds.group_table,
     "others": odds.others_table,
+    "shuffled": odds.shuffled_table,
     "success": odds.success_table,
     "Q*": methods_table.answers_table,
 }
@@ -35,7 +36,7 @@ def files() -> dict[Path, str]:
         DOCS / "choose" / "odds.svg": charts.odds_chart(),
         DOCS / "choose" / "answers.svg": charts.crossing_chart(),
     }
-    for path in sorted(DOCS.glob("choose/*.md")):
+    for path in (*sorted(DOCS.glob("choose/*.md")), DOCS / "shuffling.md"):
         found[path] = with_tables(path.read_text(encoding="utf-8"))
     return found
 

@@ -58,6 +58,11 @@ if TYPE_CHECKING:
     from reticent.accounting.private_knn_calibration import calibrate_private_knn
     from reticent.accounting.private_knn_filter import PrivateKnnFilter
     from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+    from reticent.accounting.shuffling import (
+        ShuffledChannel,
+        local_epsilon_for,
+        shuffled_epsilon,
+    )
     from reticent.accounting.sparse_vector import AboveThreshold
     from reticent.accounting.unequal_composition import optimal_epsilon_of
 else:
@@ -130,6 +135,11 @@ else:
                 "ScreeningDpEvent",
                 "screening_rdp",
             ),
+            "reticent.accounting.shuffling": (
+                "ShuffledChannel",
+                "local_epsilon_for",
+                "shuffled_epsilon",
+            ),
             "reticent.accounting.sparse_vector": ("AboveThreshold",),
             "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
         },
@@ -164,6 +174,7 @@ __all__ = [
     "RdpOdometer",
     "ScreeningDpEvent",
     "SelfComposed",
+    "ShuffledChannel",
     "StatedCost",
     "ZeroConcentratedCost",
     "advanced_epsilon",
@@ -173,6 +184,7 @@ __all__ = [
     "delta_of_rdp",
     "epsilon_of_rdp",
     "epsilon_per_answer",
+    "local_epsilon_for",
     "noise_multiplier",
     "noisy_argmax_rdp",
     "optimal_delta",
@@ -181,5 +193,6 @@ __all__ = [
     "private_knn_rdp",
     "private_knn_total",
     "screening_rdp",
+    "shuffled_epsilon",
     "smallest_epsilon",
 ]

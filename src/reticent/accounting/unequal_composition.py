@@ -152,6 +152,44 @@ def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) ->
     )
 
 
+def composed_epsilon(
+    losses: Array, masses: Array, infinite: float, *, times: int, delta: float
+) -> float:
+    """Return the total epsilon of equal answers with one known law of losses, rounded up.
+
+    Args:
+        losses: losses of one answer, shape (k,).
+        masses: their probabilities, shape (k,).
+        infinite: probability of an infinite loss of one answer.
+        times: number of answers, at least 1.
+        delta: of the total, in (0, 1).
+
+    Returns:
+        Total epsilon, infinite where ``delta`` cannot be reached.
+    """
+    if 1 - (1 - infinite) ** times >= delta:
+        return math.inf
+    edge = float(np.abs(losses).max())
+    z = math.sqrt(2 * math.log(4 * times / (_NEGLIGIBLE * delta)))
+    reach = min(z * edge * math.sqrt(times), times * edge)
+    step = 2 * reach / _FEWEST_CELLS / 4
+    mean = float(losses @ masses)
+    found = _Losses(step, 0, np.ones(1), 0.0)
+    for done in range(1, times + 1):
+        added = found.plus(losses, masses, lower=done * mean - reach, upper=done * mean + reach)
+        # an infinite loss now, or before
+        lost = 1 - (1 - infinite) * (1 - found.infinite) + added.infinite - found.infinite
+        found = _Losses(step, added.first, added.masses, min(1.0, lost))
+    rounding = 1.0 + 1e-12 + 1e-14 * times
+
+    slack = 4e-15 * times * edge
+
+    def excess(epsilon: float) -> bool:
+        return rounding * found.delta(max(0.0, epsilon - slack)) > delta
+
+    return smallest_without(excess, times * edge)
+
+
 def _basic(counted: Counter[tuple[float, float]], delta: float) -> float:
     own = math.fsum(times * own for (_, own), times in counted.items())
     return (

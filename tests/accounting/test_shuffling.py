@@ -1,0 +1,222 @@
+"""Oracles: every data set of a few devices, closed forms of the literature, and other channels."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from reticent.accounting import ShuffledChannel, local_epsilon_for, shuffled_epsilon
+from reticent.accounting.positive_part import upper_positive_part
+from reticent.accounting.unequal_composition import composed_epsilon
+from reticent.core.errors import InvalidInput, InvalidParameter
+
+
+def response(epsilon: float, labels: int) -> np.ndarray:
+    table = np.ones((labels, labels)) + (math.exp(epsilon) - 1) * np.eye(labels)
+    return table / table[0].sum()
+
+
+def multisets(table: np.ndarray, inputs: tuple[int, ...]) -> Counter[tuple[int, ...]]:
+    """Law of the multiset of one report each, by enumeration."""
+    law: Counter[tuple[int, ...]] = Counter({(0,) * table.shape[1]: 1.0})
+    for x in inputs:
+        after: Counter[tuple[int, ...]] = Counter()
+        for counts, chance in law.items():
+            for c, p in enumerate(table[x].tolist()):
+                after[(*counts[:c], counts[c] + 1, *counts[c + 1 :])] += chance * p
+        law = after
+    return law
+
+
+def divergence(first: Counter, second: Counter, epsilon: float) -> float:
+    odds = math.exp(epsilon)
+    return math.fsum(max(0.0, p - odds * second[counts]) for counts, p in first.items())
+
+
+def worst(table: np.ndarray, devices: int, epsilon: float) -> float:
+    """Largest divergence over every data set and both directions."""
+    labels = range(len(table))
+    return max(
+        divergence(multisets(table, (a, *rest)), multisets(table, (b, *rest)), epsilon)
+        for rest in itertools.combinations_with_replacement(labels, devices - 1)
+        for a, b in itertools.permutations(labels, 2)
+    )
+
+
+def sum_bound(table: np.ndarray, devices: int, epsilon: float) -> float:
+    """The blanket bound by enumeration of all reports."""
+    least = table.min(axis=0)
+    rest = 1 - least.sum()
+    best = 0.0
+    for a, b in itertools.permutations(range(len(table)), 2):
+        worth = [*((table[a] - math.exp(epsilon) * table[b]) / least), 0.0]
+        chances = [*least, rest]
+        total = 0.0
+        for drawn in itertools.product(range(len(worth)), repeat=devices):
+            value = sum(worth[c] for c in drawn)
+            total += max(0.0, value) * math.prod(chances[c] for c in drawn)
+        best = max(best, total / devices)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("devices", "local", "labels"),
+    [(1, 1.0, 3), (2, 0.5, 2), (3, 2.0, 3), (4, 2.0, 4), (5, 3.0, 3)],
+)
+def test_no_data_set_of_a_few_devices_is_worse(devices: int, local: float, labels: int) -> None:
+    channel, table = ShuffledChannel.response(epsilon=local, labels=labels), response(local, labels)
+    for share in (0.0, 0.3, 0.6, 0.9):
+        epsilon = share * local
+        bound = channel.delta(devices=devices, epsilon=epsilon)
+        assert bound >= worst(table, devices, epsilon)
+        assert bound == pytest.approx(sum_bound(table, devices, epsilon), rel=1e-3)
+
+
+def test_a_sum_over_the_two_labels_alone_would_be_wrong() -> None:
+    # four labels, five devices: where all others hold one of the two, that sum shows .0022
+    bound = ShuffledChannel.response(epsilon=2.0, labels=4).delta(devices=5, epsilon=1.8)
+    assert bound >= worst(response(2.0, 4), 5, 1.8) == pytest.approx(0.0330, abs=5e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_data_set_is_worse_under_any_table(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    shares = random.integers(20, 100, size=(3, 4))
+    shares[:, 0] += 500 - shares.sum(axis=1)
+    channel, table = ShuffledChannel.of_table(shares), shares / 500
+    assert channel.local_epsilon == pytest.approx(
+        math.log((table.max(axis=0) / table.min(axis=0)).max()), rel=1e-12
+    )
+    for epsilon in (0.0, 0.2, 0.5):
+        bound = channel.delta(devices=4, epsilon=epsilon)
+        assert bound >= worst(table, 4, epsilon)
+        assert bound == pytest.approx(sum_bound(table, 4, epsilon), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("devices", "local", "labels", "central"),
+    [
+        (100_000, 5.0, 10, 0.2003),
+        (1_000, 3.0, 10, 0.6634),
+        (32_361, 4.0, 32, 0.1715),
+        (100_000, 4.0, 2, 0.1182),
+    ],
+)
+def test_prices_of_three_counts_in_doubles(
+    devices: int, local: float, labels: int, central: float
+) -> None:
+    found = shuffled_epsilon(devices=devices, epsilon=local, labels=labels, delta=1e-6)
+    assert found == pytest.approx(central, abs=5e-4)
+    if labels > 2:
+        channel = ShuffledChannel.response(epsilon=local, labels=labels)
+        exact = channel.example_epsilon(devices=devices, delta=1e-6)
+        assert exact * 0.999 <= found <= 1.02 * exact
+
+
+def test_a_table_of_responses_costs_what_responses_cost() -> None:
+    shares = np.full((6, 6), 10**6) + np.eye(6, dtype=np.int64) * round((math.e**3 - 1) * 10**6)
+    table, closed = (
+        ShuffledChannel.of_table(shares),
+        ShuffledChannel.response(epsilon=3.0, labels=6),
+    )
+    assert len(table.pairs) == 1
+    assert table.epsilon(devices=5000, delta=1e-6) == pytest.approx(
+        closed.epsilon(devices=5000, delta=1e-6), rel=1e-5
+    )
+
+
+def test_more_devices_more_labels_and_less_local_epsilon_never_cost_more() -> None:
+    def price(devices: int, local: float, labels: int | None) -> float:
+        return shuffled_epsilon(devices=devices, epsilon=local, labels=labels, delta=1e-6)
+
+    devices = [price(n, 4.0, 10) for n in (2, 1000, 10**5)]
+    labels = [price(10**4, 4.0, k) for k in (10, 40)]
+    local = [price(10**4, e, 10) for e in (0.5, 4.0, 6.0)]
+    assert devices == sorted(devices, reverse=True)
+    assert labels == sorted(labels, reverse=True)
+    assert local == sorted(local)
+    assert price(10**4, 4.0, None) >= price(10**4, 4.0, 2)
+
+
+def test_clones_are_below_their_closed_form() -> None:
+    # Feldman, McMillan and Talwar (2021), theorem 3.1
+    for devices, local in ((10**4, 2.0), (10**5, 4.0), (10**6, 5.0)):
+        odds = math.exp(local)
+        spread = 8 * math.sqrt(odds * math.log(4e6)) / math.sqrt(devices) + 8 * odds / devices
+        closed = math.log1p((odds - 1) / (odds + 1) * spread)
+        assert (
+            shuffled_epsilon(devices=devices, epsilon=local, labels=None, delta=1e-6)
+            <= shuffled_epsilon(devices=devices, epsilon=local, labels=None, delta=1e-7)
+            <= closed
+        )
+
+
+def test_a_small_expectation_keeps_its_digits() -> None:
+    # one in 2^n sums is positive
+    values, chances = np.array([1.0, -1000.0]), np.array([0.5, 0.5])
+    for draws in (10, 60):
+        found = upper_positive_part(values, chances, draws)
+        assert found == pytest.approx(draws * 0.5**draws, rel=2e-2)
+        assert found >= draws * 0.5**draws
+
+
+def test_inverse_questions() -> None:
+    channel = ShuffledChannel.response(epsilon=4.0, labels=10)
+    least = channel.devices_for(epsilon=0.4, delta=1e-6)
+    assert channel.epsilon(devices=least, delta=1e-6) <= 0.4
+    assert channel.epsilon(devices=round(least * 0.99), delta=1e-6) > 0.4
+    local = local_epsilon_for(devices=1000, labels=10, epsilon=0.5, delta=1e-6)
+    assert shuffled_epsilon(devices=1000, epsilon=local, labels=10, delta=1e-6) <= 0.5001
+    assert shuffled_epsilon(devices=1000, epsilon=local + 0.01, labels=10, delta=1e-6) > 0.5
+
+
+def test_two_rounds_of_every_data_set() -> None:
+    devices, local, labels = 3, 1.0, 3
+    table = response(local, labels)
+    one = ShuffledChannel.response(epsilon=local, labels=labels)
+    for delta in (1e-2,):
+        found = one.epsilon(devices=devices, delta=delta, rounds=2)
+        assert one.epsilon(devices=devices, delta=delta) <= found <= 2 * local
+        for rest in itertools.combinations_with_replacement(range(labels), devices - 1):
+            first, second = multisets(table, (0, *rest)), multisets(table, (1, *rest))
+            pairs = [
+                (first[a] * first[b], second[a] * second[b])
+                for a, b in itertools.product(first, repeat=2)
+            ]
+            assert sum(max(0.0, p - math.exp(found) * q) for p, q in pairs) <= delta
+
+
+def test_ten_rounds_cost_about_the_root_of_ten() -> None:
+    channel = ShuffledChannel.response(epsilon=4.0, labels=10)
+    one = channel.epsilon(devices=10**5, delta=1e-6)
+    ten = channel.epsilon(devices=10**5, delta=1e-6, rounds=10)
+    assert 2.5 * one <= ten <= 4.5 * one  # about sqrt 10
+
+
+def test_composed_losses_of_one_kind() -> None:
+    # randomised response at epsilon .1, a hundred times, has the optimum of equal answers
+    from reticent.accounting import optimal_epsilon
+
+    truth = math.exp(0.1) / (1 + math.exp(0.1))
+    found = composed_epsilon(
+        np.array([-0.1, 0.1]), np.array([1 - truth, truth]), 0.0, times=100, delta=1e-6
+    )
+    exact = optimal_epsilon(epsilon=0.1, answers=100, delta=1e-6, answer_delta=0.0)
+    assert exact <= found * (1 + 1e-9) <= exact * 1.005
+
+
+def test_misuse() -> None:
+    with pytest.raises(InvalidInput):
+        ShuffledChannel.of_table([[1, 1], [2, 1]])
+    with pytest.raises(InvalidInput):
+        ShuffledChannel.of_table([[0, 2], [1, 1]])
+    with pytest.raises(InvalidParameter):
+        ShuffledChannel.response(epsilon=2.0, labels=1)
+    with pytest.raises(InvalidParameter):
+        ShuffledChannel.any_channel(epsilon=2.0).example_epsilon(devices=5, delta=1e-6)
+    with pytest.raises(InvalidParameter):
+        ShuffledChannel.any_channel(epsilon=2.0).devices_for(epsilon=1e-9, delta=1e-6, most=100)
