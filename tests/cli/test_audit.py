@@ -63,7 +63,7 @@ def cancer(tmp_path):
     table = load_breast_cancer(as_frame=True).frame.sample(frac=1.0, random_state=0)
     table = table[["mean radius", "mean texture", "mean smoothness", "target"]]
     table.iloc[:200].to_csv(tmp_path / "rows.csv", index=False)
-    np.save(tmp_path / "public.npy", table.iloc[400:, :3].to_numpy())
+    table.iloc[400:].to_csv(tmp_path / "public.csv", index=False)
     path = tmp_path / "fit.toml"
     path.write_text(
         """
@@ -78,7 +78,7 @@ classes = [0, 1]
 [data]
 inputs = "rows.csv"
 label_column = "target"
-further = {public_X = "public.npy"}
+further = {public_X = "public.csv"}
 """
     )
     return path

@@ -88,11 +88,12 @@ def test_certify_prints_bounds_and_says_that_they_are_private(
         "--radius",
         "0.1",
         "--output",
-        tmp_path / "bounds.npy",
+        tmp_path / "bounds.npz",
     )
     assert (answer.status, answer.err) == (0, "")
     assert "as private as its input" in answer.out
-    bounds = np.load(tmp_path / "bounds.npy")
+    with np.load(tmp_path / "bounds.npz") as stored:
+        bounds = stored["bound"]
     system = PosthocEncoder.load(encoder_bundle)
     np.testing.assert_array_equal(
         bounds, system.query_.bound.bound(system.embed(np.load(inputs)), 0.1)

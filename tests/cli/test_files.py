@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ import pytest
 from sklearn.datasets import load_wine
 
 from reticent import load
-from reticent.cli.files import read_array
+from reticent.cli.files import read_array, read_labels
+from reticent.cli.fit_config import FitConfig, fitting
 from reticent.cli.main import run
 from reticent.core.errors import InvalidInput
 
@@ -153,7 +155,7 @@ def certified(wine: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> P
         (["--format", "csv"], "format"),
         (["--rows-per-part", "50", "--overwrite"], "overwrite"),
         (["--rows-per-part", "50", "--format", "xlsx"], "xlsx"),
-        (["--output", "answers.xlsx"], ".npz, .csv"),
+        (["--output", "answers.xlsx"], ".npz"),
         (["--principal", "a", "--jobs", "2", "--rows-per-part", "9"], "jobs"),
     ],
 )
@@ -189,6 +191,50 @@ def test_a_header_may_state_any_shape(tmp_path: Path, shape: tuple[int, ...]) ->
     (tmp_path / "x.npy").write_bytes(changed)
     with pytest.raises(InvalidInput, match="damaged, cut short"):
         read_array(tmp_path / "x.npy", name="input")
+
+
+def in_every_format(folder: Path, name: str, frame: pd.DataFrame) -> list[Path]:
+    """One table as files of every format that holds names."""
+    frame.to_csv(folder / f"{name}.csv", index=False)
+    frame.to_csv(folder / f"{name}.txt", index=False, sep=";", decimal=",")
+    frame.to_parquet(folder / f"{name}.parquet")
+    frame.to_feather(folder / f"{name}.arrow", compression="uncompressed")
+    return [folder / f"{name}.{end}" for end in ("csv", "txt", "parquet", "arrow")]
+
+
+@pytest.mark.parametrize("cells", [[3, -1, 20, 3], ["b", "a", "b", "7"]])
+def test_labels_are_the_same_in_every_format(tmp_path: Path, cells: list[Any]) -> None:
+    np.save(tmp_path / "y.npy", cells)
+    np.savez(tmp_path / "y.npz", kinds=cells)
+    tables = in_every_format(tmp_path, "y", pd.DataFrame({"kind": cells}))
+    for path in (tmp_path / "y.npy", tmp_path / "y.npz", *tables):
+        found = read_labels(path, name="labels")
+        assert found.tolist() == cells, path
+    (tmp_path / "two.csv").write_text("kind,other\n1,2\n")
+    with pytest.raises(InvalidInput, match="one column"):
+        read_labels(tmp_path / "two.csv", name="labels")
+
+
+def test_a_fit_reads_all_its_data_in_every_format(wine: pd.DataFrame, tmp_path: Path) -> None:
+    """Rows, labels, public rows beside their labels, and persons: columns are found by name."""
+    inputs = in_every_format(tmp_path, "inputs", wine.iloc[:90])
+    public = in_every_format(tmp_path, "public", wine.iloc[90:, ::-1])
+    labels = in_every_format(tmp_path, "labels", wine[["kind"]].iloc[90:])
+    persons = in_every_format(tmp_path, "persons", pd.DataFrame({"who": np.arange(90) % 30}))
+    for files in zip(inputs, public, labels, persons, strict=True):
+        names = [path.name for path in files]
+        (tmp_path / "fit.toml").write_text(
+            'estimator = "MomentClassifier"\nbundle = "b"\n[parameters]\nepsilon = 2.0\n'
+            "delta = 1e-5\nclasses = [0, 1, 2]\n[data]\n"
+            f'inputs = "{names[0]}"\nlabel_column = "kind"\nfurther = {{public_X = "{names[1]}", '
+            f'public_y = "{names[2]}", persons = "{names[3]}"}}\n'
+        )
+        _, data = fitting(FitConfig.read(tmp_path / "fit.toml"))
+        np.testing.assert_array_equal(data.inputs, wine.iloc[:90, :-1])
+        np.testing.assert_array_equal(data.labels, wine["kind"].iloc[:90])
+        np.testing.assert_array_equal(data.further["public_X"], wine.iloc[90:, :-1])
+        np.testing.assert_array_equal(data.further["public_y"], wine["kind"].iloc[90:])
+        np.testing.assert_array_equal(data.further["persons"], np.arange(90) % 30)
 
 
 def test_a_pipe_may_be_read(tmp_path: Path) -> None:

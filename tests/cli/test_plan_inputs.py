@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -65,3 +66,22 @@ def test_radii_and_json(place, command):
     assert found["protects"] == "inputs"
     assert found["guarantee"]["adjacency"]["type"] == "Neighborhood"
     assert {row["method"] for row in found["rows"]} == {"randomised response", "majority"}
+
+
+def test_an_array_with_labels_of_their_own(place, command):
+    rows = np.genfromtxt(place / "public.csv", delimiter=",", skip_header=1, dtype=str)
+    np.savez(place / "rows.npz", rows=rows[:, :2].astype(float), other=np.zeros(3))
+    (place / "kinds.csv").write_text("\n".join(["kind", *rows[:, 2]]) + "\n")
+    given = (
+        "plan-inputs",
+        place / "rows.npz",
+        "--array",
+        "rows",
+        "--schema",
+        place / "schema.json",
+    )
+    labelled = (*given, *WANTED, "--json", "--labels", place / "kinds.csv")
+    one, other = (command(*call).out for call in (labelled, words(place, "--json")))
+    assert re.sub(r'"seconds": .*', "", one) == re.sub(r'"seconds": .*', "", other) != ""
+    assert command(*given, *WANTED).status == 2
+    assert command(*labelled, "--label-column", "kind").status == 2

@@ -130,6 +130,8 @@ def records(
 
     The exit status is 19 where the claim is refuted. An audit never proves a claim.
     """
+    import numpy as np
+
     from reticent.audit.records import audit_records
     from reticent.cli.fit_config import FitConfig, fitting
     from reticent.training.progress import bar
@@ -142,12 +144,13 @@ def records(
         raise InvalidInput(
             f"data.further.{unknown[0]}: an audit takes public_X, public_y and public alone"
         )
+    public = data.further.get("public_X", data.further.get("public"))
     with bar() as report:
         found = audit_records(
             system,
             data.inputs,
             data.labels,
-            public_X=data.further.get("public_X", data.further.get("public")),
+            public_X=None if public is None else np.asarray(public),  # as it reads the records
             public_y=data.further.get("public_y"),
             remove=record,
             runs=runs,

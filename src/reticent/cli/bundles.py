@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 _WITH_LOCAL_BOUNDS = ("PosthocEncoder", "PosthocClassifier")
 """By name, since their modules load torch, and most bundles need none of it."""
 
-_ANSWERS = ("npz", "csv", "parquet", "arrow")
-
 
 def release(
     bundle: BundleFolder,
@@ -219,9 +217,9 @@ def _on_cluster(
 
 
 def _answers_format(output: Path, key: Path | None) -> str:
-    from reticent.cli.files import format_of
+    from reticent.cli.files import ANSWERS, format_of
 
-    kind = format_of(output, _ANSWERS)
+    kind = format_of(output, ANSWERS)
     if key is not None and kind != "npz":
         raise InvalidInput(
             "signing_key: a signature has its place in an .npz file, or beside parts "
@@ -295,7 +293,7 @@ def certify(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(help=".npy, .csv, .parquet or .arrow file for the bound of every row."),
+        typer.Option(help=".npz, .csv, .parquet or .arrow file for the bound of every row."),
     ] = None,
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
@@ -312,10 +310,10 @@ def certify(
     from rich.console import Console
     from rich.table import Table
 
-    from reticent.cli.files import column_content, format_of
+    from reticent.cli.files import ANSWERS, column_content, format_of
 
     positive(radius, name="radius")
-    kind = "" if output is None else format_of(output, ("npy", *_ANSWERS[1:]))
+    kind = "" if output is None else format_of(output, ANSWERS)
     system = _with_local_bounds(bundle, trusted_key)
     points = system.embed(read_inputs(input_, system, array=array, ignore=ignore_column).inputs)
     if output is None:

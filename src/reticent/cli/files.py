@@ -25,6 +25,7 @@ from reticent.tables.batches import (
     column_names,
     encoded_columns,
     file_kind,
+    names_in,
     read_frame,
     read_whole,
 )
@@ -33,6 +34,9 @@ from reticent.tables.frames import listed, ordered_rows
 from reticent.tables.schema import TabularSchema
 
 Array = npt.NDArray[Any]
+
+ANSWERS = ("npz", *FORMATS)
+"""Formats that numbers and labels are written in, by the end of a file's name."""
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _DAMAGED = "damaged, cut short, or holding Python objects; write it again"
@@ -57,12 +61,23 @@ class Rows:
     names: tuple[str, ...] | None = None
     columns: dict[str, Array] = field(default_factory=dict)
 
+    @property
+    def labels(self) -> Array | None:
+        """What stands in that column as labels, see ``read_labels``, or None."""
+        return None if self.names is None else _labels(self.names)
+
     def numbers(self) -> Array:
         """Return an array as it is, and a table as finite numbers, shape (n, columns)."""
         if isinstance(self.inputs, np.ndarray):
             return self.inputs
-        names = getattr(self.inputs, "column_names", None) or self.inputs.columns
-        return finite_array(ordered_rows(self.inputs, names), name="rows", ndim=2)
+        return finite_array(ordered_rows(self.inputs, self.column_names), name="rows", ndim=2)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of a table's columns; none for an array."""
+        if isinstance(self.inputs, np.ndarray):
+            return []
+        return list(getattr(self.inputs, "column_names", None) or self.inputs.columns)
 
 
 def read_rows(
@@ -96,7 +111,7 @@ def read_rows(
     """
     where, further = f"{name}={str(path)!r}", list(columns or ())
     known = schema or getattr(getattr(system, "query_", None), "schema", None)
-    kind = _kind(path, name)
+    kind = kind_of(path, name)
     if kind in ("npy", "npz"):
         if ignore or beside is not None or (further and kind == "npy"):
             raise InvalidInput(
@@ -125,9 +140,76 @@ def read_rows(
     return Rows(table.rows, table.subjects, found)
 
 
-def _kind(path: Path, name: str) -> str:
+def read_labelled(
+    path: Path,
+    *,
+    schema: TabularSchema | None = None,
+    array: str | None = None,
+    ignore: Sequence[str] | None = None,
+    labels: Path | None = None,
+    labels_array: str | None = None,
+    label_column: str | None = None,
+    name: str = "rows",
+    table: str = "",
+) -> tuple[Rows, Array | None]:
+    """Return the rows of a file, and their labels from a column of it or from a file of their own.
+
+    Args:
+        path, schema, array, ignore, name: see ``read_rows``.
+        labels: a file with the labels, or None.
+        labels_array: which array of ``labels``, where that is an .npz file.
+        label_column: the column of ``path`` that holds the labels, or None.
+        table: what stands before the names of these arguments in a message.
+
+    Raises:
+        InvalidInput: as ``read_rows`` and ``read_labels``, or labels from both places.
+    """
+    if labels is not None and label_column is not None:
+        raise InvalidInput(f"{table}labels, {table}label_column: expected one of them")
+    if labels_array is not None and labels is None:
+        raise InvalidInput(f"{table}labels_array: expected together with {table}labels")
+    found = read_rows(
+        path, schema=schema, array=array, ignore=ignore, beside=label_column, name=name
+    )
+    if labels is None:
+        return found, found.labels
+    return found, read_labels(labels, name=f"{table}labels", array=labels_array)
+
+
+def read_labels(path: Path, *, name: str, array: str | None = None) -> Array:
+    """Return the labels in a file of any kind, shape (n,).
+
+    Args:
+        path: .npy or .npz; or CSV, Parquet or Arrow with one column, whose cells are words, or
+            integers where all of them are whole numbers.
+        name: what the caller calls the file; used in messages.
+        array: which array of an .npz file; None for the only one.
+
+    Raises:
+        InvalidInput: as ``read_array`` and ``names_in``, or a table with several columns.
+    """
+    if kind_of(path, name) in ("npy", "npz"):
+        return read_array(path, name=name, array=array)
+    columns = column_names(path, name=name)
+    if len(columns) != 1 or array is not None:
+        raise InvalidInput(
+            f"{name}={str(path)!r}: expected a table with one column, of labels, or an array; "
+            f"has {listed(columns)}"
+        )
+    return _labels(names_in(path, columns[0], name=name))
+
+
+def _labels(cells: Sequence[str]) -> Array:
+    """Return labels as words, or as integers where all of them are."""
+    if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in cells):
+        return np.array([int(cell) for cell in cells])
+    return np.array(cells)
+
+
+def kind_of(path: Path, name: str) -> str:
+    """Return what a file holds, see ``file_kind``; a pipe by its name, since it is read once."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        return "npy" if path.suffix == ".npy" else "csv"  # a pipe is read once, not looked at here
+        return "npy" if path.suffix == ".npy" else "csv"
     return file_kind(path, name=name)
 
 
@@ -235,14 +317,11 @@ def check_page(page: Path | None, *, overwrite: bool) -> None:
 
 
 def column_content(name: str, values: Array, kind: str) -> bytes:
-    """Return one column as the bytes of an .npy file, or of a table in one of ``FORMATS``."""
-    return npy_content(values) if kind == "npy" else encoded_columns({name: values}, kind)
-
-
-def npy_content(array: Array) -> bytes:
-    """Return the bytes of an .npy file."""
+    """Return one column as the bytes of a file, ``kind`` as in ``release_content``."""
+    if kind in FORMATS:
+        return encoded_columns({name: values}, kind)
     buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
+    np.savez(buffer, allow_pickle=False, **{name: values})
     return buffer.getvalue()
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from reticent.cli.files import read_array, read_rows
+from reticent.cli.files import kind_of, read_array, read_labelled, read_labels
 from reticent.core.errors import InvalidInput, InvalidParameter, ReticentError
 from reticent.core.files import read_regular
 from reticent.systems.methods import FoundMethods, Role, find_methods
+from reticent.tables.batches import column_names, read_whole
 from reticent.tables.schema import TabularSchema
 
 _MOST_BYTES = 2**20
@@ -36,13 +36,14 @@ class DataFiles(_Table):
     Attributes:
         inputs: .npy, .npz, CSV, Parquet or Arrow file with one row, picture or record each.
         array: name of the array in an .npz file; not needed where it has one.
-        labels: .npy or .npz file with one label for each.
+        labels: file with one label for each: an array, or a table with one column.
         labels_array: as ``array``, for ``labels``.
         label_column: column of a CSV, Parquet or Arrow file that holds the labels, in place of
             ``labels``.
         ignore_columns: columns of such a file that are not read.
         schema_file: "schema" in the file: JSON description of the columns of a table.
-        further: further arguments of ``fit``, each a .npy or .npz file.
+        further: further arguments of ``fit``, each a file: an array, rows with the columns of
+            ``inputs``, or a table with one column.
     """
 
     inputs: str
@@ -257,7 +258,7 @@ class FitData:
 
     inputs: Any
     labels: npt.NDArray[Any] | None
-    further: dict[str, npt.NDArray[Any]]
+    further: dict[str, Any]
 
 
 def check_arguments(system: Any, config: FitConfig) -> None:
@@ -292,33 +293,40 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
     Raises:
         InvalidInput: a file that cannot be read, or keys that do not fit its kind.
     """
-    data, path = config.data, config.place(config.data.inputs)
-    if data.labels is not None and data.label_column is not None:
-        raise InvalidInput("data.labels, data.label_column: expected one of them")
-    if data.labels_array is not None and data.labels is None:
-        raise InvalidInput("data.labels_array: expected together with data.labels")
-    found = read_rows(
-        path,
+    data = config.data
+    found, labels = read_labelled(
+        config.place(data.inputs),
         schema=schema,
         array=data.array,
         ignore=data.ignore_columns,
-        beside=data.label_column,
+        labels=None if data.labels is None else config.place(data.labels),
+        labels_array=data.labels_array,
+        label_column=data.label_column,
         name="data.inputs",
+        table="data.",
     )
-    labels: npt.NDArray[Any] | None = None
-    if data.labels is not None:
-        labels = read_array(config.place(data.labels), array=data.labels_array, name="data.labels")
-    elif found.names is not None:
-        labels = _labels(list(found.names))
+    wanted = schema or found.column_names
+    unread = (*data.ignore_columns, data.label_column)
     further = {
-        key: read_array(config.place(file), name=f"data.further.{key}")
+        key: _further(config.place(file), wanted, unread, name=f"data.further.{key}")
         for key, file in data.further.items()
     }
     return FitData(found.inputs, labels, further)
 
 
-def _labels(cells: list[str]) -> npt.NDArray[Any]:
-    """Labels as words, or as integers where all of them are."""
-    if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in cells):
-        return np.array([int(cell) for cell in cells])
-    return np.array(cells)
+def _further(
+    path: Path,
+    wanted: TabularSchema | list[str],
+    unread: Sequence[str | None],
+    *,
+    name: str,
+) -> Any:
+    """Return an array, a table's rows as those of the inputs, or its only column."""
+    if kind_of(path, name) in ("npy", "npz"):
+        return read_array(path, name=name)
+    columns = column_names(path, name=name)
+    known = list(wanted.column_names if isinstance(wanted, TabularSchema) else wanted)
+    if not known or (len(columns) == 1 and columns != known):
+        return read_labels(path, name=name)
+    left_out = [column for column in unread if column in columns]
+    return read_whole(path, wanted, ignore=left_out, name=name).rows

@@ -43,6 +43,10 @@ IgnoreColumns = Annotated[
 LabelColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="Column that holds the labels.")
 ]
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Labels of the rows: an array, or a table with one column."),
+]
 SubjectColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column that says whose privacy each row spends."),

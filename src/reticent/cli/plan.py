@@ -19,6 +19,7 @@ from reticent.cli.options import (
     Jobs,
     Json,
     LabelColumn,
+    LabelsFile,
     Overwrite,
     Page,
     PublicRows,
@@ -43,10 +44,7 @@ def plan(
     neighbours: Annotated[
         str, typer.Option(metavar="STATEMENT", help="add-remove or replace: one record.")
     ] = "add-remove",
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="ARRAY", help="Labels of rows that are an array, .npy or .npz."),
-    ] = None,
+    labels: LabelsFile = None,
     label_column: LabelColumn = None,
     schema: SchemaFile = None,
     array: ArrayName = None,
@@ -73,20 +71,22 @@ def plan(
     Epsilon and delta are those of everything that is released. Private records are not read, and
     nothing is spent. Standard error shows the progress.
     """
-    from reticent.cli.files import check_page, read_array, read_rows
+    from reticent.cli.files import check_page, read_labelled
     from reticent.planning.planner import plan as find_plan
     from reticent.tables.schema import TabularSchema
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
     shares = _shares(prevalence)
-    if labels is not None and label_column is not None:
-        raise InvalidInput("labels, label_column: expected one of them")
     known = None if schema is None else TabularSchema.read(schema)
-    found = read_rows(
-        rows, schema=known, array=array, ignore=ignore_column, beside=label_column, name="rows"
+    found, y = read_labelled(
+        rows,
+        schema=known,
+        array=array,
+        ignore=ignore_column,
+        labels=labels,
+        label_column=label_column,
     )
-    y = read_array(labels, name="labels") if labels is not None else found.names
     listed = [word.strip() for word in classes.split(",") if word.strip()] or None
     if y is not None and listed is not None:
         raise InvalidInput("classes: expected only for rows without labels")
@@ -112,9 +112,6 @@ def plan(
 
 def plan_inputs(
     rows: PublicRows,
-    label_column: Annotated[
-        str, typer.Option(metavar="NAME", help="Column that holds the labels.")
-    ],
     schema: Annotated[Path, typer.Option(metavar="JSON", help="Schema of the other columns.")],
     epsilon: Epsilon,
     delta: Delta,
@@ -129,6 +126,9 @@ def plan_inputs(
             "Once one is given, attributes without one may have any value."
         ),
     ] = None,
+    labels: LabelsFile = None,
+    label_column: LabelColumn = None,
+    array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     scoring: Scoring = "information",
     seconds: Seconds = 300.0,
@@ -143,9 +143,7 @@ def plan_inputs(
     Epsilon and delta are those of one released input. Private inputs are not read, and nothing is
     spent. Standard error shows the progress.
     """
-    import numpy as np
-
-    from reticent.cli.files import check_page, read_rows
+    from reticent.cli.files import check_page, read_labelled
     from reticent.planning.inputs import plan_inputs as find_plan
     from reticent.tables.schema import TabularSchema
     from reticent.training.progress import bar
@@ -155,11 +153,20 @@ def plan_inputs(
     radii = _radii(attribute_radius or [], known)
     if radius is not None and radii is not None:
         raise InvalidInput("radius, attribute_radius: expected one of them")
-    found = read_rows(rows, schema=known, ignore=ignore_column, beside=label_column, name="rows")
+    found, y = read_labelled(
+        rows,
+        schema=known,
+        array=array,
+        ignore=ignore_column,
+        labels=labels,
+        label_column=label_column,
+    )
+    if y is None:
+        raise InvalidInput("labels, label_column: expected one of them")
     with bar() as report:
         outcome = find_plan(
             found.inputs,
-            np.array(found.names),
+            y,
             schema=known,
             epsilon=epsilon,
             delta=delta,

@@ -255,8 +255,9 @@ def train_model(
     labels: Annotated[
         list[Path],
         typer.Option(
-            metavar="ARRAY",
-            help="Public labels of these rows, .npy or .npz; as many files, in order.",
+            metavar="FILE",
+            help="Public labels of these rows, an array or a table with one column; as many "
+            "files, in order.",
         ),
     ],
     output: Annotated[Path, typer.Option(help="Folder of the model.")],
@@ -277,7 +278,7 @@ def train_model(
     """
     import numpy as np
 
-    from reticent.cli.files import read_array
+    from reticent.cli.files import read_labels
     from reticent.client.pins import protects_input
     from reticent.systems.loading import load_answering
     from reticent.systems.value_models import train_value_model
@@ -293,7 +294,7 @@ def train_model(
         )
     identity = system.bundle_identity_
     parts = [_released(path, identity) for path in values]
-    targets = [read_array(path, name="labels") for path in labels]
+    targets = [read_labels(path, name="labels") for path in labels]
     for path, part, target in zip(values, parts, targets, strict=True):
         if target.shape != part.shape[:1]:
             raise InvalidInput(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput
 from reticent.neighbours.exhaustive import Exhaustive, Found, Places, Points
 from reticent.neighbours.integer_points import check_points
-from reticent.neighbours.records import checked_votes, key_bytes, record_digests
+from reticent.neighbours.records import checked_votes, key_bytes, record_digests, rising
 
 ShortPoints = npt.NDArray[np.int16]
 
@@ -98,7 +98,7 @@ class ShardedRecords:
                         [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
                     )
                 )
-            digests.append(_digest_table(names, table, own))
+            digests.append(record_digests(names, table, own))
             tables.append(table)
             votes.append(own)
         if not tables or (persons is not None and len(persons) != len(tables)):
@@ -107,7 +107,7 @@ class ShardedRecords:
                 f"{len(tables)} "
                 f"and persons for {0 if persons is None else len(persons)}"
             )
-        order = _order(np.concatenate(digests))
+        order = rising(np.concatenate(digests))
         digests.clear()
         places = np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order))
@@ -174,22 +174,3 @@ def _joined(parts: list[tuple[Integers, Integers]]) -> tuple[Points, Places]:
         return np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
     distances, places = (np.concatenate(column) for column in zip(*parts, strict=True))
     return distances.astype(np.float32), places
-
-
-def _digest_table(
-    names: Iterable[bytes], points: ShortPoints, votes: Integers
-) -> npt.NDArray[np.uint8]:
-    """Digests of a shard's records, shape (n, 32)."""
-    found = np.empty((len(points), 32), dtype=np.uint8)
-    digests = record_digests(names, points, votes)
-    for start in range(0, len(points), _AT_ONCE):
-        part = b"".join(islice(digests, _AT_ONCE))
-        found[start : start + _AT_ONCE] = np.frombuffer(part, dtype=np.uint8).reshape(-1, 32)
-    return found
-
-
-def _order(digests: npt.NDArray[np.uint8]) -> Integers:
-    """Numbers of records by rising digest."""
-    # As four numbers of 64 bits, the first of which counts most.
-    words = digests.view(">u8").astype(np.uint64)
-    return np.lexsort(words.T[::-1]).astype(np.int64)

@@ -4,7 +4,7 @@ all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,7 +36,11 @@ from reticent.systems.private_knn.inputs import (
     sharded_records,
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise, Neighbours
-from reticent.systems.private_knn.settings_choice import private_knn_settings, public_folds
+from reticent.systems.private_knn.settings_choice import (
+    PublicFold,
+    TunedOnPublicRows,
+    private_knn_settings,
+)
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
 from reticent.tables.frames import keep_names, named_rows, rows_as_fitted
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 
 
 @with_settings
-class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
+class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin, BaseEstimator):
     """Releases labels for public queries by the noisy votes of their nearest private records.
 
     Guarantee:
@@ -131,48 +135,11 @@ class PrivateKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
     _prepaid: Prepaid = learned()
 
     @classmethod
-    def tuned(
-        cls,
-        public_X: npt.ArrayLike,
-        public_y: npt.ArrayLike,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        records: int,
-        queries: int,
-        seed: int = 0,
-        **settings: Any,
-    ) -> Self:
-        """An unfitted classifier with the neighbours and samples that answer most public
-        queries right; no private record is looked at, so nothing is paid for the choice.
-
-        Args:
-            public_X, public_y: labelled public rows, from 20 on; half of them ask the other half.
-            epsilon, delta, classes: as in the constructor.
-            records: about how many private records there will be, a public number.
-            queries: how many will be asked, at most.
-            seed: of the noise in the choice.
-            settings: further arguments of the constructor.
-
-        Raises:
-            InvalidInput, InvalidParameter: rows, labels or numbers that cannot be.
-        """
-        rows, shape = input_rows(public_X)
-        known, codes = record_labels(public_y, len(rows), classes)
-        feature_map = feature_map_of(settings.get("feature_map", "identity"), shape)
-        chosen = private_knn_settings(
-            public_folds(feature_map.features(rows), codes, seed=seed),
-            epsilon=epsilon,
-            delta=delta,
-            classes=len(known),
-            records=records,
-            queries=queries,
-            seed=seed,
-        )
-        return cls(
-            epsilon=epsilon, delta=delta, classes=classes, queries=queries, **{**chosen, **settings}
-        )
+    @override
+    def _best(
+        cls, folds: Sequence[PublicFold], settings: Mapping[str, Any], **known: Any
+    ) -> dict[str, Any]:
+        return {"queries": known["queries"], **private_knn_settings(folds, **known)}
 
     def fit(
         self,

@@ -4,7 +4,7 @@ budget of its own and retires when it is spent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,13 +37,16 @@ from reticent.systems.private_knn.inputs import (
     protected,
 )
 from reticent.systems.private_knn.radii import Ball, kernels_by_share, kernels_of_radius
-from reticent.systems.private_knn.settings_choice import individual_settings, public_folds
+from reticent.systems.private_knn.settings_choice import (
+    PublicFold,
+    TunedOnPublicRows,
+    individual_settings,
+)
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
 from reticent.tables.frames import (
     keep_names,
     named_rows,
-    plain_rows,
     rows_as_fitted,
     rows_named_alike,
 )
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
 
 
 @with_settings
-class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator):
+class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin, BaseEstimator):
     """Answers public queries by the noisy votes of the private records near them, without a limit
     on their number; a record that has voted as much as its budget allows votes no more.
 
@@ -141,47 +144,11 @@ class IndividualKNNClassifier(PredictsByRelease, ClassifierMixin, BaseEstimator)
     _public: Exhaustive | None = learned()
 
     @classmethod
-    def tuned(
-        cls,
-        public_X: npt.ArrayLike,
-        public_y: npt.ArrayLike,
-        *,
-        epsilon: float,
-        delta: float,
-        classes: Classes,
-        records: int,
-        queries: int,
-        seed: int = 0,
-        **settings: Any,
-    ) -> Self:
-        """An unfitted classifier with the radii, votes and looks that answer most public
-        queries right; no private record is looked at, so nothing is paid for the choice.
-
-        Args:
-            public_X, public_y: labelled public rows, from 20 on; half of them ask the other half.
-            epsilon, delta, classes: as in the constructor.
-            records: about how many private records there will be, a public number.
-            queries: about how many will be asked.
-            seed: of the noise in the choice.
-            settings: further arguments of the constructor.
-
-        Raises:
-            InvalidInput, InvalidParameter: rows, labels or numbers that cannot be.
-        """
-        rows, shape = input_rows(plain_rows(public_X))
-        known, codes = record_labels(public_y, len(rows), classes)
-        feature_map = feature_map_of(settings.get("feature_map", "identity"), shape)
-        chosen = individual_settings(
-            public_folds(feature_map.features(rows), codes, seed=seed),
-            epsilon=epsilon,
-            delta=delta,
-            classes=len(known),
-            records=records,
-            queries=queries,
-            lead=settings.get("lead", 1.0),
-            seed=seed,
-        )
-        return cls(epsilon=epsilon, delta=delta, classes=classes, **{**chosen, **settings})
+    @override
+    def _best(
+        cls, folds: Sequence[PublicFold], settings: Mapping[str, Any], **known: Any
+    ) -> dict[str, Any]:
+        return individual_settings(folds, **known, lead=settings.get("lead", 1.0))
 
     def fit(
         self,

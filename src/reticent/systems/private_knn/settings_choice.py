@@ -8,12 +8,13 @@ shares.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from reticent.accounting import calibrate_private_knn
 from reticent.core.arrays import Array, Integers
@@ -27,8 +28,11 @@ from reticent.neighbours.integer_points import Points
 from reticent.noise import SeededSampler
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
+from reticent.systems.private_knn.inputs import feature_map_of, input_rows
 from reticent.systems.private_knn.plan import Neighbours
 from reticent.systems.private_knn.radii import Ball, kernels_by_share
+from reticent.systems.record_labels import Classes, record_labels
+from reticent.tables.frames import plain_rows
 
 _FEWEST = 20
 """Public rows, at least."""
@@ -76,6 +80,65 @@ def public_folds(features: Array, codes: Integers, *, seed: int) -> list[PublicF
         PublicFold(points[held], codes[held], points[asked], codes[asked])
         for held, asked in (halves, halves[::-1])
     ]
+
+
+class TunedOnPublicRows:
+    """Base of the neighbour classifiers, whose settings are chosen on public rows."""
+
+    @classmethod
+    def tuned(
+        cls,
+        public_X: npt.ArrayLike,
+        public_y: npt.ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        classes: Classes,
+        records: int,
+        queries: int,
+        seed: int = 0,
+        **settings: Any,
+    ) -> Self:
+        """Return an unfitted classifier with the settings that answer most public queries right.
+
+        No private record is looked at, so nothing is paid for the choice.
+
+        Args:
+            public_X, public_y: labelled public rows, from 20 on; half of them ask the other half.
+            epsilon, delta, classes: as in the constructor.
+            records: about how many private records there will be, a public number.
+            queries: about how many will be asked; for ``PrivateKNNClassifier`` the most.
+            seed: of the noise in the choice.
+            settings: further arguments of the constructor.
+
+        Raises:
+            InvalidInput, InvalidParameter: rows, labels or numbers that cannot be.
+        """
+        rows, shape = input_rows(plain_rows(public_X))
+        known, codes = record_labels(public_y, len(rows), classes)
+        feature_map = feature_map_of(settings.get("feature_map", "identity"), shape)
+        chosen = cls._best(
+            public_folds(feature_map.features(rows), codes, seed=seed),
+            settings,
+            epsilon=epsilon,
+            delta=delta,
+            classes=len(known),
+            records=records,
+            queries=queries,
+            seed=seed,
+        )
+        make: Any = cls
+        return cast(
+            "Self",
+            make(epsilon=epsilon, delta=delta, classes=classes, **{**chosen, **settings}),
+        )
+
+    @classmethod
+    def _best(
+        cls, folds: Sequence[PublicFold], settings: Mapping[str, Any], **known: Any
+    ) -> dict[str, Any]:
+        """Return the settings that are chosen, where some are given and public facts are known."""
+        raise NotImplementedError
 
 
 def individual_settings(
