@@ -88,7 +88,7 @@ def scores_of(data: str, split: int) -> Iterator[tuple[str, float]]:
         yield type(model).__name__ + warm, float(np.mean(right))
         if isinstance(fit, PublicStartClassifier):
             start = fit.space_
-            offsets = start.pool.offsets(start.row_details.scaled(rows[2]))
+            offsets = start.pools[0].offsets(start.row_details.scaled(rows[2]))
             yield "public models alone", _right(offsets.argmax(axis=1), labels[2])
     constant = np.bincount(labels[1]).argmax()
     yield "constant", _right(np.full(SCORED, constant), labels[2])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reticent.ledger import Ledger
     from reticent.planning import Plan, plan, plan_inputs
     from reticent.systems import (
+        AdditiveHistogramClassifier,
         BetaVAE,
         Calibration,
         CellsClassifier,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from reticent.testing import check_system
 
 __all__ = [
+    "AdditiveHistogramClassifier",
     "BetaVAE",
     "Calibration",
     "CellsClassifier",

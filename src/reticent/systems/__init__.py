@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.cells import CellsClassifier
     from reticent.systems.votes.cells_regressor import CellsRegressor
     from reticent.systems.votes.features import Features
@@ -77,6 +78,7 @@ else:
             "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
+            "reticent.systems.votes.additive_histogram": ("AdditiveHistogramClassifier",),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
                 "Identity",
@@ -88,6 +90,7 @@ else:
     )
 
 __all__ = [
+    "AdditiveHistogramClassifier",
     "Ball",
     "BetaVAE",
     "Calibration",

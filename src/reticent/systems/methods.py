@@ -230,6 +230,13 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
+        "AdditiveHistogramClassifier",
+        "systems.votes.additive_histogram",
+        "noisy histograms of columns by label, and an additive model of them",
+        protects="one record, or all of one person",
+        releases="a model, under one total",
+    ),
+    _own(
         "CellsRegressor",
         "systems.votes.cells_regressor",
         "noisy means of private targets over public cells",
