@@ -70,7 +70,7 @@ class AdditiveHistogramClassifier(ReleasedClassifier):
     References:
         - Vaidya, Shafiq, Basu and Hong (2013), "Differentially private naive Bayes classification",
           doi:10.1109/WI-IAT.2013.80 (noisy counts of bins by label).
-        - Nori, Caruana, Bu, Shen and Kulkarni (2021), "Accuracy, interpretability, and differential
+        - Nori et al. (2021), "Accuracy, interpretability, and differential
           privacy via explainable boosting", arXiv:2106.09680 (additive models of noisy bins).
         - Hastie and Tibshirani (1986), "Generalized additive models", doi:10.1214/ss/1177013604.
 
