@@ -134,7 +134,7 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     classes = tuple(range(int(all_labels.max()) + 1))
     total = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
     for name, (model, labelled) in methods(total, rows=kind, records=PRIVATE).items():
-        given = {"public_y": told} if labelled else {}
+        given: dict[str, Any] = {"public_y": told} if labelled else {}
         fits = model.simulate_fits(
             private, labels, public_X=public, totals=[(epsilon, DELTA)], seeds=SEEDS, **given
         )
@@ -143,7 +143,7 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
             found.append(scored(fit, test, truth))
         yield name, np.mean(found, axis=0)
         if name == "start from public models":
-            start = fit.space_
+            start: Any = fit.space_
             offsets = start.pools[0].offsets(start.row_details.scaled(test))
             yield "public models alone", np.array(measured(offsets, truth))
     constant = np.bincount(told, minlength=len(classes)) + 0.0

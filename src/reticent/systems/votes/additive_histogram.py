@@ -28,6 +28,9 @@ _MIDDLE = 0.5
 _ROUNDS = 6
 _HALVINGS = 14
 _LARGEST_SCALE = 1.5
+_MOST_CORRECTED = 1024
+"""Bins beyond which naive Bayes is scaled and not corrected, which takes their number cubed."""
+
 _RARE = 0.01
 """Least share of a label in the constant of a model."""
 
@@ -235,8 +238,9 @@ def additive_tables(
     if public is None or not len(public):
         return np.vstack([odds, bias])
     fit = _Calibration(counts, noise, bias, len(sizes), public)
-    scale = fit.scale(odds)
-    return np.vstack([scale * odds, bias]) + fit.corrected(scale * odds)
+    scaled = fit.scale(odds) * odds
+    found = np.vstack([scaled, bias])
+    return found + fit.corrected(scaled) if len(odds) <= _MOST_CORRECTED else found
 
 
 def _constant(counts: Array, noise: float) -> Array:
