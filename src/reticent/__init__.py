@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reticent.ledger import Ledger
     from reticent.planning import Plan, plan, plan_inputs
     from reticent.systems import (
+        AdditiveHistogramClassifier,
         BetaVAE,
         Calibration,
         CellsClassifier,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
         NoiseAware,
         NoisyGradientClassifier,
         NoisyGradientRegressor,
+        PateClassifier,
+        PateRegressor,
         PosthocClassifier,
         PosthocEncoder,
         PowerEncoder,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
         PrivateKNNStudent,
         PublicRanges,
         PublicStartClassifier,
+        Teachers,
         VectorTraining,
         train_server,
     )
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from reticent.testing import check_system
 
 __all__ = [
+    "AdditiveHistogramClassifier",
     "BetaVAE",
     "Calibration",
     "CellsClassifier",
@@ -73,6 +78,8 @@ __all__ = [
     "NoiseAware",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
+    "PateClassifier",
+    "PateRegressor",
     "Plan",
     "PosthocClassifier",
     "PosthocEncoder",
@@ -84,6 +91,7 @@ __all__ = [
     "PublicStartClassifier",
     "Scope",
     "TabularSchema",
+    "Teachers",
     "VectorTraining",
     "__version__",
     "audit_fitted",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.cells import CellsClassifier
     from reticent.systems.votes.cells_regressor import CellsRegressor
     from reticent.systems.votes.features import Features
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+    from reticent.systems.votes.pate import PateClassifier, PateRegressor
     from reticent.systems.votes.public_start import PublicStartClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
     from reticent.systems.votes.sums import unit_sum
+    from reticent.systems.votes.teachers import Teachers
     from reticent.training.parts.embedders import BetaVAE, Identity, Named
     from reticent.training.parts.label_classifiers import LabelAware
     from reticent.training.parts.obfuscators import NoiseAware
@@ -77,6 +80,9 @@ else:
             "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
+            "reticent.systems.votes.teachers": ("Teachers",),
+            "reticent.systems.votes.additive_histogram": ("AdditiveHistogramClassifier",),
+            "reticent.systems.votes.pate": ("PateClassifier", "PateRegressor"),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
                 "Identity",
@@ -88,6 +94,7 @@ else:
     )
 
 __all__ = [
+    "AdditiveHistogramClassifier",
     "Ball",
     "BetaVAE",
     "Calibration",
@@ -112,6 +119,8 @@ __all__ = [
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
     "Pace",
+    "PateClassifier",
+    "PateRegressor",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
@@ -122,6 +131,7 @@ __all__ = [
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",
+    "Teachers",
     "VectorTraining",
     "train_server",
     "unit_sum",
