@@ -65,7 +65,7 @@ def _a_tail_that_is_cut_off(path: Path, spend: Callable[[], None]) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         before = {
             name: connection.execute(f"SELECT * FROM {name}").fetchall()
-            for name in ("head", "budgets")
+            for name in ("head", "budgets", "nodes")
         }
     connection.close()
     spend()
@@ -73,8 +73,7 @@ def _a_tail_that_is_cut_off(path: Path, spend: Callable[[], None]) -> None:
         connection.execute("PRAGMA foreign_keys=OFF")
         for trigger in schema.SQLITE_TRIGGERS:
             connection.execute(f"DROP TRIGGER {trigger}")
-        for table in ("covers", "accounts"):
-            connection.execute(f"DELETE FROM {table}")
+        connection.execute("DELETE FROM accounts")
         connection.execute("DELETE FROM entries WHERE seq > 1")
         for name, rows in before.items():
             connection.execute(f"DELETE FROM {name}")

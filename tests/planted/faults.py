@@ -477,8 +477,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "claims of one call on one budget are judged one by one",
         "ledger/charging.py",
-        "budget, charge = Budget.of_row(rows[number], statement), together(mine)",
-        "budget, charge = Budget.of_row(rows[number], statement), mine[-1].charge",
+        "budget, charge = Budget.of_row(rows[number]), together(mine)",
+        "budget, charge = Budget.of_row(rows[number]), mine[-1].charge",
         ("ledger",),
     ),
     Fault(

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from sqlalchemy.engine import Connection
-
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
 from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
@@ -17,7 +15,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import grants
-from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, read_tip, write_tip
+from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, read_tip
 from reticent.ledger.charges import (
     Budget,
     Charge,
@@ -324,13 +322,13 @@ class Ledger:
         def all_of_them(page: Page) -> list[T | ReticentError]:
             done: list[T | ReticentError] = []
             for work in works:
-                before = page.tip
+                before = page.tip, page.tree.root
                 try:
                     done.append(work(page))
                 except LedgerUnavailable:
                     raise
                 except ReticentError as error:
-                    if page.tip is not before:
+                    if (page.tip, page.tree.root) != before:
                         raise
                     done.append(error)
             return done
@@ -350,11 +348,11 @@ class Ledger:
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = read_tip(connection).policy
-            (cover,) = covering(connection, [scope], policy=policy, statement=statement)
+            page = Page.of(connection, read_tip(connection))
+            (cover,) = covering(page, [scope], statement=statement)
         if cover.lacking:
             raise uncovered(cover)
-        standing = [Budget.of_row(row, statement) for row in cover.budgets]
+        standing = [Budget.of_row(row) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
         return Preview(charge.fits(standing), charge, largest, tuple(standing))
 
@@ -369,8 +367,8 @@ class Ledger:
         }
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = read_tip(connection).policy
-            found = covering(connection, tuple(answers), policy=policy, statement=statement)
+            page = Page.of(connection, read_tip(connection))
+            found = covering(page, tuple(answers), statement=statement)
         claims = [
             Claim(cover, answers[cover.scope], charges[answers[cover.scope]]) for cover in found
         ]
@@ -486,7 +484,7 @@ class Ledger:
         return self._post(accept, check=False)
 
     def post_use(
-        self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Connection], T]
+        self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Page], T]
     ) -> T:
         """What ``work`` returns, done in one transaction with an entry that says so, at no cost;
         for what was paid beforehand.
@@ -498,7 +496,8 @@ class Ledger:
             scope: as of the charge that paid for it.
             event: what was paid for.
             answers: how many of the prepaid queries are used, at least 1.
-            work: writes whatever counts them; if it raises, nothing is written.
+            work: changes what counts them, and puts it into the page's tree; if it raises, nothing
+                is written.
 
         Raises:
             InvalidInput, BudgetExceeded, IncompatibleGuarantees: as ``reserve``, for the scope and
@@ -511,12 +510,10 @@ class Ledger:
         mechanism = checked_text(event.mechanism, "mechanism")
 
         def use(page: Page) -> T:
-            (cover,) = covering(
-                page.connection, [scope], policy=page.tip.policy, statement=statement
-            )
+            (cover,) = covering(page, [scope], statement=statement)
             if cover.lacking:
                 raise uncovered(cover)
-            result = work(page.connection)
+            result = work(page)
             claims = [Claim(cover, answers, Charge(0, 0, "prepaid"))]
             bookings = post_charges(page, claims, statement=statement, mechanism=mechanism)
             post_commits(page, bookings, receipt="prepaid")
@@ -551,10 +548,10 @@ class Ledger:
             standing = self.store.anchor_of(tip.ledger).read(to_write=True)
             if check and standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
-            page = Page(connection, tip, self._clock())
+            page = Page.of(connection, tip, self._clock())
             result = work(page)
             if page.tip is not tip:
-                write_tip(connection, page.tip)
+                page.write()
             return result, page.tip
 
     def _older(self, tip: Tip, standing: Anchor) -> LedgerUnavailable:

@@ -98,7 +98,7 @@ class Service:
         self.ledger = Ledger.open(
             settings.ledger, synchronous="FULL" if settings.durable else "NORMAL"
         )
-        self.keys = KeyStore(self.ledger.store)
+        self.keys = KeyStore(self.ledger)
         self.admission = Admission(
             most=settings.queue, per_key=settings.per_key, most_bytes=settings.most_bytes
         )
