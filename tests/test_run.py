@@ -90,6 +90,18 @@ def test_light_and_lowest_have_environments_of_their_own(run_script, commands, t
     assert not any(line.startswith("pytest") for line in floors)
 
 
+@pytest.mark.parametrize("kind", ["light", "lowest"])
+def test_other_environments_can_be_made_ahead_of_their_tests(run_script, commands, kind):
+    assert run_script.main(["setup", kind]) == 0
+    assert installed(commands)[-1].startswith(ROOT.name)
+    assert not any("pytest" in words for words in commands)
+    commands.clear()
+    assert run_script.main([f"test-{kind}", "tests/core"]) == 0
+    assert installed(commands) == []
+    with pytest.raises(SystemExit, match="light or lowest"):
+        run_script.main(["setup", "medium"])
+
+
 def test_words_become_commands(run_script, commands, tmp_path):
     run_script.main(["setup"])
     commands.clear()
