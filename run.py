@@ -128,6 +128,12 @@ class Environment:
             PATH=self.bin + os.pathsep + os.environ.get("PATH", ""),
             VIRTUAL_ENV=self.folder,
         )
+        if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
+            # Packages are installed without compiled files. A process that may write none compiles
+            # all that it imports, again at every start: tests start a hundred. Those who want none
+            # beside their sources have them in the environment.
+            compiled = os.path.join(self.folder, "compiled")
+            environment.setdefault("PYTHONPYCACHEPREFIX", compiled)
         if one_thread_each:
             # Test processes already fill the cores; threads inside each of them only wait for one
             # another.

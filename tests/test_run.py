@@ -119,6 +119,18 @@ def test_words_become_commands(run_script, commands, tmp_path):
     ]
 
 
+def test_what_was_compiled_once_is_kept(run_script, monkeypatch, tmp_path):
+    given = {}
+    monkeypatch.setattr(
+        run_script.subprocess, "call", lambda command, *, cwd, env: given.update(env) or 0
+    )
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    assert run_script.Environment(str(tmp_path / "venv"), "", None).run(["python"]) == 0
+    assert "PYTHONDONTWRITEBYTECODE" not in given
+    assert given["PYTHONPYCACHEPREFIX"].startswith(str(tmp_path / "venv"))
+
+
 def test_check_runs_everything_and_fails_if_one_check_fails(
     run_script, commands, monkeypatch, capsys
 ):
