@@ -6,7 +6,7 @@ python3 run.py demo posthoc      any `reticent` command
 python3 run.py test              all tests (add pytest arguments, e.g. -m "not slow", tests/core)
 python3 run.py check             lint, format, types, import contracts and spelling
 python3 run.py docs              the site, in build/site; a warning fails it
-python3 run.py setup             only make the environment
+python3 run.py setup             only make the environment; `setup light`, `setup lowest`: the others
 python3 run.py test-light        the tests that need no torch, in an environment without it
 python3 run.py test-lowest       quick tests with the lowest versions that pyproject.toml allows
 python3 run.py lock              write locks/ anew after pyproject.toml changed (--upgrade: newest)
@@ -128,6 +128,12 @@ class Environment:
             PATH=self.bin + os.pathsep + os.environ.get("PATH", ""),
             VIRTUAL_ENV=self.folder,
         )
+        if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
+            # Packages are installed without compiled files. A process that may write none compiles
+            # all that it imports, again at every start: tests start a hundred. Those who want none
+            # beside their sources have them in the environment.
+            compiled = os.path.join(self.folder, "compiled")
+            environment.setdefault("PYTHONPYCACHEPREFIX", compiled)
         if one_thread_each:
             # Test processes already fill the cores; threads inside each of them only wait for one
             # another.
@@ -145,14 +151,15 @@ def main(arguments):
     if name == "lock":
         return renew_locks(rest)
     if name == "test-light":
-        return run_light_tests(rest)
+        return run_tests_without_extras(light_environment(), rest)
     if name == "test-lowest":
-        return run_lowest_tests(rest)
-    full = Environment(VENV, "the versions in locks/", install_everything)
-    full.make()
+        # Old packages call what newer ones, which they take as they are, have deprecated since.
+        words = ["-W", "ignore::DeprecationWarning", *rest]
+        return run_tests_without_extras(lowest_environment(), words)
     if name == "setup":
-        print("The environment is ready: " + VENV)
-        return 0
+        return set_up(rest)
+    full = full_environment()
+    full.make()
     if name == "test":
         return run_tests(full, rest)
     if name == "check":
@@ -186,6 +193,35 @@ def refuse_old_python():
             "or ensurepip is missing. "
             f"On Debian or Ubuntu: apt install python{version}-venv"
         )
+
+
+def full_environment():
+    """What all commands but three run in."""
+    return Environment(VENV, "the versions in locks/", install_everything)
+
+
+def light_environment():
+    """The environment without torch, one for each version of Python."""
+    version = "{}.{}".format(*sys.version_info[:2])
+    return Environment(f"{VENV}-light-{version}", "the versions in locks/light.txt", install_light)
+
+
+def lowest_environment():
+    """The environment of lowest versions."""
+    title = "the lowest versions of pyproject.toml"
+    return Environment(VENV + "-lowest", title, install_lowest)
+
+
+def set_up(rest):
+    """Make one environment, and do no more."""
+    kinds = {"": full_environment, "light": light_environment, "lowest": lowest_environment}
+    kind = " ".join(rest)
+    if kind not in kinds:
+        sys.exit(f"setup: expected nothing, light or lowest, got {kind!r}")
+    made = kinds[kind]()
+    made.make()
+    print("The environment is ready: " + made.folder)
+    return 0
 
 
 def install_everything(environment):
@@ -254,23 +290,11 @@ def lowest_versions():
     return {each.group(1): each.group(2) for each in found if each}
 
 
-def run_light_tests(rest):
-    """Exit status of the tests that need no torch, on this version of Python."""
-    version = "{}.{}".format(*sys.version_info[:2])
-    light = Environment(f"{VENV}-light-{version}", "the versions in locks/light.txt", install_light)
-    light.make()
+def run_tests_without_extras(environment, rest):
+    """Exit status of the quick tests where some extras are not installed."""
+    environment.make()
     words = ["-p", "tests.without_extras", "-m", "not slow and not browser"]
-    return run_tests(light, [*words, *rest])
-
-
-def run_lowest_tests(rest):
-    """Exit status of the quick tests with the lowest versions."""
-    lowest = Environment(VENV + "-lowest", "the lowest versions of pyproject.toml", install_lowest)
-    lowest.make()
-    words = ["-p", "tests.without_extras", "-m", "not slow and not browser"]
-    # Old packages call what newer ones, which they take as they are, have deprecated since.
-    words += ["-W", "ignore::DeprecationWarning"]
-    return run_tests(lowest, [*words, *rest])
+    return run_tests(environment, [*words, *rest])
 
 
 def renew_locks(words):

@@ -90,6 +90,18 @@ def test_light_and_lowest_have_environments_of_their_own(run_script, commands, t
     assert not any(line.startswith("pytest") for line in floors)
 
 
+@pytest.mark.parametrize("kind", ["light", "lowest"])
+def test_other_environments_can_be_made_ahead_of_their_tests(run_script, commands, kind):
+    assert run_script.main(["setup", kind]) == 0
+    assert installed(commands)[-1].startswith(ROOT.name)
+    assert not any("pytest" in words for words in commands)
+    commands.clear()
+    assert run_script.main([f"test-{kind}", "tests/core"]) == 0
+    assert installed(commands) == []
+    with pytest.raises(SystemExit, match="light or lowest"):
+        run_script.main(["setup", "medium"])
+
+
 def test_words_become_commands(run_script, commands, tmp_path):
     run_script.main(["setup"])
     commands.clear()
@@ -105,6 +117,18 @@ def test_words_become_commands(run_script, commands, tmp_path):
         "--seed",
         "1",
     ]
+
+
+def test_what_was_compiled_once_is_kept(run_script, monkeypatch, tmp_path):
+    given = {}
+    monkeypatch.setattr(
+        run_script.subprocess, "call", lambda command, *, cwd, env: given.update(env) or 0
+    )
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    assert run_script.Environment(str(tmp_path / "venv"), "", None).run(["python"]) == 0
+    assert "PYTHONDONTWRITEBYTECODE" not in given
+    assert given["PYTHONPYCACHEPREFIX"].startswith(str(tmp_path / "venv"))
 
 
 def test_check_runs_everything_and_fails_if_one_check_fails(

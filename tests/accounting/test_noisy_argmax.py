@@ -194,8 +194,16 @@ def _charge(sigma: float) -> float:
     return private_knn_total(replace(CHARGED, sigma_votes=sigma), delta=1e-5, interval=None).epsilon
 
 
-QUICK = [1.0, 2.5, 15.0, LARGEST_SIGMA, 1.24 * LARGEST_SIGMA, 2.5 * LARGEST_SIGMA]
-SOAKED = [*np.geomspace(1.3, 50.0, 14).tolist(), 100.0, 149.9, 200.0, 999.0, LARGEST_SIGMA / 1.0005]
+QUICK = [1.0, 2.5, 15.0, 1.24 * LARGEST_SIGMA, 2.5 * LARGEST_SIGMA]
+SOAKED = [
+    *np.geomspace(1.3, 50.0, 14).tolist(),
+    100.0,
+    149.9,
+    200.0,
+    999.0,
+    LARGEST_SIGMA / 1.0005,
+    LARGEST_SIGMA,
+]
 
 
 @pytest.mark.parametrize(
@@ -204,6 +212,19 @@ SOAKED = [*np.geomspace(1.3, 50.0, 14).tolist(), 100.0, 149.9, 200.0, 999.0, LAR
 def test_a_charge_falls_with_the_noise_and_has_no_cliff(sigma: float) -> None:
     """Nor where the search ends and where the votes take over."""
     assert 0.99 <= _charge(1.001 * sigma) / _charge(sigma) <= 1 + 1e-6
+
+
+def test_the_search_ends_without_a_cliff() -> None:
+    """At one order. The whole charge on both sides of it takes seconds, in the soak."""
+    before, after = (
+        float(
+            noisy_argmax_rdp(
+                NoisyArgmaxDpEvent(factor * LARGEST_SIGMA), [8], sampling_probability=0.15
+            ).divergences[0]
+        )
+        for factor in (1.0, 1.001)
+    )
+    assert 0.99 <= after / before <= 1 + 1e-6
 
 
 def test_wide_noise_is_charged_for_the_label_and_not_for_the_votes() -> None:

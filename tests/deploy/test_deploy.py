@@ -82,7 +82,7 @@ def serve_twice(folder: Path, served_bundles: Path) -> list[tuple[int, bytes]]:
                 DEPLOY / "serve_with_postgres.sh",
                 folder / "new",
                 served_bundles,
-                *("--port", str(port), "--workers", "2"),
+                *("--port", str(port), "--workers", "1"),
             ],
             env={**os.environ, "RETICENT": f"{sys.executable} -m reticent"},
             stdout=subprocess.PIPE,

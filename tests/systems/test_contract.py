@@ -99,7 +99,7 @@ CASES = {
 CHECKS = [
     pytest.param(check, id=f"{name}, {check.name}")
     for name, case in CASES.items()
-    for check in checks_of(case, seconds=1.0)
+    for check in checks_of(case, seconds=0.5)
 ]
 
 

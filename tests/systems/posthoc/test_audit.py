@@ -144,7 +144,7 @@ def _both(
     """Log-likelihood ratio of ``point`` against ``other`` after one answer of each system about
     ``point``.
     """
-    scores = np.zeros(RUNS // 8)
+    scores = np.zeros(RUNS // 20)
     for number, system in enumerate(systems):
         mechanism = system.query_.mechanism
         assert isinstance(mechanism, LaplaceMechanism)

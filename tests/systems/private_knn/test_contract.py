@@ -62,7 +62,7 @@ CASES |= {
 CHECKS = [
     pytest.param(check, id=f"{name}, {check.name}")
     for name, case in CASES.items()
-    for check in checks_of(case, seconds=3.0)
+    for check in checks_of(case, seconds=1.0)
 ]
 
 

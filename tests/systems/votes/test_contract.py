@@ -154,11 +154,11 @@ OF_UNITS = ("few records", "sums", "sizes", "noise", "audit")
 CHECKS = [
     pytest.param(check, id=f"{name}, {check.name}")
     for name, case in cases().items()
-    for check in checks_of(case, seconds=3.0 if name in WHOLE else 0.5)
+    for check in checks_of(case, seconds=2.0 if name in WHOLE else 0.3)
 ] + [
     pytest.param(check, id=f"{name}, of persons, {check.name}")
     for name, case in cases().items()
-    for check in checks_of(replace(case, persons=PERSONS), seconds=0.5)
+    for check in checks_of(replace(case, persons=PERSONS), seconds=0.3)
     if check.name in OF_UNITS
 ]
 
