@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from sklearn.datasets import load_iris
 
 from reticent.cli import bundles
 from reticent.core import Guarantee, Scope
+from reticent.core.errors import CorruptBundle
 from reticent.core.files import output_file
 from reticent.ledger import Ledger
 from reticent.systems import (
@@ -123,6 +127,21 @@ def test_card_as_text_and_as_json(command, request, bundle, system):
     plain = command("card", folder, "--json")
     assert plain.status == 0
     assert json.loads(plain.out) == expected.to_dict()
+
+
+def test_a_card_is_shown_without_arrays_and_not_when_anything_was_changed(
+    command, encoder_bundle, tmp_path
+):
+    program = (
+        "import sys; from reticent.cli.main import run; status = run(sys.argv[1:]);"
+        "sys.exit(status or len({'numpy', 'scipy', 'sqlalchemy', 'torch'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", program, "card", encoder_bundle], check=True)
+    for name in ("card.md", "weights.safetensors", "bundle.json", "manifest.json"):
+        folder = shutil.copytree(encoder_bundle, tmp_path / name)
+        with (folder / name).open("ab") as file:
+            file.write(b" ")
+        assert command("card", folder).status == CorruptBundle.code
 
 
 def test_a_student_has_nothing_left_to_release(command, student_bundle, inputs, tmp_path):

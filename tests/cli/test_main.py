@@ -12,11 +12,11 @@ def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkey
         raise RuntimeError("row 7 is [0.25, 0.75]")
 
     monkeypatch.setattr(bundles, "open_bundle", fault)
-    answer = command("card", tmp_path)
+    answer = command("card", tmp_path, "--json")
     assert answer.status == 70
     assert answer.err.startswith("error: internal error (RuntimeError)")
     assert "0.25" not in answer.err
     assert answer.err.count("\n") == 1
     monkeypatch.setenv(main.TRACEBACK_VARIABLE, "1")
     with pytest.raises(RuntimeError):
-        command("card", tmp_path)
+        command("card", tmp_path, "--json")

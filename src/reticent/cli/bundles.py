@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -346,18 +347,24 @@ def card(
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which
     assumptions.
+
+    The words are those that stand in the bundle. With --json the bundle is loaded, and the card
+    made anew.
     """
+    if as_json:
+        made = open_bundle(bundle, trusted_key).card()
+        typer.echo(json.dumps(made.to_dict(), indent=2))
+        return
+    from reticent.release.bundle import stored_card
+
+    shown = stored_card(bundle, trusted_key=trusted_key)
+    if not sys.stdout.isatty():
+        typer.echo(shown)
+        return
     from rich.console import Console
     from rich.markdown import Markdown
 
-    shown = open_bundle(bundle, trusted_key).card()
-    console = Console()
-    if as_json:
-        typer.echo(json.dumps(shown.to_dict(), indent=2))
-    elif console.is_terminal:
-        console.print(Markdown(shown.to_markdown()))
-    else:
-        typer.echo(shown.to_markdown())
+    Console().print(Markdown(shown))
 
 
 def sign(

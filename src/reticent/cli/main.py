@@ -5,8 +5,10 @@ status.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -126,8 +128,25 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Entry point of the ``reticent`` command."""
-    sys.exit(run(sys.argv[1:]))
+    """Entry point of the ``reticent`` command.
+
+    SIGTERM ends it as Ctrl-C does: what is half written goes away first.
+    """
+    told = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        told = True
+        signal.signal(number, signal.SIG_IGN)  # one is enough, and a second would cut this short
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, stop)
+    status = run(sys.argv[1:])
+    if told:  # whoever sent it is told that it was obeyed; systemd calls another status a failure
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+    sys.exit(status)
 
 
 def _show_version() -> None:

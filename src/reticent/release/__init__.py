@@ -4,10 +4,28 @@ Whatever leaves goes through ``release`` or, where it is paid for in ``fit``, th
 Here are also the files of a fitted system (``Bundle``) and answers for streams of rows. No torch.
 """
 
-from reticent.release.bundle import Bundle
-from reticent.release.paying import Books, Drawn, Payment, Price, Scopes, paid
-from reticent.release.prepaid import Prepaid
-from reticent.release.system import Releasing, System, release
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reticent.release.bundle import Bundle
+    from reticent.release.paying import Books, Drawn, Payment, Price, Scopes, paid
+    from reticent.release.prepaid import Prepaid
+    from reticent.release.system import Releasing, System, release
+else:
+    from reticent.core.lazy import lazy_names
+
+    # A card is shown without numpy and without a ledger.
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "reticent.release.bundle": ("Bundle",),
+            "reticent.release.paying": ("Books", "Drawn", "Payment", "Price", "Scopes", "paid"),
+            "reticent.release.prepaid": ("Prepaid",),
+            "reticent.release.system": ("Releasing", "System", "release"),
+        },
+    )
 
 __all__ = [
     "Books",

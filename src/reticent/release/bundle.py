@@ -17,19 +17,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
 from reticent.core.checks import words
 from reticent.core.errors import CorruptBundle, InvalidInput, MissingExtra
 from reticent.core.files import output_file, output_folder, read_regular
 from reticent.core.signatures import sign, verify
 from reticent.core.strict_json import strict_dumps, strict_loads
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 FORMAT = "reticent-bundle"
 VERSION = 2
@@ -138,17 +137,8 @@ class Bundle:
             UntrustedSignature: not signed by ``trusted_key``.
         """
         source = Path(folder)
-        if not source.is_dir():
-            raise InvalidInput(f"folder={str(source)!r}: expected a bundle folder, found none")
-        manifest = _read_manifest(source)
-        if trusted_key is not None:
-            verify(manifest, _read_signature(source), purpose="bundle", trusted_key=trusted_key)
+        contents, identity = _read_files(source, trusted_key)
         try:
-            contents = {
-                name: read_regular(source / name, most=MOST_BYTES[name])
-                for name in (_SETTINGS, _WEIGHTS, _CARD)
-            }
-            identity = _checked_manifest(manifest, contents)
             found = _parsed(contents)
         except InvalidInput as error:
             raise _corrupt(source, str(error)) from error
@@ -161,6 +151,10 @@ class Bundle:
         return found
 
     def _weights(self) -> bytes:
+        # Here, because a card is shown without arrays, and numpy takes longer than the rest of it.
+        import numpy as np
+        from safetensors.numpy import save as save_tensors
+
         weights: bytes = save_tensors(
             {name: np.ascontiguousarray(array) for name, array in sorted(self.arrays.items())}
         )
@@ -208,6 +202,28 @@ def sign_bundle(folder: str | Path, *, key: str | Path) -> Path:
     return target
 
 
+def stored_card(folder: str | Path, *, trusted_key: str | Path | None = None) -> str:
+    """Return the card that stands in a bundle, every byte of which is accounted for.
+
+    Nothing is rebuilt, so whoever wrote the manifest answers for the words of the card. Give
+    ``trusted_key``, or use ``load(folder).card()``, where that may have been somebody else.
+
+    Args:
+        folder: a bundle.
+        trusted_key: file with public keys, one of which must have signed it; None for a bundle that
+            is trusted as its folder is.
+
+    Raises:
+        InvalidInput, CorruptBundle, UntrustedSignature: as ``Bundle.read``.
+    """
+    source = Path(folder)
+    contents, _ = _read_files(source, trusted_key)
+    try:
+        return contents[_CARD].decode()
+    except UnicodeDecodeError as error:
+        raise _corrupt(source, f"{_CARD}: expected text") from error
+
+
 @contextmanager
 def rebuilding() -> Iterator[None]:
     """Turns whatever is raised over values that no fitted system has into ``CorruptBundle``.
@@ -245,6 +261,23 @@ def check_rebuilt(stored: Bundle, rebuilt: Bundle) -> None:
         raise CorruptBundle(
             "bundle: holds settings or weights that its system does not have; fetch or fit it again"
         )
+
+
+def _read_files(source: Path, trusted_key: str | Path | None) -> tuple[dict[str, bytes], str]:
+    """Return the files of a bundle, all as its manifest states them, and the stated identity."""
+    if not source.is_dir():
+        raise InvalidInput(f"folder={str(source)!r}: expected a bundle folder, found none")
+    manifest = _read_manifest(source)
+    if trusted_key is not None:
+        verify(manifest, _read_signature(source), purpose="bundle", trusted_key=trusted_key)
+    try:
+        contents = {
+            name: read_regular(source / name, most=MOST_BYTES[name])
+            for name in (_SETTINGS, _WEIGHTS, _CARD)
+        }
+        return contents, _checked_manifest(manifest, contents)
+    except InvalidInput as error:
+        raise _corrupt(source, str(error)) from error
 
 
 def _manifest(contents: dict[str, bytes], identity: str) -> bytes:
@@ -314,6 +347,8 @@ def _parsed(contents: dict[str, bytes]) -> Bundle:
         raise InvalidInput(f"{_SETTINGS}: expected settings by name")
     serial = words(head["serial"], name="serial", minimum=0)
     system = words(head["system"], name="system")
+    from safetensors.numpy import load as load_tensors
+
     try:
         arrays, card = load_tensors(contents[_WEIGHTS]), contents[_CARD].decode()
     except (
