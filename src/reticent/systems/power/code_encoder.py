@@ -49,11 +49,11 @@ from reticent.training.public_models import BoostedTrees, label_shares
 from reticent.training.staircases import (
     Crowd,
     Information,
+    best_alone,
     best_channel,
     cluster,
     codebook,
     response_on,
-    thresholds,
 )
 
 ROWS_PER_NODE = 30
@@ -63,7 +63,8 @@ _NODES = 48
 _FOLDS = 3
 _SMOOTHING = 0.5
 _CODES = (2, 4, 8, 16, 32)
-_BOOSTER: dict[str, Any] = {"learning_rate": 0.15, "max_leaf_nodes": 8, "max_iter": 60}
+_BOOSTER: dict[str, Any] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "max_iter": 40}
+_COMMONEST = 0.99  # share of rows that one value of a coordinate may have for trees to look at it
 
 
 @with_settings
@@ -311,14 +312,7 @@ class CodeEncoder(RowEncoder):
         ]
 
         def alone(place: int, spent: float) -> Array:
-            return best_channel(
-                [tasks[place]],
-                nodes=nodes,
-                epsilon=spent,
-                weights=[1.0],
-                starts=[thresholds(own[place])],
-                seed=seed,
-            ).table
+            return best_alone(tasks[place], nodes=nodes, epsilon=spent, seed=seed)
 
         singles = [alone(place, epsilon) for place in range(len(tasks))]
         whole = [_nats(table, joint) for table, joint in zip(singles, own, strict=True)]
@@ -390,20 +384,32 @@ def _fitted_target(target: _Wanted, rows: CodedRows, seed: int) -> _Fitted:
         shares = source.shares(rows)
         return _Fitted(source, shares, np.asarray(shares.argmax(axis=1)))
     dense, numbers = rows.dense(), target.numbers
+    used = _varying(dense)
     booster = HistGradientBoostingClassifier(
         **_BOOSTER, l2_regularization=1.0, early_stopping=False, random_state=seed
     )
     folds = min(_FOLDS, int(np.bincount(numbers).min()))
     if folds < 2:
         raise InvalidInput(f"y: target {target.name!r} has a label of one row; expected two each")
+
+    def learnt(places: Integers) -> BoostedTrees:
+        fitted = booster.fit(dense[places][:, used], numbers[places])
+        return BoostedTrees.from_sklearn(fitted).among(used, dimension=dense.shape[1])
+
     shares = np.empty((len(dense), len(target.labels)))
-    for learnt, held in StratifiedKFold(folds, shuffle=True, random_state=seed).split(
+    for places, held in StratifiedKFold(folds, shuffle=True, random_state=seed).split(
         dense, numbers
     ):
-        model = BoostedTrees.from_sklearn(booster.fit(dense[learnt], numbers[learnt]))
-        shares[held] = label_shares(model.scores(CodedRows.of(dense[held])))
-    model = BoostedTrees.from_sklearn(booster.fit(dense, numbers))
+        shares[held] = label_shares(learnt(places).scores(CodedRows.of(dense[held])))
+    model = learnt(np.arange(len(dense)))
     return _Fitted(TargetSource(target.name, target.labels, model, None), shares, numbers)
+
+
+def _varying(dense: Array) -> Integers:
+    """Coordinates whose commonest value leaves one row in a hundred, or all of them."""
+    often = [np.unique(column, return_counts=True)[1].max() for column in dense.T]
+    used = np.flatnonzero(np.array(often) < _COMMONEST * len(dense))
+    return used if len(used) else np.arange(dense.shape[1])
 
 
 def _nodes(
