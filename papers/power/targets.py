@@ -1,9 +1,16 @@
-"""One code for five targets of Adult, any two records: ``python -m papers.power.targets``.
+"""One code for several targets beside its rivals: ``python -m papers.power.targets``.
 
-``CodeEncoder`` is fitted on public rows of each cut. What it is worth on held-out rows is an
-expectation over its own noise, exactly: a server reads each code by the public posterior table. The
-least share is that of the five in what the same nodes and posterior tables give the target that is
-served alone, at the whole epsilon, on the same rows.
+Adult, any two records: five targets from one code. ``CodeEncoder`` is fitted on public rows of each
+cut. What it is worth on held-out rows is an expectation over its own noise, exactly: a server reads
+each code by the public posterior table. The least share is that of the five in what the target has
+that is served alone, by nodes made for it, at the whole epsilon, on the same rows. Beside it stand
+releases at the same guarantee, from the same public models: a code for each target at a fifth of
+epsilon (each server reads its own, or all five), one target drawn at random, randomised response on
+all combinations of labels, and codebooks with randomised response, of which public rows choose the
+size.
+
+Reviews (``--data reviews``), any two embeddings, with a cap on which-of-64: the label, and the ten
+nearest of 6,000 public reviews.
 """
 
 from __future__ import annotations
@@ -11,23 +18,44 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.cluster import KMeans
 
 from papers.power.code_splits import Split, split
 from papers.result_files import write_result
 from papers.seeds import combined
-from reticent.systems import CodeEncoder
-from reticent.systems.scores import prediction_scores
+from reticent.core.arrays import Integers
+from reticent.core.coded_rows import CodedRows
+from reticent.core.guarantees import Replace
+from reticent.datasets import load_imdb
+from reticent.mechanisms import AnyTwo
+from reticent.systems import CodeEncoder, Recall
+from reticent.systems.power.code_fitting import CodeNodes, PublicRows, code_nodes
+from reticent.systems.power.code_query import nearest_nodes
+from reticent.systems.scores import information, roc_auc
 from reticent.tables.frames import NamedRows
+from reticent.training.staircases import codebook, response_on
 
-EPSILONS = (1.0, 2.0, 4.0, 8.0)
+EPSILONS = {"adult": (1.0, 2.0, 4.0, 8.0), "reviews": (5.0, 8.0)}
 TARGETS = ("income", "sex", "bachelor", "hours > 40", "married")
+ASKED = {1.0: 0.30, 2.0: 0.37, 4.0: 0.60, 8.0: 0.90}
+"""The least shares that are asked for."""
+
+CROWD = 0.2
+INDEX = 6_000
+_HELD = 4_000
+_NODES = {"adult": 48, "reviews": 64}
 
 Rows = npt.NDArray[Any]
+Array = npt.NDArray[np.float64]
+Table = tuple[Array, Sequence[Array]]
+"""Chances of each answer about held-out rows, and for each target what an answer says."""
 
 
 def labels_of(rows: Rows, income: Rows, names: tuple[str, ...]) -> NamedRows:
@@ -48,75 +76,293 @@ def labels_of(rows: Rows, income: Rows, names: tuple[str, ...]) -> NamedRows:
     return NamedRows(table.astype(str), TARGETS)
 
 
-def scores_of(encoder: CodeEncoder, rows: Rows, labels: NamedRows) -> dict[str, dict[str, float]]:
-    """Nats and AUC of each target on rows, exactly over the noise of the release."""
-    chances, found = encoder.exact(rows), {}
-    for place, name in enumerate(labels.columns):
-        if name not in encoder.targets_:
-            continue
-        table = encoder.posterior(name)
-        known = encoder.classes_[encoder.targets_.index(name)].astype(str).tolist()
-        truth = np.array([known.index(value) for value in labels.values[:, place].tolist()])
-        weights = np.stack([chances[truth == code].sum(axis=0) for code in range(len(known))], 1)
-        seen = weights.sum(axis=0) > 0  # a schema may have words that no row holds
-        table = table[:, seen] / table[:, seen].sum(axis=1, keepdims=True)
-        scores = prediction_scores(table, weights[:, seen])
-        found[name] = {"nats": scores.information, "auc": scores.auc}
-    return found
+def scores_of(chances: Array, told: Array, truth: Rows) -> tuple[float, float]:
+    """Nats and AUC of one target on rows, exactly over the noise of the release.
+
+    Args:
+        chances: shape (n, answers).
+        told: shape (answers, labels), probabilities.
+        truth: shape (n,), numbers of labels.
+    """
+    weights = np.stack([chances[truth == code].sum(axis=0) for code in range(told.shape[1])], 1)
+    seen = weights.sum(axis=0) > 0  # a schema may have words that no row holds
+    told = told[:, seen] / told[:, seen].sum(axis=1, keepdims=True)
+    return information(told, weights[:, seen]), roc_auc(told, weights[:, seen])
 
 
-def cut_results(cut: Split, epsilon: float) -> dict[str, float]:
-    """Results of one cut: the least share on held-out and on public rows, AUCs, CPU seconds."""
-    names = tuple(cut.schema.column_names)
-    public = labels_of(*cut.public, names)
-    held = labels_of(*cut.test, names)
+class Cut:
+    """One cut: public rows with what their models say, and held-out rows with their targets."""
 
-    def fitted(targets: tuple[str, ...]) -> CodeEncoder:
-        settings: dict[str, Any] = {"schema": cut.schema, "random_state": cut.seed}
+    def __init__(self, cut: Split) -> None:
+        names = tuple(cut.schema.column_names)
+        public, held = labels_of(*cut.public, names), labels_of(*cut.test, names)
         given = NamedRows(public.values[:, [0, 2, 3, 4]], ("income", *TARGETS[2:]))
-        return CodeEncoder(epsilon=epsilon, targets=targets, **settings).fit(cut.public[0], given)
+        encoder = CodeEncoder(
+            epsilon=1.0, targets=TARGETS, schema=cut.schema, random_state=cut.seed
+        )
+        start = time.process_time()
+        self.public, _ = encoder.public(cut.public[0], given)
+        self.models = self.public.known  # the models are fitted here
+        self.seconds = time.process_time() - start
+        self.rows = self.public.inputs.encode(cut.test[0])
+        self.shares = [known.source.shares(self.rows) for known in self.models]
+        self.truth = [
+            np.searchsorted(known.source.labels.astype(str), held.values[:, place])
+            if known.source.column is None
+            else np.array(
+                [known.source.labels.astype(str).tolist().index(v) for v in held.values[:, place]]
+            )
+            for place, known in enumerate(self.models)
+        ]
+        start = time.process_time()
+        self.nodes = self.made_for(TARGETS)
+        self.seconds += time.process_time() - start
+        self.single = [self.made_for((name,)) for name in TARGETS]
 
+    def made_for(self, names: tuple[str, ...]) -> CodeNodes:
+        """Nodes for some of the targets; the models are those of all."""
+        part = replace(
+            self.public, wanted=tuple(one for one in self.public.wanted if one.name in names)
+        )
+        vars(part)["known"] = tuple(one for one in self.models if one.name in names)
+        return code_nodes(part, None, most=_NODES["adult"])
+
+    def nodes_of(self, nodes: CodeNodes) -> Rows:
+        """The node of each held-out row."""
+        names = [known.name for known in nodes.public.known]
+        used = [self.shares[TARGETS.index(name)] for name in names]
+        return nearest_nodes(used, nodes.logs)
+
+    def alone(self, place: int, epsilon: float) -> Table:
+        """The best code for one target by itself."""
+        nodes = self.single[place]
+        table = nodes.alone(nodes.tasks[0], epsilon)
+        return table[self.nodes_of(nodes)], [nodes.targets[0].told(table, nodes.masses)]
+
+    def table(self, table: Array) -> Table:
+        """A channel on the nodes of all targets."""
+        told = [target.told(table, self.nodes.masses) for target in self.nodes.targets]
+        return table[self.nodes_of(self.nodes)], told
+
+
+def split_budget(cut: Cut, epsilon: float) -> Table:
+    """A code for each target at its part of epsilon; a server reads all of them, as a naive Bayes
+    model of the public rows would, and learns how the targets go together from the nodes.
+    """
+    part = epsilon / len(TARGETS)
+    channels = [cut.nodes.alone(task, part) for task in cut.nodes.tasks]
+    two = []  # every column of a private table of two labels is merged to its likeliest label
+    for table, target in zip(channels, cut.nodes.targets, strict=True):
+        named = target.told(table, cut.nodes.masses).argmax(axis=1)
+        two.append(np.stack([table[:, named == label].sum(axis=1) for label in (0, 1)], axis=1))
+    joined = two[0]
+    for other in two[1:]:
+        joined = (joined[:, :, None] * other[:, None, :]).reshape(len(joined), -1)
+    return cut.table(joined)
+
+
+def sampled(cut: Cut, epsilon: float) -> Table:
+    """One target, drawn at random, at the whole of epsilon; the answer says which."""
+    chances, told = [], []
+    for place in range(len(TARGETS)):
+        chance, [says] = cut.alone(place, epsilon)
+        chances.append(chance / len(TARGETS))
+        told.append(says)
+    priors = [target.joint.sum(axis=0) for target in cut.nodes.targets]
+    return np.concatenate(chances, axis=1), [
+        np.concatenate(
+            [
+                told[other] if other == place else np.tile(priors[place], (len(told[other]), 1))
+                for other in range(len(TARGETS))
+            ]
+        )
+        for place in range(len(TARGETS))
+    ]
+
+
+def product(cut: Cut, epsilon: float) -> Table:
+    """Randomised response on the likeliest label of each target, all at once: one code for each
+    combination that a node has.
+    """
+    likeliest = [target.joint.argmax(axis=1) for target in cut.nodes.targets]
+    code = np.zeros(len(likeliest[0]), dtype=np.int64)
+    for labels in likeliest:
+        code = 2 * code + labels
+    members = np.unique(code, return_inverse=True)[1].astype(np.int64)
+    return cut.table(response_on(members, epsilon=epsilon))
+
+
+def codebooks(cut: Cut, epsilon: float) -> Table:
+    """Clusters of nodes with randomised response; of several sizes the one whose least share on
+    public rows is largest.
+    """
+    tasks = cut.nodes.tasks
+    whole = [task.value(cut.nodes.alone(task, epsilon).T).sum() for task in tasks]
+
+    def least(table: Array) -> float:
+        return min(t.value(table.T).sum() / own for t, own in zip(tasks, whole, strict=True))
+
+    shares = [t.joint / t.joint.sum(axis=1, keepdims=True) for t in cut.nodes.targets]
+    tables = [
+        response_on(
+            codebook(shares, cut.nodes.masses, codes=codes, seed=cut.public.seed), epsilon=epsilon
+        )
+        for codes in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+    ]
+    return cut.table(max(tables, key=least))
+
+
+RIVALS: dict[str, Callable[[Cut, float], Table]] = {
+    "split budget, joint server": split_budget,
+    "one sampled target": sampled,
+    "product of labels": product,
+    "codebook with response": codebooks,
+}
+
+
+def cut_results(cut: Cut, epsilon: float) -> dict[str, Any]:
+    """Results of one cut: least shares on held-out rows of every method, and more about ours."""
     start = time.process_time()
-    encoder = fitted(TARGETS)
+    query = cut.nodes.best(epsilon)
     seconds = time.process_time() - start
-    found = scores_of(encoder, cut.test[0], held)
-    shares = []
-    for name in TARGETS:
-        alone = scores_of(fitted((name,)), cut.test[0], held)[name]["nats"]
-        shares.append(found[name]["nats"] / alone)
-    results = {"least share": min(shares), "on public rows": encoder.share_, "seconds": seconds}
-    results |= {f"share {name}": share for name, share in zip(TARGETS, shares, strict=True)}
-    results |= {f"auc {name}": found[name]["auc"] for name in TARGETS}
-    return results | {"which of 64": encoder.query_.crowd[0]}
+    whole = []
+    for place in range(len(TARGETS)):
+        chances, [told] = cut.alone(place, epsilon)
+        whole.append(scores_of(chances, told, cut.truth[place]))
+
+    def shares(found: Table) -> list[tuple[float, float]]:
+        scores = [scores_of(found[0], t, y) for t, y in zip(found[1], cut.truth, strict=True)]
+        return [(nats / own, auc) for (nats, auc), (own, _) in zip(scores, whole, strict=True)]
+
+    ours = shares(cut.table(query.mechanism.matrix))
+    kept = [target.worth.kept for target in query.served if target.worth is not None]
+    results: dict[str, Any] = {"least share": min(share for share, _ in ours)}
+    for name, rival in RIVALS.items():
+        results[name] = min(share for share, _ in shares(rival(cut, epsilon)))
+    results |= {"on public rows": min(kept), "CPU s": cut.seconds + seconds}
+    results |= {"nodes": cut.nodes.cells.size, "which of 64": query.crowd[0]}
+    results |= {f"AUC {name}": auc for name, (_, auc) in zip(TARGETS, ours, strict=True)}
+    return results
+
+
+def reviews(seed: int) -> tuple[PublicRows, Array, Rows]:
+    """Public reviews as fitting takes them, and held-out embeddings with their labels."""
+    table = load_imdb()
+    points = np.concatenate([table.train_rows, table.test_rows]).astype(np.float64)
+    labels = np.concatenate([table.train_labels, table.test_labels])
+    order = np.random.RandomState(seed).permutation(len(points))
+    public, held = order[:-_HELD], order[-_HELD:]
+    encoder = CodeEncoder(
+        epsilon=1.0, targets=("target", Recall(10, rows=INDEX)), random_state=seed
+    )
+    return encoder.public(points[public], labels[public])[0], points[held], labels[held]
+
+
+def review_results(
+    public: PublicRows, nodes: CodeNodes, points: Array, labels: Rows, epsilon: float
+) -> dict[str, Any]:
+    """Accuracy and recall on held-out reviews: of ours under the cap, and of randomised response on
+    parts of the space times the likeliest label.
+    """
+    index = public.dense[:INDEX]
+    lengths = (index**2).sum(axis=1)
+    near = np.argsort(lengths - 2.0 * points @ index.T, axis=1)[:, :10]
+    start = time.process_time()
+    query = nodes.best(epsilon, crowd=CROWD)
+    seconds = time.process_time() - start
+    rows = public.inputs.encode(points)
+
+    def scored(chances: Array, label: Array, recall: Array, items: Rows) -> tuple[float, float]:
+        guessed = public.known[0].source.labels[label.argmax(axis=1)]
+        right = chances * (guessed[None, :] == labels[:, None])
+        named = items[np.argsort(-recall, axis=1)[:, :10]]
+        hits = np.stack([np.isin(near, one).mean(axis=1) for one in named], axis=1)
+        return float(right.sum(axis=1).mean()), float((chances * hits).sum(axis=1).mean())
+
+    ours = query.mechanism.matrix[query.nodes(rows)]
+    accuracy, recall = scored(
+        ours, query.posterior("target"), query.posterior("recall@10"), query.served[1].values
+    )
+    results: dict[str, Any] = {"accuracy": accuracy, "recall@10": recall}
+    results |= {"which of 64": query.crowd[0], "CPU s": seconds}
+    for parts in (1, 8):
+        coarse, code = _parts_times_label(public, parts)
+        table = response_on(np.arange(2 * parts), epsilon=epsilon)
+        label, recalled = coarse.targets
+        accuracy, recall = scored(
+            table[code(rows)],
+            label.told(table, coarse.masses),
+            recalled.told(table, coarse.masses),
+            recalled.values,
+        )
+        name = "label response" if parts == 1 else f"{parts} parts x label, response"
+        results |= {f"{name}: accuracy": accuracy, f"{name}: recall@10": recall}
+    return results
+
+
+def _parts_times_label(
+    public: PublicRows, parts: int
+) -> tuple[CodeNodes, Callable[[CodedRows], Integers]]:
+    """Nodes that are a part of the space and the likeliest label, and the node of other rows."""
+    centres = KMeans(parts, n_init=1, random_state=public.seed).fit(public.dense[~public.held])
+    known = public.known[0]
+
+    def code(rows: CodedRows) -> Integers:
+        label = known.source.shares(rows).argmax(axis=1)
+        return np.asarray(2 * centres.predict(rows.dense()).astype(np.int64) + label)
+
+    members = 2 * centres.predict(public.dense).astype(np.int64) + known.shares.argmax(axis=1)
+    nodes = CodeNodes(public, (), np.zeros((0, 0)), AnyTwo(2 * parts), Replace(1), members)
+    return nodes, code
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, and print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--data", choices=list(EPSILONS), default="adult")
     parser.add_argument("--seeds", type=int, default=3, help="how many cuts are averaged")
-    parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument("--epsilons", type=float, nargs="+", help="default: those of the table")
     parser.add_argument("--folder", type=Path, default=Path("runs") / "power-targets")
     chosen = parser.parse_args(arguments)
     if chosen.seeds < 1:
         parser.error("--seeds: expected at least 1")
-    lines: list[str] = []
-    for epsilon in chosen.epsilons:
-        cuts = []
-        for seed in range(chosen.seeds):
-            path = chosen.folder / f"adult-{seed}-{epsilon:g}.json"
-            if not path.is_file():
-                cut = split("adult", seed=seed, tuning=False)
-                write_result(path, json.dumps(cut_results(cut, epsilon)))
-            cuts.append(json.loads(path.read_text(encoding="utf-8")))
-        means, errors = combined(cuts)
-        if not lines:
-            lines += [f"| epsilon | {' | '.join(means)} |", "|---" * (len(means) + 1) + "|"]
-        cells = [f"{means[name]:.3f} ± {errors[name]:.3f}" for name in means]
-        lines.append(f"| {epsilon:g} | {' | '.join(cells)} |")
-        print(lines[-1], flush=True)
+    epsilons = chosen.epsilons or EPSILONS[chosen.data]
+    found: dict[float, list[dict[str, Any]]] = {epsilon: [] for epsilon in epsilons}
+    for seed in range(chosen.seeds):
+        paths = {e: chosen.folder / f"{chosen.data}-{seed}-{e:g}.json" for e in epsilons}
+        missing = [epsilon for epsilon, path in paths.items() if not path.is_file()]
+        for epsilon, results in _cut(chosen.data, seed, missing):
+            write_result(paths[epsilon], json.dumps(results))
+            print(chosen.data, seed, epsilon, f"{results}", flush=True)
+        for epsilon, path in paths.items():
+            found[epsilon].append(json.loads(path.read_text(encoding="utf-8")))
+    lines = [f"| | {' | '.join(f'epsilon {epsilon:g}' for epsilon in epsilons)} |"]
+    lines.append("|---" * (len(epsilons) + 1) + "|")
+    tables = {epsilon: combined(cuts) for epsilon, cuts in found.items()}
+    for name in next(iter(tables.values()))[0]:
+        cells = [f"{means[name]:.3f} ± {errors[name]:.3f}" for means, errors in tables.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    if chosen.data == "adult":
+        asked = [f"{ASKED[epsilon]:.2f}" if epsilon in ASKED else "" for epsilon in epsilons]
+        lines.append(f"| least share that was asked for | {' | '.join(asked)} |")
     text = "\n".join(lines)
-    write_result(chosen.folder / "table.md", text + "\n")
+    write_result(chosen.folder / f"{chosen.data}.md", text + "\n")
     print(text)
+
+
+def _cut(data: str, seed: int, epsilons: list[float]) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Results of one cut at each epsilon; what does not depend on epsilon is made once."""
+    if not epsilons:
+        return
+    if data == "adult":
+        cut = Cut(split("adult", seed=seed, tuning=False))
+        for epsilon in epsilons:
+            yield epsilon, cut_results(cut, epsilon)
+        return
+    public, points, labels = reviews(seed)
+    nodes = code_nodes(public, None, most=_NODES[data])
+    for epsilon in epsilons:
+        yield epsilon, review_results(public, nodes, points, labels, epsilon)
 
 
 if __name__ == "__main__":

@@ -941,4 +941,35 @@ FAULTS: tuple[Fault, ...] = (
         "        if known is None:",
         ("systems/certified",),
     ),
+    Fault(
+        "an entry of a channel one unit too large passes",
+        "grids/shares.py",
+        "        wrong = (largest << shift) > allowed",
+        "        wrong = (largest << shift) > allowed + (numerator)",
+        ("systems/power", "grids"),
+    ),
+    Fault(
+        "the node of a row depends on the batch that it comes in",
+        "systems/power/code_query.py",
+        "    joined = np.ascontiguousarray(np.concatenate(shares, axis=1))",
+        "    joined = np.concatenate(shares, axis=1)\n    joined = joined - joined.mean(axis=0)",
+        ("systems/power",),
+    ),
+    Fault(
+        "posterior tables of a code are fitted on the rows that are released",
+        "systems/power/code_query.py",
+        "        rows = coded(inputs)\n        told = self.mechanism.release(",
+        """        rows = coded(inputs)
+        seen = np.bincount(self.nodes(rows), minlength=len(self.masses)) + 1.0
+        self.masses[:] = seen / seen.sum()
+        told = self.mechanism.release(""",
+        ("systems/power",),
+    ),
+    Fault(
+        "a target that the row does not hold is read from a column that it does",
+        "systems/power/code_encoder.py",
+        "            if name in columns:\n",
+        "            if name in columns and name not in held:\n",
+        ("systems/power",),
+    ),
 )

@@ -14,13 +14,16 @@ from reticent.systems import (
     ClippedDescent,
     CodeEncoder,
     ConvexCertifiedClassifier,
+    ExplainedVariance,
     LabelAware,
     NearestRowClassifier,
+    NearRows,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
     VectorTraining,
+    Within,
 )
 from reticent.testing import Case, Check, checks_of
 
@@ -61,13 +64,24 @@ INPUTS = {
         epsilon=2.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="score-code",
         random_state=0,
     ),
-    "codes for targets": CodeEncoder(
-        epsilon=2.0, schema=(0.0, 1.0), random_state=0, nodes=4
-    ),
     "noise within a radius": PowerEncoder(
         epsilon=2.0, delta=0.0, radius=0.1, schema=(0.0, 1.0), mechanism="k-norm-l2",
         random_state=0,
         training=VectorTraining(outputs=1, hidden=(4,), epochs=1, head_epochs=1),
+    ),
+}  # fmt: skip
+
+MANY = RANDOM.uniform(size=(100, 2))
+CODES = {
+    "codes of rows": CodeEncoder(epsilon=2.0, schema=(0.0, 1.0), random_state=0, nodes=4),
+    "codes of points": CodeEncoder(
+        epsilon=2.0, targets=("target", ExplainedVariance()), random_state=0, nodes=4
+    ),
+    "codes within a radius": CodeEncoder(
+        epsilon=2.0, neighbours=Within(0.2), random_state=0
+    ),
+    "codes near public rows": CodeEncoder(
+        epsilon=2.0, neighbours=NearRows(12, 4), random_state=0
     ),
 }  # fmt: skip
 
@@ -94,6 +108,16 @@ CASES = {
     **{
         name: Case(estimator=system, X=PUBLIC, y=SIDES, queries=NEAR, neighbours=NEAR)
         for name, system in INPUTS.items()
+    },
+    **{
+        name: Case(
+            estimator=system,
+            X=MANY,
+            y=(MANY[:, 0] > 0.5).astype(int),
+            queries=NEAR,
+            neighbours=NEAR,
+        )
+        for name, system in CODES.items()
     },
 }
 CHECKS = [

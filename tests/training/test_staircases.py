@@ -15,6 +15,7 @@ from reticent.training.staircases import (
     Information,
     Top,
     Variance,
+    best_alone,
     best_channel,
     cluster,
     codebook,
@@ -70,9 +71,11 @@ def test_equal_shares_are_those_of_all_staircases(
     targets, masses = targets_of(seed, nodes)
     crowd = None if most is None else Crowd(masses, most)
     whole = [
-        best_channel([target], nodes=nodes, epsilon=epsilon, weights=[1.0]).worth
+        float(target.value(best_alone(target, nodes=nodes, epsilon=epsilon).T).sum())
         for target in targets
     ]
+    for target, own in zip(targets, whole, strict=True):
+        assert own == pytest.approx(exhaustive([target], nodes, epsilon, [1.0], None), abs=5e-5)
     found = best_channel(targets, nodes=nodes, epsilon=epsilon, whole=whole, crowd=crowd)
     assert found.worth == pytest.approx(exhaustive(targets, nodes, epsilon, whole, crowd), abs=5e-5)
     # what the table itself is worth, and what it hides

@@ -49,6 +49,8 @@ class PublicGraph:
         points: shape (nodes, dimension), float64, finite. Public.
         edges: shape (m, 2), int64: numbers of joined nodes, the smaller one first, in rising order,
             each pair once. Public.
+        origin: digest of what maps a protected input to a point; "" where inputs are points. It has
+            a part in ``adjacency``: other maps have other neighbours.
 
     Raises:
         InvalidInput: anything else, or more than ``MOST_NODES`` nodes.
@@ -63,6 +65,7 @@ class PublicGraph:
 
     points: Array
     edges: Integers
+    origin: str = ""
 
     def __post_init__(self) -> None:
         points = finite_array(self.points, name="points", ndim=2)
@@ -144,7 +147,7 @@ class PublicGraph:
     @cached_property
     def adjacency(self) -> Neighborhood:
         """What neighbours are; its identity is a digest of points and edges."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(self.origin.encode())
         for array in (self.points, self.edges):
             plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
             digest.update(str(array.shape).encode())

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array, Arrays, Integers
-from reticent.core.checks import as_array, count, positive
+from reticent.core.checks import as_array, count, positive, words
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Neighborhood
 from reticent.grids.lattice import Lattice
@@ -339,7 +339,8 @@ def described_nodes(nodes: Nodes) -> tuple[dict[str, Any], Arrays]:
     if isinstance(nodes, AnyTwo):
         return {"any_two": nodes.size}, {}
     if isinstance(nodes, PublicGraph):
-        return {}, {"graph.points": nodes.points, "graph.edges": nodes.edges}
+        settings = {"origin": nodes.origin} if nodes.origin else {}
+        return settings, {"graph.points": nodes.points, "graph.edges": nodes.edges}
     return {"lattice": nodes.to_dict()}, {}
 
 
@@ -354,4 +355,8 @@ def rebuilt_nodes(settings: dict[str, Any], arrays: Arrays) -> Nodes:
         return AnyTwo(settings["any_two"])
     if "lattice" in settings:
         return Lattice(**settings["lattice"])
-    return PublicGraph(points=arrays["graph.points"], edges=arrays["graph.edges"])
+    return PublicGraph(
+        points=arrays["graph.points"],
+        edges=arrays["graph.edges"],
+        origin=words(settings.get("origin", ""), name="origin", minimum=0),
+    )

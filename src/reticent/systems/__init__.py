@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
     from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.code_encoder import CodeEncoder
+    from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.power.servers import Server, train_server
     from reticent.systems.power.settings import VectorTraining
@@ -56,6 +57,12 @@ else:
             "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.code_encoder": ("CodeEncoder",),
+            "reticent.systems.power.code_targets": (
+                "ExplainedVariance",
+                "NearRows",
+                "Recall",
+                "Within",
+            ),
             "reticent.systems.power.encoder": ("PowerEncoder",),
             "reticent.systems.power.settings": ("VectorTraining",),
             "reticent.systems.power.servers": (
@@ -105,6 +112,7 @@ __all__ = [
     "ClippedDescent",
     "CodeEncoder",
     "ConvexCertifiedClassifier",
+    "ExplainedVariance",
     "Features",
     "Identity",
     "IndividualKNNClassifier",
@@ -113,6 +121,7 @@ __all__ = [
     "MomentClassifier",
     "MomentRegressor",
     "Named",
+    "NearRows",
     "NearestRowClassifier",
     "Neighbours",
     "NoiseAware",
@@ -128,11 +137,13 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "PublicStartClassifier",
+    "Recall",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",
     "Teachers",
     "VectorTraining",
+    "Within",
     "train_server",
     "unit_sum",
 ]

@@ -4,14 +4,14 @@ can hold and numpy can evaluate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array, Arrays
+from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, UnknownName
 
@@ -145,6 +145,16 @@ class BoostedTrees:
         start = np.asarray(model._baseline_prediction, dtype=np.float64).ravel()
         columns = int(model.n_features_in_)
         return cls(feature, threshold, left, right, value, roots, start, columns)
+
+    def among(self, used: Integers, *, dimension: int) -> BoostedTrees:
+        """The same trees for rows of more coordinates.
+
+        Args:
+            used: shape (own dimension,), which coordinates of the longer rows the trees read.
+            dimension: coordinates of a longer row.
+        """
+        feature = np.where(self.feature == LEAF, LEAF, used[np.maximum(self.feature, 0)])
+        return replace(self, feature=feature.astype(np.int32), dimension=dimension)
 
 
 @dataclass(frozen=True, eq=False)

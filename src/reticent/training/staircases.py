@@ -26,14 +26,17 @@ LARGEST_EPSILON = 22.0
 _TINY = np.finfo(np.float64).tiny
 _USED = 1e-11
 _GAIN = 1e-6
-_MOST_COLUMNS = 1500
+_COLUMNS = 400  # that the program goes on with, those of the best reduced costs
 _RANDOM = 60
 _TURNS = 8
-_ROUNDS = 60
+_ROUNDS = 80
 _FLIPPED = 4
 _DEEP = 24
 _TINY_GAIN = 1e-9
 _CLOSE = 2e-5  # of the worth: no further columns are made
+_PATIENCE = 10  # rounds in which the worth has to rise by _SLOW of itself
+_SLOW = 5e-4
+_NEAR = 1e-3  # of all mass that a ball's first guess leaves to chance
 
 
 class Target(Protocol):
@@ -230,36 +233,76 @@ def best_channel(
     low, random = math.exp(-min(epsilon, LARGEST_EPSILON)), np.random.default_rng(seed)
     # every node alone, and one answer for all, which tells nothing and so meets every cap
     always = np.vstack([np.eye(nodes, dtype=bool), np.ones((1, nodes), dtype=bool)])
-    sets = _proper(np.concatenate([always, *[_raised(start, low) for start in starts]]))
+    worths = [1.0 / own for own in whole] if whole is not None else list(weights or ())
+    first = [_balls(targets, worths, nodes), *[_raised(start, low) for start in starts]]
+    sets = _proper(np.concatenate([always, *first]))
     solved, gap = _solved(targets, sets, low, weights, whole, crowd), math.inf
+    reached = [solved.worth]
     for _ in range(_ROUNDS):
         used = np.flatnonzero(solved.weights > _USED)
         new, gap = _priced(targets, solved, sets[used], low, crowd, random)
         if not len(new) or gap * solved.weights.sum() <= _CLOSE * abs(solved.worth):
             break
-        kept = sets[used] if len(sets) > _MOST_COLUMNS else sets
-        sets = _proper(np.concatenate([kept, always, new]))
+        if len(sets) > _COLUMNS:
+            costs = _gains(targets, solved, sets, low, crowd)
+            costs[used] = math.inf
+            sets = sets[np.argsort(-costs, kind="stable")[:_COLUMNS]]
+        sets = _proper(np.concatenate([sets, always, new]))
         solved = _solved(targets, sets, low, weights, whole, crowd)
-    used = np.flatnonzero(solved.weights > _USED)
-    table = np.where(sets[used], 1.0, low).T * solved.weights[used]
-    return BestChannel(table / table.sum(axis=1, keepdims=True), solved.worth, max(gap, 0.0))
+        reached.append(solved.worth)
+        if len(reached) > _PATIENCE and (
+            reached[-1] - reached[-1 - _PATIENCE] <= _SLOW * abs(reached[-1])
+        ):
+            break
+    return BestChannel(_table(sets, solved.weights, low), solved.worth, max(gap, 0.0))
 
 
-def thresholds(joint: Array) -> Array:
-    """Columns that are raised where one label is likely, one for each label and number of nodes,
-    shape (nodes, columns), as a start: of two labels the best channel has no others.
+def best_alone(target: Target, *, nodes: int, epsilon: float, seed: int = 0) -> Array:
+    """Return the best private table for one target, shape (nodes, answers).
+
+    Where a label is one of two, every column is raised on nodes that are consecutive in the order
+    of the label's share, so one program over these columns is all.
 
     Args:
-        joint: shape (nodes, labels), above 0.
+        target: what columns are worth.
+        nodes: how many, at least 2.
+        epsilon: above 0.
+        seed: of random sets.
     """
-    places = np.argsort(np.argsort(-joint / joint.sum(axis=1, keepdims=True), axis=0), axis=0)
-    found = [places[:, [label]] < np.arange(1, len(joint)) for label in range(joint.shape[1])]
-    return np.concatenate(found, axis=1).astype(np.float64)
+    if not isinstance(target, Information) or target.joint.shape[1] != 2:
+        return best_channel([target], nodes=nodes, epsilon=epsilon, weights=[1.0], seed=seed).table
+    order, places = np.argsort(target.joint[:, 1] / target.joint.sum(axis=1)), np.arange(nodes)
+    first, last = np.triu_indices(nodes)
+    sets = np.zeros((len(first), nodes), dtype=bool)
+    sets[:, order] = (first[:, None] <= places) & (places <= last[:, None])
+    low = math.exp(-min(epsilon, LARGEST_EPSILON))
+    solved = _solved([target], sets, low, [1.0], None, None)
+    return _table(sets, solved.weights, low)
+
+
+def _balls(targets: Sequence[Target], weights: Sequence[float], nodes: int) -> Booleans:
+    """Sets of the nodes that are nearest to each node, of every size, by what a guess that is right
+    at the node is worth at the others.
+    """
+    alone = np.eye(nodes) + _NEAR / nodes
+    slope = np.zeros((nodes, nodes))
+    for target, weight in zip(targets, weights, strict=True):
+        found = target.gradient(alone)
+        slope += weight * found / np.maximum(np.abs(found).sum(axis=0), _TINY)
+    places = np.argsort(np.argsort(-slope, axis=1), axis=1)
+    return np.concatenate([places < size for size in range(1, nodes)])
 
 
 def _raised(table: Array, low: float) -> Booleans:
     """The sets where the columns of a table are above the middle of a staircase's steps."""
     return np.asarray((table > table.max(axis=0) * (1.0 + low) / 2.0).T)
+
+
+def _table(sets: Booleans, weights: Array, low: float) -> Array:
+    """The table of the columns that are used, shape (nodes, answers), rows sum to 1."""
+    used = np.flatnonzero(weights > _USED)
+    table = np.where(sets[used], 1.0, low).T * weights[used]
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
 def _proper(sets: Booleans) -> Booleans:
@@ -320,6 +363,17 @@ def _solved(
     )
 
 
+def _gains(
+    targets: Sequence[Target], solved: _Solved, sets: Booleans, low: float, crowd: Crowd | None
+) -> Array:
+    """What each column would raise the objective by, per unit of its weight."""
+    columns = np.where(sets, 1.0, low)
+    found = _worths(targets, columns) @ solved.target_prices - columns @ solved.node_prices
+    if solved.crowd_price and crowd is not None:
+        found -= solved.crowd_price * crowd.guesses(sets, low)
+    return np.asarray(found)
+
+
 def _priced(
     targets: Sequence[Target],
     solved: _Solved,
@@ -332,11 +386,7 @@ def _priced(
     nodes = used.shape[1]
 
     def gains(sets: Booleans) -> Array:
-        columns = np.where(sets, 1.0, low)
-        found = _worths(targets, columns) @ solved.target_prices - columns @ solved.node_prices
-        if solved.crowd_price and crowd is not None:
-            found -= solved.crowd_price * crowd.guesses(sets, low)
-        return np.asarray(found)
+        return _gains(targets, solved, sets, low, crowd)
 
     def thresholded(sets: Booleans) -> Booleans:
         columns = np.where(sets, 1.0, low)

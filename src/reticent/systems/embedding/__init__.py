@@ -7,7 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reticent.core.arrays import Arrays
-from reticent.systems.embedding.embedding import Embedding, IdentityEmbedding, check_pictures
+from reticent.systems.embedding.embedding import (
+    Embedding,
+    IdentityEmbedding,
+    check_pictures,
+    domain_of,
+)
 from reticent.systems.embedding.restoring import check_sizes, restore
 
 if TYPE_CHECKING:
@@ -28,5 +33,6 @@ __all__ = [
     "ModuleEmbedding",
     "check_pictures",
     "check_sizes",
+    "domain_of",
     "restore",
 ]

@@ -21,6 +21,8 @@ from reticent.training.features import LARGEST_INPUT
 BETA_VAE, MODULE = "beta-VAE", "module"
 """Kinds of embeddings that are networks."""
 
+_TAIL = 5e-4  # share of public embeddings that may lie outside the box on either side of each axis
+
 
 class Embedding(ABC):
     """A fixed map from inputs (n, features) to embeddings (n, dimension), float64.
@@ -148,3 +150,14 @@ def check_pictures(
                 f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required."
             )
     return array.reshape(len(array), prod(array.shape[1:])), array.shape[1:]
+
+
+def domain_of(points: Array, *, margin: float) -> Box:
+    """Return a box around nearly all public embeddings, so that few inputs are clipped.
+
+    Args:
+        points: shape (n, d), public.
+        margin: what the box is wider on every side.
+    """
+    lower, upper = np.quantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
+    return Box(lower - margin, upper + margin)

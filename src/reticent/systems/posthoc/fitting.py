@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,20 +11,14 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 
-from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.seeds import training_generator
 from reticent.networks import Network, from_torch
 from reticent.networks.serial import same_network
 from reticent.systems.class_labels import class_labels
-from reticent.systems.embedding import (
-    BetaVaeEmbedding,
-    Embedding,
-    IdentityEmbedding,
-    ModuleEmbedding,
-    check_pictures,
-)
+from reticent.systems.embedding import Embedding, check_pictures, domain_of
+from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
 from reticent.systems.posthoc.certificates import bound_of
 from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
@@ -39,26 +32,19 @@ from reticent.systems.posthoc.plans import (
 )
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
-from reticent.training.embedder import Embedder
-from reticent.training.features import LARGEST_INPUT
 from reticent.training.heads import Head
 from reticent.training.parts.contract import (
     fitted,
-    module_of,
     needs_labels,
     network_of,
     trains_for_release,
     variants,
 )
-from reticent.training.parts.embedders import Identity
 from reticent.training.parts.linear_maps import PublicDiscriminants
 from reticent.training.progress import Report, progress
 
 Mechanisms = Callable[[BaseEstimator, int], tuple[str, ...]]
 Labels = npt.NDArray[np.int64]
-
-# share of fitted embeddings that may lie outside the public domain on either side of a coordinate
-_TAIL = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +209,7 @@ def prepare(
         seed=seed,
         report=report,
     )
-    embedding = _embedding(embedder, inputs[train], shape, name=settings.embedder_name)
+    embedding = embedding_of(embedder, inputs[train], shape, name=settings.embedder_name)
     points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
     if not np.isfinite(points).all():
         raise InvalidInput(
@@ -231,7 +217,7 @@ def prepare(
         )
     # Of all rows, in the order that they came in: whatever is fitted on them next to one embedder
     # has the same box, and so the same space.
-    domain = _domain(points, settings.radius)
+    domain = domain_of(points, margin=settings.radius)
     points = domain.clip(points)
     data = CalibrationData(
         points[train],
@@ -354,34 +340,3 @@ def _network(
                 f"{network.output_dimension} outputs"
             )
     return network
-
-
-def _embedding(
-    part: BaseEstimator, inputs: Array, shape: tuple[int, ...], *, name: str
-) -> Embedding:
-    if type(part) is Identity:
-        return IdentityEmbedding(inputs.shape[1], name=name)
-    module = module_of(part, parameter="embedder")
-    if isinstance(module, Embedder) and BetaVaeEmbedding.describes(module):
-        return BetaVaeEmbedding(copy.deepcopy(module), name=name)
-    lower, upper = _input_range(inputs)
-    return ModuleEmbedding(
-        module, shape if len(shape) > 1 else None, lower=lower, upper=upper, name=name
-    )
-
-
-def _input_range(inputs: Array) -> tuple[float, float]:
-    """The range of the training inputs, which are public, and its width more on either side: few
-    inputs are ever clipped.
-    """
-    lower, upper = float(inputs.min()), float(inputs.max())
-    width = min(upper - lower, LARGEST_INPUT) or 1.0
-    return lower - width, upper + width
-
-
-def _domain(points: Array, radius: float) -> Box:
-    """A box around nearly all fitted embeddings, one radius wider, so that few inputs are
-    clipped.
-    """
-    lower, upper = np.quantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
-    return Box(lower - radius, upper + radius)

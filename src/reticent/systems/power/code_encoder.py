@@ -1,105 +1,94 @@
-"""``CodeEncoder``: one private code of a table row that serves several targets at one charge."""
+"""``CodeEncoder``: one private code of an input that serves several targets at one charge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import StratifiedKFold
 from typing_extensions import override
 
-from reticent.core.arrays import Array, Integers
+from reticent.core.arrays import Array
 from reticent.core.checks import as_array, count, positive, probability
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import GuaranteeCard, Replace
+from reticent.core.guarantees import GuaranteeCard, Neighborhood
 from reticent.core.seeds import training_seed
 from reticent.core.settings import learned, with_settings
-from reticent.mechanisms import AnyTwo, FiniteChannel
+from reticent.mechanisms import AnyTwo
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels
-from reticent.systems.power.channels import whole_shares
-from reticent.systems.power.code_query import (
-    CROWD,
-    MOST_OUTPUTS,
-    CodeQuery,
-    TargetSource,
-    TargetWorth,
-    code_card,
-    nearest_nodes,
-)
+from reticent.systems.embedding import IdentityEmbedding, check_pictures, domain_of
+from reticent.systems.power.code_card import code_card
+from reticent.systems.power.code_fitting import LEAST_ROWS, PublicRows, Wanted, code_nodes
+from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
+from reticent.systems.power.code_query import CROWD, LABEL, RECALL, CodeQuery
+from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
 from reticent.systems.power.row_encoder import RowEncoder
-from reticent.systems.scores import channel_scores
+from reticent.systems.releasing_system import inputs_as_fitted
 from reticent.tables.attributes import Categorical
 from reticent.tables.frames import (
     keep_names,
     kept_names,
+    named_rows,
     names_of,
     ordered_rows,
     plain_rows,
+    rows_as_fitted,
     stored_names,
 )
 from reticent.tables.schema import TabularSchema, as_table
-from reticent.training.public_models import BoostedTrees, label_shares
-from reticent.training.staircases import (
-    Crowd,
-    Information,
-    best_channel,
-    cluster,
-    codebook,
-    response_on,
-    thresholds,
-)
 
-ROWS_PER_NODE = 30
-"""Public rows for each node, at least: of fewer, a channel fits what is chance."""
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from torch import nn
 
 _NODES = 48
-_FOLDS = 3
-_SMOOTHING = 0.5
-_CODES = (2, 4, 8, 16, 32)
-_BOOSTER: dict[str, Any] = {"learning_rate": 0.15, "max_leaf_nodes": 8, "max_iter": 60}
 
 
 @with_settings
 class CodeEncoder(RowEncoder):
-    """Releases one code of each private table row, from which a server learns about several
-    targets.
+    """Releases one code of each private row, embedding or picture, from which a server learns about
+    several targets.
 
     Public models say what each target probably is. Rows that they say alike things of share a node,
     and a channel draws the code by the node. The channel is the best for equal shares: the largest
-    s such that every target keeps at least s of the information that it would have alone at the
-    whole epsilon.
+    s such that every target keeps at least s of what it would have alone at the whole epsilon.
 
     Guarantee:
-        One released row costs (epsilon, 0) for *any two records* of the schema (local differential
-        privacy of the whole record), whatever the models are. ``card()`` says what the release is
-        worth for each target, what it tells about every other column of categories, and how often
-        an attacker names the right one of 64.
+        One released row costs (epsilon, 0). With ``neighbours=None`` it does for *any two inputs*
+        (local differential privacy of the whole input), whatever the models are. With ``Within`` it
+        does for inputs that are near, with ``NearRows`` for inputs whose nearest public rows are
+        equal or joined. ``card()`` says what the release is worth for each target, what it tells
+        about every other column of categories, and how often an attacker names the right one of 64.
 
     Args:
         epsilon: of one answer, above 0.
-        schema: public description of the columns, or a pair (lower, upper): one public range for
-            numeric columns.
-        targets: names of the columns to serve: columns of the labels that ``fit`` gets, or columns
-            of categories that the row itself holds; None for all columns of labels.
-        weights: what a nat about each target counts in a sum that is maximised in place of equal
+        schema: public description of the columns of a table, or a pair (lower, upper): one public
+            range for numeric columns; None for arrays, whose public box is that of ``fit``'s rows.
+        targets: what to serve: names of columns of the labels that ``fit`` gets, or of columns of
+            categories that the row itself holds; ``Recall(k)`` for the nearest public rows,
+            ``ExplainedVariance()`` for the encoded row or embedding itself. None for all columns of
+            labels, and without labels for ``ExplainedVariance()``.
+        weights: what the worth of each target counts in a sum that is maximised in place of equal
             shares; None for equal shares.
         crowd: the largest chance that the best guess names the right one of 64 rows drawn like the
-            public ones, above 1/64; None for what epsilon allows.
-        nodes: how many the public map has at most, 2 to 128, and at most one for 30 public rows.
+            public ones, above 1/64; None for what epsilon allows. For any two inputs only.
+        neighbours: ``Within(radius, norm)``, ``NearRows(nodes, neighbours)``, or None for any two.
+        embedder: of arrays, what makes embeddings: your own trained torch module, which is copied,
+            ``Named``, a part such as ``BetaVAE()``, or None for arrays that are embeddings.
+        nodes: how many the public map of any two inputs has at most, 2 to 128, and at most one for
+            30 public rows.
         random_state: seed of *fitting*; the randomness of ``release`` never depends on it.
 
     Attributes:
         query_: the fitted release.
         targets_: names of the targets.
-        classes_: labels of each target.
-        share_: the least share that a target keeps of its own information, on public rows.
+        classes_: labels of each target; of recall the numbers of public rows that are named, of the
+            vector its mean.
+        share_: the least share that a target keeps of its own worth, on public rows that nodes and
+            channel were fitted on.
         n_features_in_: columns of the table.
         feature_names_in_: their names, where ``fit`` saw a data frame.
         bundle_identity_: SHA-256 of the bundle, in every receipt.
@@ -127,80 +116,97 @@ class CodeEncoder(RowEncoder):
     """
 
     epsilon: float
-    schema: TabularSchema | tuple[float, float]
-    targets: tuple[str, ...] | None = None
+    schema: TabularSchema | tuple[float, float] | None = None
+    targets: tuple[str | Recall | ExplainedVariance, ...] | None = None
     weights: tuple[float, ...] | None = None
     crowd: float | None = None
+    neighbours: Within | NearRows | None = None
+    embedder: Any = None
     nodes: int = _NODES
     random_state: int | np.random.RandomState | None = None
 
     query_: CodeQuery = learned()
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+    def fit(self, X: npt.ArrayLike, y: Any = None) -> Self:
         """Makes nodes, channel and posterior tables from *public* rows.
 
         Args:
-            X: shape (n, columns), as the schema says.
+            X: shape (n, columns), as the schema says; or, without one, shape (n, features) or
+                (n, height, width), numbers.
             y: a data frame of labels with a column for each target; or shape (n,) or (n, targets),
-                whose columns are called "target" or "target0", "target1", ...
+                whose columns are called "target" or "target0", "target1", ...; None where no
+                target is one of them.
 
         Raises:
             InvalidInput, InvalidParameter: before anything is trained.
             CalibrationFailed: no channel was found.
         """
         epsilon = positive(self.epsilon, name="epsilon")
-        most = self._most_nodes()
-        names = names_of(X)
-        table = (
-            self.schema.rows(X, name="X")
-            if isinstance(self.schema, TabularSchema)
-            else as_table(plain_rows(X), name="X")
-        )
-        schema = self._schema(table, names)
-        rows = schema.code(table)
-        if len(rows) < 2 * ROWS_PER_NODE:
-            raise InvalidInput(
-                f"X: n_samples={len(rows)} is too few; expected at least {2 * ROWS_PER_NODE} "
-                f"public rows, {ROWS_PER_NODE} for each of two nodes"
-            )
-        seed = training_seed(self.random_state)
-        wanted = self._wanted(y, schema, len(rows))
-        fitted = [_fitted_target(target, rows, seed) for target in wanted]
-        logs, joints = _nodes(fitted, rows, schema, min(most, len(rows) // ROWS_PER_NODE), seed)
-        table_, worths = self._best(fitted, joints, epsilon, seed)
-        channel = FiniteChannel(
-            nodes=AnyTwo(len(logs)),
-            shares=whole_shares(table_, epsilon=epsilon),
-            epsilon=epsilon,
-            adjacency=Replace(1),
-        )
-        sources = tuple(target.source for target in fitted)
-        self.query_ = CodeQuery(schema, sources, logs, channel, joints, worths)
-        kept = schema.column_names if isinstance(self.schema, TabularSchema) else names
+        self._check()
+        public, names = self.public(X, y)
+        found = code_nodes(public, self.neighbours, most=self.nodes)
+        self.query_ = found.best(epsilon, weights=self.weights, crowd=self.crowd)
+        kept = self.schema.column_names if isinstance(self.schema, TabularSchema) else names
         keep_names(self, None if names is None else kept)
         self._become()
         return self
 
+    def public(self, X: npt.ArrayLike, y: Any = None) -> tuple[PublicRows, Any]:
+        """Public rows as fitting takes them, and the names of their columns; fits at several
+        epsilons may share them (``reticent.systems.power.code_fitting``).
+
+        Args:
+            X, y: as of ``fit``.
+        """
+        seed = training_seed(self.random_state)
+        inputs: SchemaRows | EmbeddedPoints
+        if self.schema is None:
+            rows, names = named_rows(X)
+            array, shape = check_pictures(rows, name="X")
+            inputs = self._points(array, shape, seed)
+            coded = inputs.encode(array)
+        else:
+            if self.embedder is not None:
+                raise InvalidParameter("embedder: expected None for rows of a schema")
+            names = names_of(X)
+            table = (
+                self.schema.rows(X, name="X")
+                if isinstance(self.schema, TabularSchema)
+                else as_table(plain_rows(X), name="X")
+            )
+            inputs = SchemaRows(self._schema(table, names))
+            coded = inputs.encode(table)
+        if len(coded) < LEAST_ROWS:
+            raise InvalidInput(
+                f"X: n_samples={len(coded)} is too few; expected at least {LEAST_ROWS} public rows"
+            )
+        wanted, further = self._wanted(y, inputs, len(coded))
+        return PublicRows(inputs, coded, wanted, further, seed), names
+
     def posterior(self, target: str) -> Array:
-        """Probability of each label of a target given the code, shape (outputs, labels): public,
-        from the public rows of ``fit``. ``release(X).values @ posterior(target)`` serves it.
+        """What each code says about a target: public, from the public rows of ``fit``.
+        ``release(X).values @ posterior(target)`` serves it.
+
+        Args:
+            target: its name; that of ``Recall(10)`` is "recall@10".
+
+        Returns:
+            Probability of each label, shape (outputs, labels); for recall the chance that each of
+            the public rows ``classes_`` is among the nearest; for the vector its mean.
 
         Raises:
             InvalidParameter: no such target or other column of categories.
         """
-        query = self._fitted()
-        if target not in query.joints:
-            raise InvalidParameter(
-                f"target={target!r}: expected one of {', '.join(map(repr, query.joints))}"
-            )
-        return query.posterior(target)  # type: ignore[no-any-return]
+        found: Array = self._fitted().posterior(target)
+        return found
 
     @property
     def channel_(self) -> Array:
         """Probability of each code given the node, shape (nodes, outputs), exact: what
         ``train_server("channel", ..., channel=encoder.channel_)`` takes.
         """
-        return self._fitted().mechanism.matrix  # type: ignore[no-any-return]
+        found: Array = self._fitted().mechanism.matrix
+        return found
 
     def exact(self, X: npt.ArrayLike) -> Array:
         """The mean of what is released about each row, shape (n, outputs). Private: never to be
@@ -208,6 +214,16 @@ class CodeEncoder(RowEncoder):
         """
         query = self._fitted()
         return np.asarray(query.mechanism.matrix[query.nodes(self.checked(X))])
+
+    @override
+    def checked(self, X: npt.ArrayLike) -> CodedRows:
+        query = self._fitted()
+        if isinstance(query.inputs, SchemaRows):
+            return self._checked_table(X, query.inputs.schema)
+        array, shape = check_pictures(rows_as_fitted(self, X), name="X")
+        self.input_shape_ = query.inputs.shape
+        coded: CodedRows = query.encode(inputs_as_fitted(self, array, shape))
+        return coded
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words, and what the release is worth for each target."""
@@ -220,28 +236,58 @@ class CodeEncoder(RowEncoder):
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     @classmethod
-    def load(cls, folder: str | Path, *, trusted_key: str | Path | None = None) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        embedder: nn.Module | BaseEstimator | None = None,
+        trusted_key: str | Path | None = None,
+    ) -> Self:
         """An encoder that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
+            embedder: an instance of your own module, if the bundle was fitted with one.
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
-            InvalidInput: no such folder, or a bundle of another system.
+            InvalidInput: no such folder, a bundle of another system, or a module that is missing or
+                another one.
             CorruptBundle: the bundle is damaged.
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
-        query = CodeQuery.from_description(bundle.settings, bundle.arrays)
+        module = None
+        if embedder is not None:
+            from reticent.training.parts.contract import module_of
+
+            module = module_of(embedder, parameter="embedder")
+        query = CodeQuery.from_description(bundle.settings, bundle.arrays, module)
+        inputs, adjacency, near = query.inputs, query.mechanism.adjacency, None
+        if not isinstance(query.mechanism.nodes, AnyTwo):
+            assert isinstance(adjacency, Neighborhood)
+            near = (
+                Within(adjacency.radius, adjacency.metric.value)
+                if bundle.settings["within"]
+                else NearRows(query.mechanism.nodes.size)
+            )
         loaded = cls(
             epsilon=query.mechanism.epsilon,
-            schema=query.schema,
-            targets=tuple(source.name for source in query.sources),
+            schema=inputs.schema if isinstance(inputs, SchemaRows) else None,
+            targets=tuple(
+                t.name
+                if t.kind == LABEL
+                else Recall(t.size)
+                if t.kind == RECALL
+                else ExplainedVariance()
+                for t in query.served
+            ),
+            neighbours=near,
+            embedder=embedder,
         )
         loaded.query_ = query
         with rebuilding():
-            keep_names(loaded, stored_names(bundle.settings, query.schema.columns))
+            keep_names(loaded, stored_names(bundle.settings, query.columns))
             loaded._become()
             check_rebuilt(bundle, loaded.bundle())
         return loaded
@@ -249,121 +295,112 @@ class CodeEncoder(RowEncoder):
     @override
     def _become(self) -> None:
         super()._become()
-        self.targets_ = tuple(source.name for source in self.query_.sources)
-        self.classes_ = [source.labels for source in self.query_.sources]
-        self.share_ = min(worth.kept for worth in self.query_.worths)
+        served = self.query_.served
+        self.targets_ = tuple(target.name for target in served)
+        self.classes_ = [target.values for target in served]
+        self.share_ = min(target.worth.kept for target in served if target.worth)
 
-    def _most_nodes(self) -> int:
+    def _check(self) -> None:
+        """Raise InvalidParameter if a setting cannot be used."""
         most = count(self.nodes, name="nodes", minimum=2)
         if most > 128:
             raise InvalidParameter(f"nodes={most}: expected at most 128")
-        if self.crowd is not None and not probability(self.crowd, name="crowd") > 1 / CROWD:
-            raise InvalidParameter(f"crowd={self.crowd!r}: expected above 1/{CROWD}, or None")
-        return most
+        near = self.neighbours
+        if near is not None:
+            if not isinstance(near, (Within, NearRows)):
+                raise InvalidParameter(
+                    f"neighbours: expected Within, NearRows or None, got {type(near).__name__}"
+                )
+            near.check()
+        if self.crowd is not None:
+            if near is not None:
+                raise InvalidParameter("crowd: expected None unless any two inputs are neighbours")
+            if not probability(self.crowd, name="crowd") > 1 / CROWD:
+                raise InvalidParameter(f"crowd={self.crowd!r}: expected above 1/{CROWD}, or None")
 
-    def _wanted(self, y: Any, schema: TabularSchema, rows: int) -> list[_Wanted]:
-        """The targets by name, each from the labels or, where these have no such column, from the
-        row.
+    def _points(self, inputs: Array, shape: tuple[int, ...], seed: int) -> EmbeddedPoints:
+        """Arrays as points of a public box around the public rows."""
+        margin = self.neighbours.radius if isinstance(self.neighbours, Within) else 0.0
+        if self.embedder is None:
+            plain = IdentityEmbedding(inputs.shape[1])
+            return EmbeddedPoints(plain, domain_of(inputs, margin=margin), shape)
+        import torch
+
+        from reticent.systems.embedding.fitted import embedding_of
+        from reticent.training.parts.contract import fitted, resolved
+        from reticent.training.parts.embedders import EMBEDDERS, Named
+        from reticent.training.progress import silent
+
+        part, name = self.embedder, ""
+        if isinstance(part, Named):
+            part.check()
+            part, name = part.embedder, part.name
+        with torch.random.fork_rng(devices=[]):
+            made = fitted(
+                resolved(part, parameter="embedder", names=EMBEDDERS),
+                inputs.reshape(-1, *shape),
+                None,
+                seed=seed,
+                report=silent,
+            )
+        embedding = embedding_of(made, inputs, shape, name=name)
+        points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
+        if not np.isfinite(points).all():
+            raise InvalidInput(
+                "embedder: gives values that are not finite on X; check the module and X"
+            )
+        return EmbeddedPoints(embedding, domain_of(points, margin=margin), shape)
+
+    def _wanted(
+        self, y: Any, inputs: SchemaRows | EmbeddedPoints, rows: int
+    ) -> tuple[tuple[Wanted, ...], tuple[Recall | ExplainedVariance, ...]]:
+        """The labels by name, each from ``y`` or, where that has no such column, from the row, and
+        the targets that are no labels.
 
         Raises:
             InvalidInput, InvalidParameter: labels that do not fit, or a name that is nowhere.
         """
-        columns = label_columns(y)
+        columns = {} if y is None else label_columns(y)
+        schema = inputs.schema if isinstance(inputs, SchemaRows) else None
         held = {
             part.name: (part, places)
-            for part, (_, places, _) in zip(schema.attributes, schema.groups, strict=True)
+            for part, (_, places, _) in zip(
+                () if schema is None else schema.attributes,
+                () if schema is None else schema.groups,
+                strict=True,
+            )
             if isinstance(part, Categorical)
         }
-        names = tuple(columns) if self.targets is None else tuple(self.targets)
-        if not names or len(set(names)) < len(names):
-            raise InvalidParameter(f"targets={names!r}: expected different names, at least one")
-        if self.weights is not None and len(self.weights) != len(names):
+        asked = self.targets
+        if asked is None:
+            asked = tuple(columns) or (ExplainedVariance(),)
+        further = tuple(one for one in asked if isinstance(one, (Recall, ExplainedVariance)))
+        names = tuple(one for one in asked if not isinstance(one, (Recall, ExplainedVariance)))
+        listed = [*names, *(one.name for one in further)]
+        if not listed or len(set(listed)) < len(listed):
+            raise InvalidParameter(f"targets={listed!r}: expected different ones, at least one")
+        if names + further != tuple(asked):
+            raise InvalidParameter("targets: expected labels first, then Recall, ExplainedVariance")
+        for one in further:
+            one.check()
+        if self.weights is not None and len(self.weights) != len(listed):
             raise InvalidParameter(
-                f"weights={self.weights!r}: expected a number for each of {len(names)} targets"
+                f"weights={self.weights!r}: expected a number for each of {len(listed)} targets"
             )
         wanted = []
         for name in names:
             if name in columns:
                 labels, numbers = class_labels(columns[name], rows)
-                wanted.append(_Wanted(name, labels, numbers, None))
+                wanted.append(Wanted(str(name), labels, numbers, None))
             elif name in held:
                 part, places = held[name]
-                wanted.append(_Wanted(name, np.asarray(part.categories), None, places))
+                wanted.append(Wanted(name, np.asarray(part.categories), None, places))
             else:
                 raise InvalidParameter(
                     f"targets: {name!r} is no column of the labels and no column of categories of "
                     "the schema"
                 )
-        return wanted
-
-    def _best(
-        self, fitted: list[_Fitted], joints: dict[str, Array], epsilon: float, seed: int
-    ) -> tuple[Array, tuple[TargetWorth, ...]]:
-        """The channel, and what each target keeps."""
-        own = [joints[target.source.name] for target in fitted]
-        tasks, nodes = [Information(joint) for joint in own], len(own[0])
-        masses = own[0].sum(axis=1)
-        tables = [joint / joint.sum(axis=1, keepdims=True) for joint in own]
-        starts = [
-            response_on(codebook(tables, masses, codes=codes, seed=seed), epsilon=epsilon)
-            for codes in _CODES
-            if codes < nodes
-        ]
-
-        def alone(place: int, spent: float) -> Array:
-            return best_channel(
-                [tasks[place]],
-                nodes=nodes,
-                epsilon=spent,
-                weights=[1.0],
-                starts=[thresholds(own[place])],
-                seed=seed,
-            ).table
-
-        singles = [alone(place, epsilon) for place in range(len(tasks))]
-        whole = [_nats(table, joint) for table, joint in zip(singles, own, strict=True)]
-        crowd = None if self.crowd is None else Crowd(masses, self.crowd, CROWD)
-        found = best_channel(
-            tasks,
-            nodes=nodes,
-            epsilon=epsilon,
-            weights=self.weights,
-            whole=[max(nats, 1e-6) for nats in whole] if self.weights is None else None,
-            crowd=crowd,
-            starts=[*starts, *singles],
-            seed=seed,
-        ).table
-        used = np.argsort(-found.max(axis=0), kind="stable")[:MOST_OUTPUTS]
-        table = found[:, np.sort(used)] / found[:, used].sum(axis=1, keepdims=True)
-        part = epsilon / len(tasks)
-        worths = [
-            TargetWorth(
-                kept=_nats(table, joint) / max(whole[place], 1e-6),
-                alone=whole[place],
-                split=_nats(alone(place, part), joint) if len(tasks) > 1 else whole[place],
-            )
-            for place, joint in enumerate(own)
-        ]
-        return table, tuple(worths)
-
-
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """A target that was asked for: its labels, and their numbers or the row's own column."""
-
-    name: str
-    labels: npt.NDArray[Any]
-    numbers: Integers | None
-    column: slice | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """A target's source, and what is said of public rows by models that have not seen them."""
-
-    source: TargetSource
-    shares: Array
-    numbers: Integers
+        return tuple(wanted), further
 
 
 def label_columns(y: Any) -> dict[str, Any]:
@@ -382,61 +419,3 @@ def label_columns(y: Any) -> dict[str, Any]:
     if labels.shape[1] == 1:
         return {"target": labels[:, 0]}
     return {f"target{place}": column for place, column in enumerate(labels.T)}
-
-
-def _fitted_target(target: _Wanted, rows: CodedRows, seed: int) -> _Fitted:
-    if target.numbers is None:
-        source = TargetSource(target.name, target.labels, None, target.column)
-        shares = source.shares(rows)
-        return _Fitted(source, shares, np.asarray(shares.argmax(axis=1)))
-    dense, numbers = rows.dense(), target.numbers
-    booster = HistGradientBoostingClassifier(
-        **_BOOSTER, l2_regularization=1.0, early_stopping=False, random_state=seed
-    )
-    folds = min(_FOLDS, int(np.bincount(numbers).min()))
-    if folds < 2:
-        raise InvalidInput(f"y: target {target.name!r} has a label of one row; expected two each")
-    shares = np.empty((len(dense), len(target.labels)))
-    for learnt, held in StratifiedKFold(folds, shuffle=True, random_state=seed).split(
-        dense, numbers
-    ):
-        model = BoostedTrees.from_sklearn(booster.fit(dense[learnt], numbers[learnt]))
-        shares[held] = label_shares(model.scores(CodedRows.of(dense[held])))
-    model = BoostedTrees.from_sklearn(booster.fit(dense, numbers))
-    return _Fitted(TargetSource(target.name, target.labels, model, None), shares, numbers)
-
-
-def _nodes(
-    fitted: Sequence[_Fitted], rows: CodedRows, schema: TabularSchema, most: int, seed: int
-) -> tuple[Array, dict[str, Array]]:
-    """Prototypes of the nodes, and node and label together for each target and other column."""
-    shares = [target.shares for target in fitted]
-    logs, _ = cluster(shares, clusters=most, seed=seed)
-    if len(logs) < 2:
-        raise InvalidInput("y: public models say the same of every row; nothing can be told")
-    members = nearest_nodes(shares, logs)
-    joints = {
-        target.source.name: _joint(members, target.numbers, len(logs), len(target.source.labels))
-        for target in fitted
-    }
-    dense = rows.dense()
-    for name, places, one_hot in schema.groups:
-        if one_hot and name not in joints:
-            values = np.asarray(dense[:, places].argmax(axis=1))
-            joints[name] = _joint(members, values, len(logs), places.stop - places.start)
-    return logs, joints
-
-
-def _joint(members: Integers, numbers: Integers, nodes: int, labels: int) -> Array:
-    """Shares of rows in each node with each label, smoothed by half a row that is spread as the
-    label shares are.
-    """
-    counts = np.zeros((nodes, labels))
-    np.add.at(counts, (members, numbers), 1.0)
-    prior = (counts.sum(axis=0) + _SMOOTHING) / (counts.sum() + _SMOOTHING * labels)
-    counts += _SMOOTHING * prior
-    return np.asarray(counts / counts.sum())
-
-
-def _nats(table: Array, joint: Array) -> float:
-    return channel_scores(table.T @ joint).information

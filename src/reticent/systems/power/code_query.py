@@ -1,30 +1,36 @@
-"""A fitted release of a code that serves several targets: encoded row -> what public models say of
-each target -> node -> channel, as one-hot outputs.
+"""A fitted release of a code that serves several targets: row -> what public models say of it ->
+node -> channel, as one-hot outputs.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.checks import count, flag
 from reticent.core.coded_rows import CodedRows
-from reticent.core.errors import CorruptBundle
-from reticent.core.guarantees import GuaranteeCard, Replace
+from reticent.core.errors import CorruptBundle, InvalidParameter
+from reticent.core.guarantees import Adjacency, Neighborhood, Replace
+from reticent.core.norms import Norm
+from reticent.grids.lattice import Lattice
+from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import AnyTwo, FiniteChannel
+from reticent.mechanisms.finite_channel import rebuilt_nodes
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
-from reticent.systems import clauses as say
 from reticent.systems.class_labels import restored_labels
+from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows, restored_inputs
 from reticent.systems.power.query import coded
-from reticent.systems.scores import Scores, channel_scores
-from reticent.tables.schema import TabularSchema
 from reticent.training.public_models import BoostedTrees, LinearModel, label_shares, model_from
 from reticent.training.staircases import Crowd
+
+if TYPE_CHECKING:
+    from torch import nn
 
 MOST_OUTPUTS = 256
 """Answers of one table, at most."""
@@ -32,44 +38,95 @@ MOST_OUTPUTS = 256
 CROWD = 64
 """Inputs among which the attacker of the card looks for the right one."""
 
+LABEL, RECALL, VARIANCE = "label", "recall", "variance"
+"""Kinds of targets: a label, the nearest of public rows, the row's own vector."""
+
 
 @dataclass(frozen=True, eq=False)
 class TargetSource:
-    """Where a target's public shares of labels come from.
+    """Public shares of labels, by which rows that are alike share a node.
 
     Attributes:
-        name: of the target.
         labels: shape (labels,), in rising order; of a column of the row its categories, in the
-            schema's order.
+            schema's order; of parts of the space their numbers.
         model: of what is unknown at the release; None for a column that the row holds.
         column: the encoded coordinates of such a column; None for a model.
+        sure: whether the model's likeliest label counts as certain: the part of the space that a
+            point lies in.
     """
 
-    name: str
     labels: npt.NDArray[Any]
     model: BoostedTrees | LinearModel | None
     column: slice | None
+    sure: bool = False
 
     def shares(self, rows: CodedRows) -> Array:
         """How likely each label is, shape (n, labels); each row's depends on that row alone."""
-        if self.model is not None:
-            return label_shares(self.model.scores(rows))
-        return np.asarray(rows.dense()[:, self.column] > 0, dtype=np.float64)
+        if self.model is None:
+            return np.asarray(rows.dense()[:, self.column] > 0, dtype=np.float64)
+        scores = self.model.scores(rows)
+        if self.sure:
+            return np.asarray(np.eye(len(self.labels))[scores.argmax(axis=1)])
+        return label_shares(scores)
 
 
 @dataclass(frozen=True)
 class TargetWorth:
-    """What the release is worth for one target on the public rows, beside what it could be.
+    """What the release is worth for one target, beside what it could be.
 
     Attributes:
-        kept: share of the information that the target would have alone.
-        alone: nats that it would have alone, at the whole epsilon.
-        split: nats that it would have alone, at its equal part of epsilon.
+        kept: share of what the target would have alone, on the public rows that nodes and channel
+            were fitted on.
+        held: by "released", "constant", "alone" and "split" (the target alone at its equal part of
+            epsilon), the scores by name, on public rows that neither were fitted on.
+        error: standard error of the first score.
+        rows: how many were held out.
     """
 
     kept: float
-    alone: float
-    split: float
+    held: dict[str, dict[str, float]]
+    error: float
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class CodeTarget:
+    """A target, or another column that something is told about.
+
+    Attributes:
+        name: unique.
+        kind: one of the three.
+        values: shape (labels,), the labels in rising order; of recall the numbers of the public
+            rows that are looked for; of the vector its mean.
+        joint: shape (nodes, values): node and label together, above 0, with sum 1; of recall shares
+            of inputs in the node that have the row among their nearest, with sum at most 1; of the
+            vector the mass of the node times its mean less the mean.
+        worth: of a target; None for another column.
+        size: of recall, how many nearest rows are looked for; 0 for others.
+    """
+
+    name: str
+    kind: str
+    values: npt.NDArray[Any]
+    joint: Array
+    worth: TargetWorth | None
+    size: int = 0
+
+    def told(self, table: Array, masses: Array) -> Array:
+        """What an answer says: probabilities of labels, chances that a public row is among the
+        nearest, or the mean vector. Shape (outputs, values).
+
+        Args:
+            table: shape (nodes, outputs).
+            masses: shape (nodes,).
+        """
+        together = table.T @ self.joint
+        if self.kind == LABEL:
+            return np.asarray(together / together.sum(axis=1, keepdims=True))
+        share = (table.T @ masses)[:, None]
+        if self.kind == RECALL:
+            return np.asarray(self.size * together / share)
+        return np.asarray(self.values + together / share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,37 +134,40 @@ class CodeQuery:
     """A release of codes for several targets. Sources, nodes, channel and joints are public.
 
     Attributes:
-        schema: the public description of rows.
-        sources: of the targets.
-        logs: shape (nodes, labels of all targets): a row's node is the one whose inner product with
-            the row's shares is largest, the first of several.
+        inputs: what codes are made of.
+        sources: that nodes are found by, where any two nodes are neighbours; () otherwise.
+        logs: shape (nodes, labels of all sources): a row's node is the one whose inner product with
+            the row's shares is largest, the first of several. Shape (0, 0) without sources.
         mechanism: the channel that answers.
-        joints: by column name, shape (nodes, labels): node and label together, from public rows.
-            Targets first, then the other columns of categories.
-        worths: of the targets, in the order of ``sources``.
+        masses: shape (nodes,), shares of public rows.
+        targets: targets first, then the other columns of categories.
     """
 
-    schema: TabularSchema
+    inputs: SchemaRows | EmbeddedPoints
     sources: tuple[TargetSource, ...]
     logs: Array
     mechanism: FiniteChannel
-    joints: dict[str, Array]
-    worths: tuple[TargetWorth, ...]
+    masses: Array
+    targets: tuple[CodeTarget, ...]
 
     def __post_init__(self) -> None:
-        nodes, names = self.mechanism.nodes, [source.name for source in self.sources]
+        nodes = self.mechanism.nodes
         width = sum(len(source.labels) for source in self.sources)
-        joints = self.joints.values()
+        by_sources = isinstance(nodes, AnyTwo)
         if (
-            not isinstance(nodes, AnyTwo)
-            or self.logs.shape != (nodes.size, width)
+            self.logs.shape != ((nodes.size, width) if by_sources else (0, 0))
             or not np.isfinite(self.logs).all()
-            or len(self.worths) != len(names)
-            or list(self.joints)[: len(names)] != names
-            or any(len(joint) != nodes.size or not (joint > 0).all() for joint in joints)
-            or any(self.joints[s.name].shape[1] != len(s.labels) for s in self.sources)
+            or by_sources != bool(self.sources)
+            or self.masses.shape != (nodes.size,)
+            or not (self.masses > 0).all()
+            or not any(target.worth for target in self.targets)
         ):
             raise CorruptBundle("bundle: its nodes, targets and channel do not fit together")
+        for target in self.targets:
+            fits = target.joint.shape == (nodes.size, len(target.values))
+            fits = fits and bool(np.isfinite(target.joint).all())
+            if not fits or (target.kind == LABEL and not (target.joint > 0).all()):
+                raise CorruptBundle("bundle: a table of its targets does not fit its nodes")
 
     @property
     def certificate(self) -> str:
@@ -115,119 +175,195 @@ class CodeQuery:
         return "none"
 
     @property
+    def columns(self) -> int:
+        """Columns of an input."""
+        return self.inputs.columns
+
+    @property
     def outputs(self) -> int:
         """Released values per row."""
         return self.mechanism.classes
 
-    def encode(self, table: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows of a table; raises what ``TabularSchema.code`` raises."""
-        return self.schema.code(table)
+    @property
+    def served(self) -> tuple[CodeTarget, ...]:
+        """The targets."""
+        return tuple(target for target in self.targets if target.worth is not None)
+
+    def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
+        """Rows that ``nodes`` reads; raises what ``CodeInputs.encode`` raises."""
+        return self.inputs.encode(inputs)
 
     def nodes(self, inputs: Array | CodedRows) -> Integers:
         """The node of each row, shape (n,). Private."""
         rows = coded(inputs)
+        if not self.sources:
+            return self.mechanism.nodes.cells(rows.dense())
         return nearest_nodes([source.shares(rows) for source in self.sources], self.logs)
 
     def answer(
         self, inputs: Array | CodedRows, *, sampler: Sampler
     ) -> tuple[Array, npt.NDArray[np.bool_]]:
         """One one-hot vector for each encoded row, shape (n, outputs); none is withheld."""
-        told = self.mechanism.release(self.nodes(inputs), sampler=sampler)
+        rows = coded(inputs)
+        told = self.mechanism.release(
+            self.nodes(rows) if self.sources else rows.dense(), sampler=sampler
+        )
         return np.eye(self.outputs)[told], np.zeros(len(told), dtype=np.bool_)
 
     def rehearse(self) -> None:
         """Answers about a corner of the public box, with a seed, and forgets it."""
         _ = self.mechanism.event
-        self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
+        self.answer(self.inputs.corner[None, :], sampler=SeededSampler(0))
+
+    def target(self, name: str) -> CodeTarget:
+        """The target or column of that name.
+
+        Raises:
+            InvalidParameter: there is none.
+        """
+        names = [target.name for target in self.targets]
+        if name not in names:
+            raise InvalidParameter(
+                f"target={name!r}: expected one of {', '.join(map(repr, names))}"
+            )
+        return self.targets[names.index(name)]
 
     def posterior(self, name: str) -> Array:
-        """Probability of each label of a column given the output, shape (outputs, labels)."""
-        return self.mechanism.posterior(self.joints[name])
-
-    @cached_property
-    def scores(self) -> dict[str, Scores]:
-        """What the release is worth for every column, on the public rows, exactly over its
-        noise.
+        """What each output says about a target, shape (outputs, values); see
+        ``CodeTarget.told``.
         """
-        table = self.mechanism.matrix
-        return {name: channel_scores(table.T @ joint) for name, joint in self.joints.items()}
+        return self.target(name).told(self.mechanism.matrix, self.masses)
 
     @cached_property
     def crowd(self) -> tuple[float, float]:
         """How often the best guess names the right one of 64 rows: in the mean over rows like the
         public ones, and at most, whoever they are.
         """
-        masses = next(iter(self.joints.values())).sum(axis=1)
         shares = self.mechanism.matrix
         worst = float(
             (shares.max(axis=0) / (shares.max(axis=0) + (CROWD - 1) * shares.min(axis=0))).max()
         )
-        return Crowd(masses / masses.sum(), size=CROWD).chance(shares), worst
+        return Crowd(self.masses / self.masses.sum(), size=CROWD).chance(shares), worst
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Plain JSON values and named arrays that ``from_description`` reads."""
-        arrays: Arrays = {"nodes.logs": self.logs}
-        listed = []
+        inputs, arrays = self.inputs.describe()
+        arrays = {**arrays, "nodes.logs": self.logs, "nodes.masses": self.masses}
+        sources, targets = [], []
         for place, source in enumerate(self.sources):
-            part = source.column
-            listed.append(
+            part, model = source.column, source.model
+            sources.append(
                 {
-                    "name": source.name,
                     "labels": source.labels.tolist(),
                     "column": None if part is None else [part.start, part.stop],
+                    "model": None if model is None else model.kind,
+                    "sure": source.sure,
                 }
             )
-            if source.model is not None:
-                for name, array in source.model.describe().items():
-                    arrays[f"target{place}.{name}"] = array
-        for place, joint in enumerate(self.joints.values()):
-            arrays[f"joint{place}"] = joint
+            if model is not None:
+                for name, array in model.describe().items():
+                    arrays[f"source{place}.{name}"] = array
+        for place, target in enumerate(self.targets):
+            arrays[f"joint{place}"] = target.joint
+            stored = {"name": target.name, "kind": target.kind, "size": target.size}
+            stored["worth"] = None if target.worth is None else asdict(target.worth)
+            if target.kind == LABEL:
+                stored["values"] = target.values.tolist()
+            else:
+                arrays[f"values{place}"] = target.values
+            targets.append(stored)
         channel, table = self.mechanism.describe()
+        adjacency = self.mechanism.adjacency
         settings = {
-            "schema": self.schema.to_dict(),
+            "inputs": inputs,
             "epsilon": self.mechanism.epsilon,
-            "targets": listed,
-            "columns": list(self.joints),
-            "worths": [asdict(worth) for worth in self.worths],
+            "within": [adjacency.metric.value, adjacency.radius]
+            if isinstance(adjacency, Neighborhood) and isinstance(self.mechanism.nodes, Lattice)
+            else None,
+            "sources": sources,
+            "targets": targets,
             "channel": channel,
         }
         return settings, {**arrays, **table}
 
     @classmethod
-    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> CodeQuery:
+    def from_description(
+        cls, settings: dict[str, Any], arrays: Arrays, module: nn.Module | None = None
+    ) -> CodeQuery:
         """The query that ``describe`` took apart, its table checked again.
 
+        Args:
+            settings: plain JSON values.
+            arrays: the bundle's.
+            module: the user's own embedder, where the bundle was fitted with one.
+
         Raises:
+            InvalidInput: the user's module is missing, or another one.
             CorruptBundle: fields or arrays that are missing or do not fit together.
         """
+        inputs = restored_inputs(settings.get("inputs"), arrays, module)
         with rebuilding():
-            schema = TabularSchema.from_dict(settings["schema"])
-            parts = {part.start: (name, part) for name, part, one_hot in schema.groups if one_hot}
-            sources = []
-            for place, stored in enumerate(settings["targets"]):
-                labels, model, column = stored["labels"], None, None
-                if stored["column"] is None:
-                    names = [name for name in arrays if name.startswith(f"target{place}.")]
-                    own = {name.partition(".")[2]: arrays[name] for name in names}
-                    model = model_from("boosted", own, dimension=schema.dimension)
-                    labels = restored_labels(labels, expected=model.classes)
-                else:
-                    name, column = parts[stored["column"][0]]
-                    if name != stored["name"] or len(labels) != column.stop - column.start:
-                        raise CorruptBundle("bundle: a target is another column of its schema")
-                sources.append(TargetSource(stored["name"], np.asarray(labels), model, column))
+            nodes = rebuilt_nodes(settings["channel"], arrays)
+            adjacency: Adjacency = Replace(1)
+            if isinstance(nodes, PublicGraph):
+                adjacency = nodes.adjacency
+            elif settings["within"] is not None:
+                norm, radius = settings["within"]
+                adjacency = inputs.within(Norm.parse(norm), radius)
             query = cls(
-                schema,
-                tuple(sources),
+                inputs,
+                tuple(
+                    _stored_source(place, stored, arrays, inputs)
+                    for place, stored in enumerate(settings["sources"])
+                ),
                 arrays["nodes.logs"],
                 FiniteChannel.from_description(
-                    settings["channel"], arrays, epsilon=settings["epsilon"], adjacency=Replace(1)
+                    settings["channel"],
+                    arrays,
+                    epsilon=settings["epsilon"],
+                    adjacency=adjacency,
                 ),
-                {name: arrays[f"joint{place}"] for place, name in enumerate(settings["columns"])},
-                tuple(TargetWorth(**worth) for worth in settings["worths"]),
+                arrays["nodes.masses"],
+                tuple(
+                    _stored_target(place, stored, arrays)
+                    for place, stored in enumerate(settings["targets"])
+                ),
             )
             query.rehearse()
         return query
+
+
+def _stored_source(
+    place: int, stored: dict[str, Any], arrays: Arrays, inputs: SchemaRows | EmbeddedPoints
+) -> TargetSource:
+    labels, sure = stored["labels"], flag(stored["sure"], name="sure")
+    if stored["column"] is not None:
+        part = slice(*stored["column"])
+        known = isinstance(inputs, SchemaRows) and any(
+            places == part for _, places, one_hot in inputs.schema.groups if one_hot
+        )
+        if not known or len(labels) != part.stop - part.start:
+            raise CorruptBundle("bundle: a target is no column of its schema")
+        return TargetSource(np.asarray(labels), None, part, sure)
+    names = [name for name in arrays if name.startswith(f"source{place}.")]
+    own = {name.partition(".")[2]: arrays[name] for name in names}
+    model = model_from(stored["model"], own, dimension=len(inputs.corner))
+    return TargetSource(restored_labels(labels, expected=model.classes), model, None, sure)
+
+
+def _stored_target(place: int, stored: dict[str, Any], arrays: Arrays) -> CodeTarget:
+    kind, joint, worth = stored["kind"], arrays[f"joint{place}"], stored["worth"]
+    if kind not in (LABEL, RECALL, VARIANCE):
+        raise CorruptBundle("bundle: a target of no known kind")
+    values = np.asarray(stored["values"]) if kind == LABEL else arrays[f"values{place}"]
+    return CodeTarget(
+        stored["name"],
+        kind,
+        values,
+        joint,
+        None if worth is None else TargetWorth(**worth),
+        count(stored["size"], name="size", minimum=0),
+    )
 
 
 def nearest_nodes(shares: list[Array], logs: Array) -> Integers:
@@ -241,57 +377,3 @@ def nearest_nodes(shares: list[Array], logs: Array) -> Integers:
     # One sum per prototype: a row's node does not depend on the other rows.
     worth = np.stack([(joined * prototype).sum(axis=1) for prototype in logs], axis=1)
     return np.asarray(worth.argmax(axis=1), dtype=np.int64)
-
-
-def code_card(query: CodeQuery) -> GuaranteeCard:
-    """Return the card of ``query``: what is protected, from whom, and what it is worth for whom."""
-    guarantee, (mean, worst) = query.mechanism.guarantee, query.crowd
-    details = [*query.mechanism.rests_on(), ("answers", str(query.outputs))]
-    for source, worth in zip(query.sources, query.worths, strict=True):
-        details.append(
-            (f"worth for {source.name}, on public rows", _worth_words(query, source, worth))
-        )
-    others = [name for name in query.joints if name not in {s.name for s in query.sources}]
-    left = "; ".join(f"{name} {query.scores[name].information:.4f}" for name in others)
-    details.append(("nats left of each other column of categories", left or "none is held"))
-    details.append(
-        (
-            f"which of {CROWD}",
-            (
-                f"the best guess names the right one of {CROWD} rows drawn like the public ones "
-                f"with probability {mean:.4f}, and at most {worst:.4f} for the worst {CROWD} rows"
-            ),
-        )
-    )
-    return say.input_card(
-        query,
-        title="Released code of a table row, for several targets",
-        protected="The whole record: between any two records of the schema, "
-        f"{say.odds(guarantee, between='between them ')}. {say.naming_words(guarantee)} "
-        f"{say.ALWAYS_ANSWERED}",
-        from_whom=say.INTO_THE_BUNDLE.format(values="codes"),
-        assumptions=say.phrases(
-            say.OWNERS_AGREED.of(data="the rows that nodes and channel were fitted on", more=""),
-            "the schema (columns, ranges, categories) was public before the records were seen",
-            say.TRUSTED_DEVICE.of(input="record"),
-        ),
-        not_protected=say.phrases(
-            "that a record is in the table at all",
-            say.TWICE.of(input="record"),
-            "the rows that nodes and channel were fitted on",
-        ),
-        details=tuple(details),
-    )
-
-
-def _worth_words(query: CodeQuery, source: TargetSource, worth: TargetWorth) -> str:
-    """What a release is worth for one target, beside the constant, the target alone and a split."""
-    joint, scores = query.joints[source.name], query.scores[source.name]
-    prior = joint.sum(axis=0) / joint.sum()
-    entropy = -float((prior * np.log(prior)).sum())
-    return (
-        f"log loss {entropy - scores.information:.4f} (constant {entropy:.4f}, this target alone "
-        f"{entropy - worth.alone:.4f}, a split of epsilon {entropy - worth.split:.4f}); AUC "
-        f"{scores.auc:.3f} (constant 0.5); accuracy {scores.accuracy:.3f} (constant "
-        f"{prior.max():.3f}); {worth.kept:.0%} of the nats that it would have alone"
-    )

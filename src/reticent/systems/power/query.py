@@ -241,6 +241,11 @@ class RowQuery(ABC):
     ) -> Self:
         """The query that ``parts`` took apart, checked again."""
 
+    @property
+    def columns(self) -> int:
+        """Columns of a row."""
+        return self.schema.columns
+
     @cached_property
     def protection(self) -> Protection:
         """What is free and what is protected; of the plan and the schema, and of nothing else.

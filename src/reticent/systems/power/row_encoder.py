@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from typing_extensions import override
 
 from reticent.core.arrays import Array
+from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Guarantee
 from reticent.release.bundle import Bundle
@@ -58,7 +59,7 @@ class RowEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _become(self) -> None:
         query = self._fitted()
         query.rehearse()
-        self.n_features_in_ = query.schema.columns
+        self.n_features_in_ = query.columns
         self._identity = self.bundle().identity
 
     def _schema(self, table: npt.NDArray[Any], names: Names | None) -> TabularSchema:
@@ -97,16 +98,20 @@ class RowEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises:
             NotFittedYet, InvalidInput: as ``release``.
         """
+        return self._checked_table(X, self._fitted().schema)
+
+    def _checked_table(self, X: npt.ArrayLike, schema: TabularSchema) -> CodedRows:
         query = self._fitted()
         by_schema = isinstance(self.schema, TabularSchema) and names_of(X) is not None
-        rows = query.schema.rows(X, name="X") if by_schema else rows_as_fitted(self, X)
+        rows = schema.rows(X, name="X") if by_schema else rows_as_fitted(self, X)
         table = as_table(rows, name="X")
         if table.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        return query.encode(table)
+        coded: CodedRows = query.encode(table)
+        return coded
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,606 @@
+"""How a code is fitted on public rows: public models, nodes, the channel, and what it is worth on
+rows that neither was fitted on.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+from reticent.core.arrays import Array, Integers
+from reticent.core.coded_rows import CodedRows
+from reticent.core.errors import InvalidInput
+from reticent.core.guarantees import Adjacency, Replace
+from reticent.core.norms import Norm
+from reticent.grids.lattice import Lattice, cells_along
+from reticent.grids.public_graph import PublicGraph
+from reticent.mechanisms import AnyTwo, FiniteChannel
+from reticent.systems.power.channels import whole_shares
+from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
+from reticent.systems.power.code_query import (
+    CROWD,
+    LABEL,
+    MOST_OUTPUTS,
+    RECALL,
+    VARIANCE,
+    CodeQuery,
+    CodeTarget,
+    TargetSource,
+    TargetWorth,
+    nearest_nodes,
+)
+from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
+from reticent.systems.scores import accuracy, information, log_score, roc_auc
+from reticent.training.channel_tables import best_table
+from reticent.training.public_models import BoostedTrees, LinearModel, label_shares
+from reticent.training.staircases import (
+    Crowd,
+    Information,
+    Target,
+    Top,
+    Variance,
+    best_alone,
+    best_channel,
+    cluster,
+    codebook,
+    response_on,
+)
+
+ROWS_PER_NODE = 30
+"""Public rows for each node of any two inputs, at least: of fewer, a channel fits chance."""
+
+LEAST_ROWS = 75
+"""Public rows, at least: two nodes, and a fifth that the card's figures come from."""
+
+HELD = 0.2
+"""Share of the public rows that nodes and channel are not fitted on: the card has their scores."""
+
+_FOLDS = 3
+_SMOOTHING = 0.5
+_CODES = (2, 4, 8, 16, 32)
+_BOOSTER: dict[str, Any] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "max_iter": 40}
+_COMMONEST = 0.99  # share of rows that one value of a coordinate may have for trees to look at it
+_MOST_TREES = 64  # coordinates of points that trees are grown on; of more, linear models
+_PENALTIES = (0.003, 0.03, 0.3)
+_PARTS = 0.35  # parts of the space, for each node
+_MOST_CELLS = 2_000  # of a lattice
+_TAIL = 5e-4
+_QUERIES = 25_000  # rows whose nearest public rows are looked for, at most
+_ITEMS = 2_048  # public rows that are named, at most: those that are nearest to most others
+_BLOCK = 512
+_TINY = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """A label that was asked for: its values, and their numbers or the row's own column."""
+
+    name: str
+    labels: npt.NDArray[Any]
+    numbers: Integers | None
+    column: slice | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What models that have not seen a row say of its label."""
+
+    name: str
+    source: TargetSource
+    shares: Array
+    numbers: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class PublicRows:
+    """Public rows and the targets to serve; what is computed from them serves every epsilon.
+
+    Attributes:
+        inputs: what codes are made of.
+        rows: encoded.
+        wanted: the labels.
+        further: targets that are no labels.
+        seed: of all fitting.
+    """
+
+    inputs: SchemaRows | EmbeddedPoints
+    rows: CodedRows
+    wanted: tuple[Wanted, ...]
+    further: tuple[Recall | ExplainedVariance, ...]
+    seed: int
+
+    @cached_property
+    def dense(self) -> Array:
+        """Rows in full."""
+        return self.rows.dense()
+
+    @cached_property
+    def held(self) -> npt.NDArray[np.bool_]:
+        """Which rows nodes and channel are not fitted on."""
+        order = np.random.default_rng(self.seed).permutation(len(self.rows))
+        found = np.zeros(len(self.rows), dtype=np.bool_)
+        found[order[: round(HELD * len(order))]] = True
+        return found
+
+    @cached_property
+    def known(self) -> tuple[_Known, ...]:
+        """The labels, with models that are fitted on all rows, and what cross-fitted ones say."""
+        return tuple(self._known(wanted) for wanted in self.wanted)
+
+    def _known(self, wanted: Wanted) -> _Known:
+        if wanted.numbers is None:
+            source = TargetSource(wanted.labels, None, wanted.column)
+            shares = source.shares(self.rows)
+            return _Known(wanted.name, source, shares, np.asarray(shares.argmax(axis=1)))
+        numbers, dense = wanted.numbers, self.dense
+        folds = min(_FOLDS, int(np.bincount(numbers).min()))
+        if folds < 2:
+            raise InvalidInput(
+                f"y: target {wanted.name!r} has a label of one row; expected two each"
+            )
+        splits = list(
+            StratifiedKFold(folds, shuffle=True, random_state=self.seed).split(dense, numbers)
+        )
+        learnt = self._learner(numbers, *splits[0])
+        shares = np.empty((len(dense), len(wanted.labels)))
+        for places, held in splits:
+            shares[held] = label_shares(learnt(places).scores(CodedRows.of(dense[held])))
+        model = learnt(np.arange(len(dense)))
+        return _Known(wanted.name, TargetSource(wanted.labels, model, None), shares, numbers)
+
+    def _learner(
+        self, numbers: Integers, first: Integers, held: Integers
+    ) -> Callable[[Integers], BoostedTrees | LinearModel]:
+        """A model of some rows: boosted trees, or for points of many coordinates a linear one with
+        the penalty that loses least on one fold.
+        """
+        if isinstance(self.inputs, SchemaRows) or self.dense.shape[1] <= _MOST_TREES:
+            return self._booster(numbers)
+        scale = math.sqrt(float((self.dense**2).mean())) or 1.0
+
+        def linear(places: Integers, penalty: float) -> LinearModel:
+            with warnings.catch_warnings():
+                # Weights after 200 steps are as public, and valid, as any others.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                found = LogisticRegression(C=penalty, max_iter=200).fit(
+                    self.dense[places] / scale, numbers[places]
+                )
+            model = LinearModel.from_sklearn(found)
+            return replace(model, weight=model.weight / scale)
+
+        def loss(penalty: float) -> float:
+            scores = linear(first, penalty).scores(CodedRows.of(self.dense[held]))
+            return log_score(label_shares(scores), np.eye(scores_of(scores))[numbers[held]])
+
+        best = max(_PENALTIES, key=loss)
+        return lambda places: linear(places, best)
+
+    def _booster(self, numbers: Integers) -> Callable[[Integers], BoostedTrees]:
+        dense, used = self.dense, _varying(self.dense)
+        booster = HistGradientBoostingClassifier(
+            **_BOOSTER, l2_regularization=1.0, early_stopping=False, random_state=self.seed
+        )
+
+        def learnt(places: Integers) -> BoostedTrees:
+            fitted = booster.fit(dense[places][:, used], numbers[places])
+            return BoostedTrees.from_sklearn(fitted).among(used, dimension=dense.shape[1])
+
+        return learnt
+
+    def nearest(self, target: Recall) -> tuple[Integers, Integers]:
+        """Rows that are asked about, shape (q,), and the nearest of the rows that are looked for,
+        the row itself left out, shape (q, k), the nearest first.
+        """
+        index = np.arange(len(self.rows) if target.rows is None else target.rows)
+        if target.k + 1 >= len(index) or len(index) > len(self.rows):
+            raise InvalidInput(
+                f"{target.name}: expected more than {target.k + 1} rows to look for, and at most "
+                f"the {len(self.rows)} of X, got rows={len(index)}"
+            )
+        random, k = np.random.default_rng(self.seed), target.k
+        asked = np.sort(random.permutation(len(self.rows))[:_QUERIES])
+        points = self.dense.astype(np.float32)
+        lengths = (points[index] ** 2).sum(axis=1)
+        found = np.empty((len(asked), k), dtype=np.int64)
+        for begin in range(0, len(asked), _BLOCK):
+            part = asked[begin : begin + _BLOCK]
+            near = 2.0 * points[part] @ points[index].T - lengths
+            itself = part < len(index)
+            near[np.flatnonzero(itself), part[itself]] = -np.inf
+            best = np.argpartition(-near, k - 1, axis=1)[:, :k]
+            order = np.argsort(-np.take_along_axis(near, best, axis=1), axis=1, kind="stable")
+            found[begin : begin + _BLOCK] = np.take_along_axis(best, order, axis=1)
+        return asked, found
+
+
+def scores_of(scores: Array) -> int:
+    """How many labels scores tell apart."""
+    return max(int(scores.shape[1]), 2)
+
+
+def _varying(dense: Array) -> Integers:
+    """Coordinates whose commonest value leaves one row in a hundred, or all of them."""
+    often = [np.unique(column, return_counts=True)[1].max() for column in dense.T]
+    used = np.flatnonzero(np.array(often) < _COMMONEST * len(dense))
+    return used if len(used) else np.arange(dense.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class CodeNodes:
+    """A public map to nodes, which serves every epsilon.
+
+    Attributes:
+        public: the rows that it is made of.
+        sources, logs: as of ``CodeQuery``.
+        cells: the nodes.
+        adjacency: what neighbours are.
+        members: shape (n,), the node of each public row.
+    """
+
+    public: PublicRows
+    sources: tuple[TargetSource, ...]
+    logs: Array
+    cells: AnyTwo | Lattice | PublicGraph
+    adjacency: Adjacency
+    members: Integers
+
+    @cached_property
+    def masses(self) -> Array:
+        """Shares of the rows that were fitted on, smoothed, shape (nodes,)."""
+        kept = self.members[~self.public.held]
+        counts = np.bincount(kept, minlength=self.cells.size) + _SMOOTHING
+        return np.asarray(counts / counts.sum())
+
+    @cached_property
+    def targets(self) -> tuple[CodeTarget, ...]:
+        """The targets without what they are worth."""
+        found = [
+            CodeTarget(known.name, LABEL, known.source.labels, self._joint(known), None)
+            for known in self.public.known
+        ]
+        for target in self.public.further:
+            if isinstance(target, Recall):
+                items, joint = self._recall(target)
+                found.append(CodeTarget(target.name, RECALL, items, joint, None, target.k))
+            else:
+                mean, joint = self._moments()
+                found.append(CodeTarget(target.name, VARIANCE, mean, joint, None))
+        return tuple(found)
+
+    @cached_property
+    def others(self) -> tuple[CodeTarget, ...]:
+        """The other columns of categories that rows hold."""
+        inputs, found = self.public.inputs, []
+        if not isinstance(inputs, SchemaRows):
+            return ()
+        taken = {target.name for target in self.targets}
+        for part, (name, places, one_hot) in zip(
+            inputs.schema.attributes, inputs.schema.groups, strict=True
+        ):
+            if one_hot and name not in taken:
+                values = np.asarray(getattr(part, "categories", range(places.stop - places.start)))
+                numbers = np.asarray(self.public.dense[:, places].argmax(axis=1))
+                joint = self._counted(numbers, len(values))
+                found.append(CodeTarget(name, LABEL, values, joint, None))
+        return tuple(found)
+
+    @cached_property
+    def tasks(self) -> tuple[Target, ...]:
+        """What columns are worth to each target."""
+        return tuple(self._task(target) for target in self.targets)
+
+    def _task(self, target: CodeTarget) -> Target:
+        if target.kind == LABEL:
+            return Information(target.joint)
+        if target.kind == RECALL:
+            return Top(target.joint, target.size)
+        dense = self.public.dense[~self.public.held]
+        return Variance(target.joint / math.sqrt(float(dense.var(axis=0).sum())), self.masses)
+
+    def _joint(self, known: _Known) -> Array:
+        """Node and label together: counted, or, where nodes are many, by what models say."""
+        if isinstance(self.cells, AnyTwo):
+            return self._counted(known.numbers, len(known.source.labels))
+        kept = ~self.public.held
+        sums = np.stack(
+            [
+                np.bincount(self.members[kept], part, self.cells.size)
+                for part in known.shares[kept].T
+            ],
+            axis=1,
+        )
+        prior = known.shares[kept].mean(axis=0)
+        sums += _SMOOTHING * np.maximum(prior, _TINY)
+        return np.asarray(sums / sums.sum())
+
+    def _counted(self, numbers: Integers, labels: int) -> Array:
+        """Shares of rows in each node with each label, smoothed by half a row that is spread as the
+        label shares are.
+        """
+        kept, counts = ~self.public.held, np.zeros((self.cells.size, labels))
+        np.add.at(counts, (self.members[kept], numbers[kept]), 1.0)
+        prior = (counts.sum(axis=0) + _SMOOTHING) / (counts.sum() + _SMOOTHING * labels)
+        counts += _SMOOTHING * prior
+        return np.asarray(counts / counts.sum())
+
+    @cached_property
+    def near(self) -> dict[str, tuple[Integers, Integers]]:
+        """The nearest rows, by the target's name."""
+        asked = [one for one in self.public.further if isinstance(one, Recall)]
+        return {one.name: self.public.nearest(one) for one in asked}
+
+    def _recall(self, target: Recall) -> tuple[Integers, Array]:
+        """Public rows that are near to many, and the share of inputs in each node that have each of
+        them among their k nearest, divided by k.
+        """
+        (asked, near), k = self.near[target.name], target.k
+        own = ~self.public.held[asked]
+        lists, nodes = near[own], self.members[asked[own]]
+        often = np.bincount(lists.ravel(), minlength=len(self.public.rows))
+        items = np.sort(np.argsort(-often, kind="stable")[: min(_ITEMS, np.count_nonzero(often))])
+        if len(items) <= k:
+            raise InvalidInput(f"{target.name}: expected more different public rows")
+        place = np.full(len(often), -1)
+        place[items] = np.arange(len(items))
+        joint = np.zeros((self.cells.size, len(items)))
+        columns = place[lists]
+        found = columns >= 0
+        np.add.at(joint, (np.repeat(nodes, k)[found.ravel()], columns[found]), 1.0)
+        return items, np.asarray(joint / (k * len(lists)))
+
+    def _moments(self) -> tuple[Array, Array]:
+        """The mean of the rows, and for each node its mass times its mean less that."""
+        kept = ~self.public.held
+        dense, members = self.public.dense[kept], self.members[kept]
+        mean = dense.mean(axis=0)
+        sums = np.stack(
+            [np.bincount(members, part, self.cells.size) for part in (dense - mean).T], axis=1
+        )
+        return mean, np.asarray(sums / len(dense))
+
+    def best(
+        self,
+        epsilon: float,
+        *,
+        weights: Sequence[float] | None = None,
+        crowd: float | None = None,
+    ) -> CodeQuery:
+        """The best release at ``epsilon`` for these nodes.
+
+        Args:
+            epsilon: above 0.
+            weights: of the targets; None for equal shares.
+            crowd: the largest chance of the best guess among 64; None for any.
+        """
+        seed, tasks = self.public.seed, self.tasks
+        singles = [self.alone(task, epsilon) for task in tasks]
+        whole = [
+            max(float(task.value(table.T).sum()), _TINY)
+            for task, table in zip(tasks, singles, strict=True)
+        ]
+        if isinstance(self.cells, AnyTwo):
+            table = best_channel(
+                tasks,
+                nodes=self.cells.size,
+                epsilon=epsilon,
+                weights=weights,
+                whole=whole if weights is None else None,
+                crowd=None if crowd is None else Crowd(self.masses, crowd, CROWD),
+                starts=[*self.codebooks(epsilon), *singles],
+                seed=seed,
+            ).table
+            used = np.sort(np.argsort(-table.max(axis=0), kind="stable")[:MOST_OUTPUTS])
+            shares = whole_shares(
+                table[:, used] / table[:, used].sum(axis=1, keepdims=True), epsilon=epsilon
+            )
+        else:
+            shares = best_table(
+                tasks,
+                cells=self.cells,
+                epsilon=epsilon,
+                weights=weights,
+                whole=whole,
+                starts=self.codebooks(epsilon),
+            )
+        channel = FiniteChannel(
+            nodes=self.cells, shares=shares, epsilon=epsilon, adjacency=self.adjacency
+        )
+        part = epsilon / len(tasks)
+        worths = []
+        for place, (target, task) in enumerate(zip(self.targets, tasks, strict=True)):
+            split = self.alone(task, part) if len(tasks) > 1 else singles[place]
+            tables = {"released": channel.matrix, "alone": singles[place], "split": split}
+            worths.append(self._worth(place, target, task, tables, whole[place], channel.matrix))
+        served = tuple(
+            replace(target, worth=worth) for target, worth in zip(self.targets, worths, strict=True)
+        )
+        return CodeQuery(
+            self.public.inputs, self.sources, self.logs, channel, self.masses, served + self.others
+        )
+
+    def codebooks(self, epsilon: float) -> list[Array]:
+        """Starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
+        tables = [
+            target.joint / target.joint.sum(axis=1, keepdims=True)
+            for target in self.targets
+            if target.kind == LABEL
+        ]
+        if not tables:
+            return []
+        return [
+            response_on(
+                codebook(tables, self.masses, codes=codes, seed=self.public.seed), epsilon=epsilon
+            )
+            for codes in _CODES
+            if codes < self.cells.size
+        ]
+
+    def alone(self, task: Target, epsilon: float) -> Array:
+        """The best table for one target, shape (nodes, answers)."""
+        if isinstance(self.cells, AnyTwo):
+            return best_alone(task, nodes=self.cells.size, epsilon=epsilon, seed=self.public.seed)
+        shares = best_table(
+            [task],
+            cells=self.cells,
+            epsilon=epsilon,
+            weights=[1.0],
+            whole=[1.0],
+            starts=self.codebooks(epsilon),
+        )
+        return np.asarray(shares.T / 2.0**32)
+
+    def _worth(
+        self,
+        place: int,
+        target: CodeTarget,
+        task: Target,
+        tables: dict[str, Array],
+        whole: float,
+        released: Array,
+    ) -> TargetWorth:
+        """What a release is worth for one target on rows that were held out."""
+        tables = {**tables, "constant": np.ones((self.cells.size, 1))}
+        found: dict[str, dict[str, float]] = {}
+        error, held = 0.0, np.flatnonzero(self.public.held)
+        for name, table in tables.items():
+            if target.kind == LABEL:
+                numbers = self.public.known[place].numbers[held]
+                scores, each = self._label_scores(target, table, held, numbers)
+            elif target.kind == RECALL:
+                scores, each = self._recall_scores(target, table)
+            else:
+                scores, each = self._variance_scores(target, table, held)
+            found[name] = scores
+            if name == "released" and len(each):
+                error = float(each.std() / math.sqrt(len(each)))
+        kept = float(task.value(released.T).sum()) / whole
+        return TargetWorth(kept=kept, held=found, error=error, rows=len(held))
+
+    def _label_scores(
+        self, target: CodeTarget, table: Array, held: Integers, numbers: Integers
+    ) -> tuple[dict[str, float], Array]:
+        posterior, chances = target.told(table, self.masses), table[self.members[held]]
+        weights = np.zeros(posterior.shape)
+        for label in range(posterior.shape[1]):
+            weights[:, label] = chances[numbers == label].sum(axis=0)
+        each = -(chances * np.log(posterior[:, numbers].T)).sum(axis=1)
+        return {
+            "log loss": -log_score(posterior, weights),
+            "AUC": roc_auc(posterior, weights),
+            "accuracy": accuracy(posterior.argmax(axis=1), weights),
+            "nats": information(posterior, weights),
+        }, each
+
+    def _recall_scores(self, target: CodeTarget, table: Array) -> tuple[dict[str, float], Array]:
+        asked, near = self.near[target.name]
+        held = self.public.held[asked]
+        told, k = target.told(table, self.masses), target.size
+        named = target.values[np.argpartition(-told, k - 1, axis=1)[:, :k]]
+        right = np.stack([np.isin(near[held], items).mean(axis=1) for items in named], axis=1)
+        each = (table[self.members[asked[held]]] * right).sum(axis=1)
+        return {"recall": float(each.mean()) if len(each) else 0.0}, each
+
+    def _variance_scores(
+        self, target: CodeTarget, table: Array, held: Integers
+    ) -> tuple[dict[str, float], Array]:
+        told, chances = target.told(table, self.masses), table[self.members[held]]
+        rows = self.public.dense[held]
+        apart = (rows**2).sum(axis=1)[:, None] - 2.0 * rows @ told.T + (told**2).sum(axis=1)
+        total = ((rows - target.values) ** 2).sum(axis=1)
+        each = 1.0 - (chances * apart).sum(axis=1) / max(float(total.mean()), _TINY)
+        lost = float((chances * apart).sum(axis=1).mean()) / max(float(total.mean()), _TINY)
+        return {"explained": 1.0 - lost}, each
+
+
+def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most: int) -> CodeNodes:
+    """A public map to nodes.
+
+    Args:
+        public: rows and targets.
+        neighbours: what they are; None for any two inputs.
+        most: nodes of any two inputs.
+
+    Raises:
+        InvalidInput: nothing can be told of these rows.
+    """
+    if neighbours is None:
+        return _any_two(public, most)
+    dense, inputs = public.dense, public.inputs
+    cells: Lattice | PublicGraph
+    if isinstance(neighbours, Within):
+        radius, norm = neighbours.radius, Norm.parse(neighbours.norm)
+        cells, adjacency = _lattice(public, radius), inputs.within(norm, radius)
+    else:
+        random = np.random.default_rng(public.seed)
+        points = np.unique(dense[~public.held], axis=0)
+        chosen = points[random.permutation(len(points))[: neighbours.nodes]]
+        origin = inputs.within(Norm.L2, 1.0).identity
+        cells = replace(
+            PublicGraph.nearest(chosen, neighbours=neighbours.neighbours), origin=origin
+        )
+        adjacency = cells.adjacency
+    members = cells.cells(dense)
+    return CodeNodes(public, (), np.zeros((0, 0)), cells, adjacency, members)
+
+
+def _any_two(public: PublicRows, most: int) -> CodeNodes:
+    """Nodes by clusters of what is said of rows, which lose least information about targets."""
+    sources = [known.source for known in public.known]
+    shares, kept = [known.shares for known in public.known], ~public.held
+    nodes = min(most, int(kept.sum()) // ROWS_PER_NODE)
+    if public.further:
+        source = _parts(public.dense[kept], max(2, round(_PARTS * nodes)), public.seed)
+        sources.append(source)
+        shares.append(source.shares(public.rows))
+    logs, _ = cluster([share[kept] for share in shares], clusters=nodes, seed=public.seed)
+    if len(logs) < 2:
+        raise InvalidInput("y: public models say the same of every row; nothing can be told")
+    members = nearest_nodes(shares, logs)
+    return CodeNodes(public, tuple(sources), logs, AnyTwo(len(logs)), Replace(1), members)
+
+
+def _parts(dense: Array, parts: int, seed: int) -> TargetSource:
+    """Parts of the space by nearest centres, as a linear model whose largest score counts."""
+    from sklearn.cluster import KMeans
+
+    found = KMeans(parts, n_init=1, max_iter=30, random_state=seed).fit(dense)
+    centres = np.asarray(found.cluster_centers_, dtype=np.float64)
+    model = LinearModel(np.ascontiguousarray(centres.T), -0.5 * (centres**2).sum(axis=1))
+    return TargetSource(np.arange(len(centres)), model, None, sure=True)
+
+
+def _lattice(public: PublicRows, radius: float) -> Lattice:
+    """Cells as small as the radius allows, over the coordinates that tell labels apart best, or
+    that vary most where there are none, as many as leave few enough cells.
+    """
+    points = public.dense[~public.held]
+    spread = points.var(axis=0)
+    told = np.zeros(points.shape[1])
+    for known in public.known:
+        numbers = known.numbers[~public.held]
+        between = np.zeros(points.shape[1])
+        for label in np.unique(numbers):
+            own = points[numbers == label]
+            between += len(own) * (own.mean(axis=0) - points.mean(axis=0)) ** 2
+        total = spread * len(points)
+        told += np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    order = np.argsort(-(told if public.known else spread), kind="stable")
+    along = cells_along(points, radius=radius, tail=_TAIL)
+    used: tuple[int, ...] = ()
+    for place in order.tolist():
+        wider = tuple(sorted((*used, place)))
+        most = min(_MOST_CELLS, 4 * len(points))
+        if not used or (along[place] > 1 and math.prod(along[p] for p in wider) <= most):
+            used = wider
+    return Lattice.over(points, radius=radius, tail=_TAIL, coordinates=used)

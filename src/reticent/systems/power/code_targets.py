@@ -1,0 +1,84 @@
+"""What a code may serve beside labels, and whom it may hide a row from beside everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reticent.core.checks import count, positive
+from reticent.core.norms import Norm
+from reticent.core.settings import Group
+
+
+@dataclass(frozen=True)
+class Recall(Group):
+    """A target: which of the public rows are among the nearest.
+
+    Attributes:
+        k: how many of them an answer names, from 1.
+        rows: how many rows of X, the first ones, are looked for; None for all.
+    """
+
+    k: int = 10
+    rows: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The target's name, such as "recall@10"."""
+        return f"recall@{self.k}"
+
+    def check(self) -> None:
+        """Raise InvalidParameter if ``k`` or ``rows`` is no whole number from 1."""
+        count(self.k, name="k")
+        if self.rows is not None:
+            count(self.rows, name="rows", minimum=self.k + 2)
+
+
+@dataclass(frozen=True)
+class ExplainedVariance(Group):
+    """A target: the encoded row or embedding itself, by the share of its variance that the mean
+    given the answer explains.
+    """
+
+    @property
+    def name(self) -> str:
+        """The target's name."""
+        return "explained variance"
+
+    def check(self) -> None:
+        """Nothing: there is nothing to set."""
+
+
+@dataclass(frozen=True)
+class Within(Group):
+    """Neighbours are inputs within a distance of each other, by touching cells of a lattice.
+
+    Attributes:
+        radius: above 0, in the units of the encoded row or the embedding.
+        norm: "linf", "l1" or "l2"; balls of the others lie inside that of "linf".
+    """
+
+    radius: float
+    norm: str = "linf"
+
+    def check(self) -> None:
+        """Raise InvalidParameter if radius or norm cannot be used."""
+        positive(self.radius, name="radius")
+        Norm.parse(self.norm)
+
+
+@dataclass(frozen=True)
+class NearRows(Group):
+    """Neighbours are inputs whose nearest public rows are equal or joined by a public graph.
+
+    Attributes:
+        nodes: public rows in the graph, from 2, at most 1,000.
+        neighbours: how many each is joined to at least, from 1.
+    """
+
+    nodes: int = 300
+    neighbours: int = 10
+
+    def check(self) -> None:
+        """Raise InvalidParameter if the numbers cannot be used."""
+        count(self.nodes, name="nodes", minimum=2)
+        count(self.neighbours, name="neighbours")
