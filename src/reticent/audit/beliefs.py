@@ -42,7 +42,13 @@ _SEEN = 4
 
 
 class Learner(Protocol):
-    """Learns from the past, and answers for the future."""
+    """Learns from the past, and answers for the future.
+
+    Attributes:
+        name: what its guesses rest on, in words.
+    """
+
+    name: str
 
     def learn(self, coins: Coins, values: Array) -> None:
         """Learn from coins, shape (n,), of both sides, and outputs, shape (n, d)."""
@@ -74,6 +80,7 @@ class Logistic:
     trim: float
     columns: str = "all"
     prior: float = 1.0
+    name: str = "a linear score of the answer"
 
     def __post_init__(self) -> None:
         self._ready = False
@@ -138,6 +145,8 @@ class Atoms:
     It finds a label, a rounded value or a constant that one neighbour gives more often.
     """
 
+    name = "answers that came again and again"
+
     def __init__(self) -> None:
         self._known = np.empty(0)
         self._odds = np.empty(0)
@@ -168,6 +177,8 @@ class Boosted:
     Grown from 512 draws on. Their odds are shrunk by what the latest quarter of the past, which
     they have not seen, says of them.
     """
+
+    name = "boosted trees on the answer"
 
     def __init__(self) -> None:
         self._model: object | None = None
@@ -220,6 +231,8 @@ class LowBits:
         Mironov (2012), "On significance of the least significant bits for differential privacy",
         doi:10.1145/2382196.2382264, section 4.
     """
+
+    name = "the last bits of the answer"
 
     def __init__(self) -> None:
         self._atoms = Atoms()

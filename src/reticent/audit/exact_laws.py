@@ -100,7 +100,9 @@ class LossLaw:
             raise InvalidInput(f"times={times}: expected losses that span less")
         powers = [_power(piece, times) for piece in pieces]
         lost = [1.0 - (1.0 - one) ** times for one in only]
-        scale = [(1.0 - one) / max(part.sum(), 1e-300) for one, part in zip(lost, powers, strict=True)]
+        scale = [
+            (1.0 - one) / max(part.sum(), 1e-300) for one, part in zip(lost, powers, strict=True)
+        ]
         first = np.concatenate([powers[0] * scale[0], [lost[0], 0.0]])
         second = np.concatenate([powers[1] * scale[1], [0.0, lost[1]]])
         return type(self)(first, second, self.slack * times + _FFT_ERROR)
@@ -218,7 +220,9 @@ def _between(cuts: Array, first: Array, second: Array, step: float) -> LossLaw:
 
 
 def _laplace_cdf(x: Array) -> Array:
-    return np.asarray(np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0)), 1 - 0.5 * np.exp(-np.maximum(x, 0))))
+    return np.asarray(
+        np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0)), 1 - 0.5 * np.exp(-np.maximum(x, 0)))
+    )
 
 
 def _power(piece: Array, times: int) -> Array:

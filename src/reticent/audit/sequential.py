@@ -175,9 +175,7 @@ class SequentialTest:
             self._levels = np.unique(levels)
         # From a place (whether heads or tails are guessed, and how surely) and the coin to the
         # logarithm of each bet's factor, shape (places, 2, bets).
-        self._payoffs = np.concatenate(
-            [self._payoffs_at(*point) for point in self._points], axis=2
-        )
+        self._payoffs = np.concatenate([self._payoffs_at(*point) for point in self._points], axis=2)
         self._start_with(1 if self._fixed else 0)
         self._past: list[tuple[Coins, Array]] = []
         self._shape: tuple[int, ...] | None = None
@@ -242,15 +240,16 @@ class SequentialTest:
         return max(1, math.ceil(math.log(self.alpha) / math.log1p(-wrong)))
 
     def excluded(self, *, delta: float, alpha: float | None = None) -> float:
-        """Return the largest epsilon that the draws exclude at ``delta``; 0 where they exclude none.
+        """Return the largest epsilon that the draws exclude at ``delta``, or 0.
 
         An (epsilon, delta)-private mechanism is excluded for every epsilon up to it. With
         probability 1 - alpha that is right, also where the test was stopped by what was seen.
 
         *Why.* Let e be the least epsilon of the grid at which the pair is private. The same bets
         against (e, delta) make a supermartingale, so they reach 1 / alpha with probability at most
-        alpha. A wrong result would need that, since every smaller epsilon of the grid is refuted
-        before a larger one is looked at.
+        alpha, ever. A wrong result would need that, since every smaller epsilon of the grid is
+        refuted before a larger one is looked at. So the counts when the claim was refuted may be
+        looked at too.
 
         Args:
             delta: in [0, 1).
@@ -258,15 +257,38 @@ class SequentialTest:
         """
         probability(delta, name="delta")
         level = -math.log(self.alpha if alpha is None else probability(alpha, name="alpha"))
+        own = [] if self.epsilon is None else [self.epsilon]
+        grid = np.unique([*_SEARCHED, *own])
+        return max(self._excluded_by(counts, grid, delta, level) for counts in self._all_looks())
+
+    def _all_looks(self) -> list[Array]:
+        """Counts when the claim was refuted, if it was, and now."""
+        return [*self._looks, self._counts]
+
+    def _excluded_by(self, counts: Array, grid: Array, delta: float, level: float) -> float:
         found = 0.0
-        for epsilon in _SEARCHED:
+        for epsilon in grid:
             payoffs = self._payoffs_at(float(epsilon), delta)
-            logs = np.einsum("lpc,pcb->lb", self._counts, payoffs)
+            logs = np.einsum("lpc,pcb->lb", counts, payoffs)
             weights = self._learner_weights[:, None] - math.log(payoffs.shape[2])
             if float(_log_sum((logs + weights).reshape(1, -1))[0]) < level:
                 break
             found = float(epsilon)
         return found
+
+    def leading(self) -> str:
+        """Return in words what gained most: guesses by which belief, how many right and wrong."""
+        bets = self._payoffs.shape[2]
+        place = int((self._logs + self._log_weights).argmax())
+        learner, bet = place // bets, place % bets
+        gains = self._payoffs[:, :, bet]
+        used = gains.max(axis=1) > max(0.0, float(gains[0].max()))
+        heads = int(self._counts[learner][used & _of_heads(gains)].sum())
+        counts = self._counts[learner][used]
+        right = int(np.where(gains[used] > gains[used][:, ::-1], counts, 0.0).sum())
+        wrong = int(counts.sum()) - right
+        name = self._learners[learner].name if self._learners else "the given score"
+        return f"{name}: {right + wrong} guesses ({heads} of the first), {right} of them right"
 
     def describe(self) -> str:
         """Return the claim and what became of it, as one sentence."""
@@ -324,6 +346,7 @@ class SequentialTest:
         self._log_weights = np.repeat(self._learner_weights - math.log(bets), bets)
         self._logs = np.zeros(len(self._log_weights))
         self._counts = np.zeros((max(1, learners), *self._payoffs.shape[:2]))
+        self._looks: list[Array] = []
 
     def _bet(self, coins: Coins, values: Array) -> None:
         """Bet on draws by beliefs that were settled before them, then remember the draws."""
@@ -342,15 +365,23 @@ class SequentialTest:
             )
             reached = _log_sum(paths + self._log_weights) >= -math.log(self.alpha)
             if self.refuted_after is None and bool(reached.any()):
-                self.refuted_after = self.draws + int(reached.argmax()) + 1
+                first = int(reached.argmax()) + 1
+                self.refuted_after = self.draws + first
+                self._looks.append(self._counts + self._counted(places[:first], tails[:first]))
             self._logs = paths[-1]
-            learner = np.broadcast_to(np.arange(odds.shape[1]), odds.shape)
-            np.add.at(self._counts, (learner, places, np.broadcast_to(tails, odds.shape)), 1.0)
+            self._counts = self._counts + self._counted(places, tails)
         self.draws += len(coins)
         if not self._fixed:
             self._past.append((coins, values))
             if self.draws >= self._due:
                 self._learn()
+
+    def _counted(self, places: npt.NDArray[np.int64], tails: npt.NDArray[np.int64]) -> Array:
+        """How often each learner was at each place with each coin, as ``_counts``."""
+        found = np.zeros_like(self._counts)
+        learner = np.broadcast_to(np.arange(places.shape[1]), places.shape)
+        np.add.at(found, (learner, places, np.broadcast_to(tails, places.shape)), 1.0)
+        return found
 
     def _learn(self) -> None:
         """Settle beliefs by the latest draws, for the draws to come."""
@@ -579,6 +610,11 @@ def _log_factors(epsilon: float, delta: float, risked: Array, sides: tuple[int, 
             [np.where(heads_guessed, right, wrong), np.where(heads_guessed, wrong, right)], axis=1
         )
     )
+
+
+def _of_heads(gains: Array) -> npt.NDArray[np.bool_]:
+    """Places where heads are guessed, from gains, shape (places, 2)."""
+    return np.asarray(gains[:, 0] > gains[:, 1])
 
 
 def _log_sum(logs: Array) -> Array:

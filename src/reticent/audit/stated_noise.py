@@ -18,6 +18,11 @@ from reticent.core.errors import InvalidInput
 _SHARES = (0.9, 0.75, 0.6, 0.5, 0.35, 0.2, 0.1)
 """Alternatives: the scale is this share of what is stated."""
 
+_NEAR, _MOST_TRIED = 4, 256
+"""Grid points on either side that are tried, besides what the sum rounds by: the logarithm and the
+product round by less. And the most.
+"""
+
 _LEAST = 2.0**-30
 """Residuals below this share of the scale are set to it, so that none wins everything."""
 
@@ -144,16 +149,17 @@ def reachable_laplace(
     """
     values = np.asarray(answers, dtype=np.float64)
     noise = (values - exact) / positive(scale, name="scale")
-    # Twice the distance of u from its end, on a grid of 2^-52.
-    guess = np.rint(np.ldexp(np.exp(-np.abs(noise)), 52))
+    # numpy computes (2 - u) - u, whose first difference is rounded, so the grid is that of u.
+    guess = np.rint(np.ldexp(np.exp(-np.abs(noise)), 53))
     found = np.zeros(len(values), dtype=bool)
-    for step in range(-_NEAR, _NEAR + 1):
-        inside = np.clip(guess + step, 1.0, 2.0**52)
-        logs = np.log(np.ldexp(inside, -52))
+    rounding = float(np.spacing(np.abs(values).max(initial=0.0) + abs(exact))) / scale
+    near = _NEAR + math.ceil(math.ldexp(rounding, 53))
+    if near > _MOST_TRIED:
+        return np.ones(len(values), dtype=bool)  # too coarse to say anything
+    for step in range(-near, near + 1):
+        inside = np.ldexp(np.clip(guess + step, 1.0, 2.0**53), -53)
+        # The library's own logarithm: numpy's differs from it in the last bit on some processors.
+        logs = np.array([math.log(u) for u in inside.tolist()])
         for sign in (1.0, -1.0):
             found |= exact + sign * scale * logs == values
     return found
-
-
-_NEAR = 6
-"""Grid points on either side that are tried: the logarithm and the product round by less."""
