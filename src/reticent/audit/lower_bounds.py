@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from reticent.audit.sequential import linear_score
+from reticent.audit.beliefs import linear_score
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.errors import InvalidInput

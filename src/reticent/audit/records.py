@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.audit.beliefs import linear_score
 from reticent.audit.lower_bounds import AuditResult, guessing_lower_bound
-from reticent.audit.sequential import Draw, Refutation, SequentialTest, coin_runs, linear_score
+from reticent.audit.sequential import Draw, Refutation, SequentialTest, coin_runs
 from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput

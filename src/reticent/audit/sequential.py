@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.exact_gaussian import gaussian_delta
+from reticent.audit.beliefs import Atoms, Boosted, Learner, Logistic, LowBits
 from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -25,44 +26,56 @@ Coins = npt.NDArray[np.bool_]
 Draw = Callable[[Coins], npt.ArrayLike]
 """From coins, shape (n,), to one output each, shape (n,) or (n, d): of D for True, D' for False."""
 
-_RATIOS = (1.25, 1.5, 2.0, 4.0)
-"""Believed odds of a right guess are e^epsilon to these powers."""
+_MULTIPLES = (1.0, 1.5)
+"""The believed log odds are taken to be this many times what was learnt."""
+
+_STEPS = ((0.0, 2.0), (0.2, 1.5), (0.3, 2.0), (0.2, 3.0), (0.2, 4.0), (0.3, 4.0))
+"""Bets that ignore how strong a belief is: from this many times epsilon on, the odds are taken to
+be e^epsilon to that power.
+"""
+
+_ONE_SIDED = 0.5
+"""Bets of power 2 on one side alone are placed from this many times epsilon on: what tells one side
+may say nothing of the other.
+"""
 
 _LEAST_GAP = 0.5
-"""For epsilon below it the believed odds keep the distance from the claim that they have here."""
+"""For epsilon below it the odds of a step keep the distance from the claim that they have here."""
 
 _FRACTIONS = (0.1, 0.3, 0.6, 0.9)
-"""Shares of the wealth that a bet against Gaussian noise risks."""
+"""Shares of the wealth that a bet against a positive delta risks."""
+
+_FROM = (0.8, 1.0, 1.25)
+"""Such a bet is placed from this many times epsilon on."""
 
 _GAUSSIAN_POINTS = (0.0, 0.5, 1.0)
 """Points of the mu-GDP curve that are tested, in epsilon / mu."""
 
-_PAIRED = (0.35, 0.2, 0.08, 0.02)
-"""Upper and lower ranks of the past scores beyond which the coin is guessed, as heads and tails."""
+_POWERS = (1.25, 1.5, 2.0, 4.0)
+"""Odds of bets on a given score, as powers of e^epsilon."""
 
-_SINGLE = (0.1, 0.02)
-"""Ranks beyond which one side of the coin is guessed, and the other never."""
+_LEVELS = np.concatenate([[1e-9], np.geomspace(0.02, 50.0, 200)])
+"""Believed log odds are rounded down to one of these, or to 0."""
 
-_FIRST_BET = 16
-"""Draws before the first bet, where thresholds are learnt. They are learnt anew when the number of
-draws has doubled."""
+_FIRST_BET = 8
+"""Draws before the first bet."""
 
-_REMEMBERED = 2**14
-"""Latest draws that thresholds and the linear score are learnt from."""
+_GROWTH = 1.3
+"""Beliefs are learnt anew when there are this many times as many draws."""
 
-_AT_ONCE = 2**12
+_GROWTH_LATER, _LATER = 2.0, 2**11
+"""The same from so many draws on, when learning anew changes little."""
+
+_REMEMBERED = 2**15
+"""Latest draws that beliefs are learnt from."""
+
+_AT_ONCE = 2**11
 """Draws whose wealths are held at once."""
 
-_CORRELATED = 256
-"""Up to so many numbers in an output, the linear score takes their correlations into account."""
-
-_TRIM = 0.01
-"""Share of the past values on either side that scores trim, so that no outlier rules."""
+_SEARCHED = np.geomspace(0.01, 24.0, 240)
+"""Values of epsilon among which ``excluded`` looks."""
 
 _COINS = 0xC01
-_RIDGE = 0.01
-_TINY = 1e-100
-_LARGEST = 1e100
 _MOST_RISKED = 1.0 - 2.0**-40
 
 
@@ -151,35 +164,22 @@ class SequentialTest:
     ) -> None:
         self.epsilon, self.delta, self.mu = epsilon, delta, mu
         self.alpha = probability(alpha, name="alpha", allow_zero=False)
-        points, risked = _bets(epsilon, delta, mu)
+        self._points = _points(epsilon, delta, mu)
         self._fixed = thresholds is not None
-        if thresholds is None:
-            sides = [2] * (1 + len(_PAIRED)) + [1] * 2 * (1 + len(_SINGLE))
-            self._high = self._low = np.full(len(sides), np.nan)
-        else:
+        self._learners: tuple[Learner, ...] = ()
+        self._levels = _LEVELS
+        if thresholds is not None:
             levels = np.asarray(thresholds, dtype=np.float64)
             if levels.ndim != 1 or not len(levels) or not bool((levels >= 0).all()):
                 raise InvalidInput("thresholds: expected a list of numbers of at least 0")
-            sides = [2] * len(levels)
-            self._high, self._low = levels, -levels
-        # Half of the weight is on guesses of either side, where there are others.
-        kinds = np.array(sides)
-        weights = np.where(kinds == 2, 1.0 / (kinds == 2).sum(), 1.0 / max(1, (kinds == 1).sum()))
-        # Shape (3, events, bets), where a bet is a point of the curve with a stake. The wealth of
-        # an event and a bet depends only on how many guesses were right, wrong, and not made.
-        self._payoffs = np.stack(
-            [
-                np.concatenate([_log_payoffs(*point, risked, side) for point in points], axis=1)
-                for side in sides
-            ],
-            axis=1,
-        )
-        self._log_weights = np.log(weights / weights.sum() / self._payoffs.shape[2])[:, None]
-        self._counts = np.zeros((3, len(sides)))
+            self._levels = np.unique(levels)
+        # From a place (whether heads or tails are guessed, and how surely) and the coin to the
+        # logarithm of each bet's factor, shape (places, 2, bets).
+        self._payoffs = np.concatenate([self._payoffs_at(*point) for point in self._points], axis=2)
+        self._start_with(1 if self._fixed else 0)
         self._past: list[tuple[Coins, Array]] = []
-        self._score: LinearScore | None = None
         self._shape: tuple[int, ...] | None = None
-        self._learnt = False
+        self._due = _FIRST_BET
         self.draws = 0
         self.refuted_after: int | None = None
 
@@ -188,8 +188,8 @@ class SequentialTest:
 
         Args:
             coins: shape (n,), bool; True where D was drawn from.
-            outputs: shape (n,), a score of each answer that is large where D is likely; or (n, d),
-                answers as numbers, of which a linear score is learnt from earlier draws.
+            outputs: shape (n,) or (n, d), answers as numbers. With ``thresholds``, shape (n,),
+                scores that are large where D is likely.
 
         Raises:
             InvalidInput: other shapes or types, or NaN.
@@ -197,7 +197,8 @@ class SequentialTest:
         heads, values = self._checked(coins, outputs)
         start = 0
         while start < len(heads):
-            end = min(len(heads), start + min(self._until_learning(), _AT_ONCE))
+            most = _AT_ONCE if self._fixed else min(_AT_ONCE, self._due - self.draws)
+            end = min(len(heads), start + most)
             self._bet(heads[start:end], values[start:end])
             start = end
         return self.refuted
@@ -205,7 +206,7 @@ class SequentialTest:
     @property
     def log_wealth(self) -> float:
         """Logarithm of the wealth after all draws."""
-        return float(self._logs(self._counts[:, None])[0])
+        return float(_log_sum(self._logs[None] + self._log_weights)[0])
 
     @property
     def wealth(self) -> float:
@@ -237,6 +238,57 @@ class SequentialTest:
         assert delta is not None
         wrong = (1.0 - delta) / (1.0 + math.exp(min(epsilon, 700.0)))
         return max(1, math.ceil(math.log(self.alpha) / math.log1p(-wrong)))
+
+    def excluded(self, *, delta: float, alpha: float | None = None) -> float:
+        """Return the largest epsilon that the draws exclude at ``delta``, or 0.
+
+        An (epsilon, delta)-private mechanism is excluded for every epsilon up to it. With
+        probability 1 - alpha that is right, also where the test was stopped by what was seen.
+
+        *Why.* Let e be the least epsilon of the grid at which the pair is private. The same bets
+        against (e, delta) make a supermartingale, so they reach 1 / alpha with probability at most
+        alpha, ever. A wrong result would need that, since every smaller epsilon of the grid is
+        refuted before a larger one is looked at. So the counts when the claim was refuted may be
+        looked at too.
+
+        Args:
+            delta: in [0, 1).
+            alpha: the chance of a wrong result; None takes that of the test.
+        """
+        probability(delta, name="delta")
+        level = -math.log(self.alpha if alpha is None else probability(alpha, name="alpha"))
+        own = [] if self.epsilon is None else [self.epsilon]
+        grid = np.unique([*_SEARCHED, *own])
+        return max(self._excluded_by(counts, grid, delta, level) for counts in self._all_looks())
+
+    def _all_looks(self) -> list[Array]:
+        """Counts when the claim was refuted, if it was, and now."""
+        return [*self._looks, self._counts]
+
+    def _excluded_by(self, counts: Array, grid: Array, delta: float, level: float) -> float:
+        found = 0.0
+        for epsilon in grid:
+            payoffs = self._payoffs_at(float(epsilon), delta)
+            logs = np.einsum("lpc,pcb->lb", counts, payoffs)
+            weights = self._learner_weights[:, None] - math.log(payoffs.shape[2])
+            if float(_log_sum((logs + weights).reshape(1, -1))[0]) < level:
+                break
+            found = float(epsilon)
+        return found
+
+    def leading(self) -> str:
+        """Return in words what gained most: guesses by which belief, how many right and wrong."""
+        bets = self._payoffs.shape[2]
+        place = int((self._logs + self._log_weights).argmax())
+        learner, bet = place // bets, place % bets
+        gains = self._payoffs[:, :, bet]
+        used = gains.max(axis=1) > max(0.0, float(gains[0].max()))
+        heads = int(self._counts[learner][used & _of_heads(gains)].sum())
+        counts = self._counts[learner][used]
+        right = int(np.where(gains[used] > gains[used][:, ::-1], counts, 0.0).sum())
+        wrong = int(counts.sum()) - right
+        name = self._learners[learner].name if self._learners else "the given score"
+        return f"{name}: {right + wrong} guesses ({heads} of the first), {right} of them right"
 
     def describe(self) -> str:
         """Return the claim and what became of it, as one sentence."""
@@ -285,59 +337,104 @@ class SequentialTest:
         if self._shape not in (None, values.shape[1:]):
             raise InvalidInput(f"outputs: expected the shape of earlier ones, got {values.shape}")
         self._shape = values.shape[1:]
-        return heads, values
+        return heads, values if self._fixed or values.ndim == 2 else values[:, None]
 
-    def _until_learning(self) -> int:
-        """Draws until the test learns anew: a function of the number of draws alone."""
-        return max(_FIRST_BET, 1 << self.draws.bit_length()) - self.draws
+    def _start_with(self, learners: int, weights: tuple[float, ...] = (1.0,)) -> None:
+        """Begin with a wealth of 1, spread over learners and bets."""
+        bets = self._payoffs.shape[2]
+        self._learner_weights = np.log(np.asarray(weights[: max(1, learners)]))
+        self._log_weights = np.repeat(self._learner_weights - math.log(bets), bets)
+        self._logs = np.zeros(len(self._log_weights))
+        self._counts = np.zeros((max(1, learners), *self._payoffs.shape[:2]))
+        self._looks: list[Array] = []
 
     def _bet(self, coins: Coins, values: Array) -> None:
-        """Bet on draws by events that were settled before them, then remember the draws."""
-        scores = values if self._score is None else self._score(values)
-        if self._fixed or self._learnt:
-            heads = scores[:, None] >= self._high  # False where a side is NaN: never guessed
-            tails = scores[:, None] <= self._low
-            guessed = heads != tails  # where both would be guessed, neither is
-            right = guessed & (heads == coins[:, None])
-            steps = np.stack([right, guessed & ~right, ~guessed])
-            counts = self._counts[:, None] + np.cumsum(steps, axis=1, dtype=np.float64)
-            reached = self._logs(counts) >= -math.log(self.alpha)
+        """Bet on draws by beliefs that were settled before them, then remember the draws."""
+        if self._fixed or self._learners:
+            odds = (
+                values[:, None]
+                if self._fixed
+                else np.stack([learner.log_odds(values) for learner in self._learners], axis=1)
+            )
+            places = np.searchsorted(self._levels, np.abs(odds), side="right")
+            places = np.where(odds == 0.0, 0, places)  # a score of 0 guesses neither side
+            places = places + np.where(odds < 0.0, len(self._levels) + 1, 0)
+            tails = np.where(coins, 0, 1)[:, None]
+            paths = self._logs + np.cumsum(
+                self._payoffs[places, tails].reshape(len(coins), -1), axis=0
+            )
+            reached = _log_sum(paths + self._log_weights) >= -math.log(self.alpha)
             if self.refuted_after is None and bool(reached.any()):
-                self.refuted_after = self.draws + int(reached.argmax()) + 1
-            self._counts = counts[:, -1]
+                first = int(reached.argmax()) + 1
+                self.refuted_after = self.draws + first
+                self._looks.append(self._counts + self._counted(places[:first], tails[:first]))
+            self._logs = paths[-1]
+            self._counts = self._counts + self._counted(places, tails)
         self.draws += len(coins)
         if not self._fixed:
             self._past.append((coins, values))
-            if self.draws >= _FIRST_BET and self.draws & (self.draws - 1) == 0:
+            if self.draws >= self._due:
                 self._learn()
 
+    def _counted(self, places: npt.NDArray[np.int64], tails: npt.NDArray[np.int64]) -> Array:
+        """How often each learner was at each place with each coin, as ``_counts``."""
+        found = np.zeros_like(self._counts)
+        learner = np.broadcast_to(np.arange(places.shape[1]), places.shape)
+        np.add.at(found, (learner, places, np.broadcast_to(tails, places.shape)), 1.0)
+        return found
+
     def _learn(self) -> None:
-        """Settle score and thresholds by the latest draws, for the draws to come."""
+        """Settle beliefs by the latest draws, for the draws to come."""
+        growth = _GROWTH if self.draws < _LATER else _GROWTH_LATER
+        self._due = math.ceil(growth * self.draws)
         coins, values = (
             np.concatenate(part)[-_REMEMBERED:] for part in zip(*self._past, strict=True)
         )
         self._past = [(coins, values)]
-        if values.ndim == 2:
-            self._score = linear_score(coins, values)
-            values = self._score(values)
-        ends = np.quantile(values, (_TRIM, 1.0 - _TRIM), method="inverted_cdf")
-        inner = np.clip(np.clip(values, *ends), -_LARGEST, _LARGEST)
-        both = bool(coins.any()) and not bool(coins.all())
-        middle = (inner[coins].mean() + inner[~coins].mean()) / 2 if both else inner.mean()
-        ranks = (*_PAIRED, *_SINGLE)
-        top = np.quantile(values, [1.0 - rank for rank in ranks], method="inverted_cdf")
-        bottom = np.quantile(values, ranks, method="inverted_cdf")
-        pairs, never = len(_PAIRED), [np.nan] * (1 + len(_SINGLE))
-        self._high = np.array([middle, *top[:pairs], middle, *top[pairs:], *never])
-        self._low = np.array([middle, *bottom[:pairs], *never, middle, *bottom[pairs:]])
-        self._learnt = True
+        if coins.all() or not coins.any():
+            return
+        if not self._learners:
+            # Chosen by the past, before the first bet.
+            self._learners, weights = _learners(values)
+            self._start_with(len(self._learners), weights)
+        for learner in self._learners:
+            learner.learn(coins, values)
 
-    def _logs(self, counts: Array) -> Array:
-        """Logarithm of the average wealth, shape (n,), from right, wrong and no guesses by event,
-        shape (3, n, events).
+    def _payoffs_at(self, epsilon: float, delta: float) -> Array:
+        """Logarithms of the factors of all bets against one (epsilon, delta), shape (places, 2,
+        bets).
         """
-        logs = np.einsum("kne,kep->nep", counts, self._payoffs) + self._log_weights
-        return np.asarray(np.logaddexp.reduce(logs.reshape(counts.shape[1], -1), axis=1))
+        levels = np.concatenate([[0.0], self._levels])
+        guessed = np.arange(len(levels)) > 0
+        odds_of = epsilon + (np.array(_POWERS) - 1.0) * max(epsilon, _LEAST_GAP)
+        if self._fixed:
+            risks = [
+                np.where(guessed & (levels >= level), risk, 0.0)
+                for level in self._levels
+                for risk in (_risk(epsilon, odds_of) if delta == 0.0 else np.array(_FRACTIONS))
+            ]
+        else:
+            risks = [_risk(epsilon, np.maximum(many * levels, epsilon)) for many in _MULTIPLES]
+            if delta == 0.0:
+                for start, power in _STEPS:
+                    odds = epsilon + (power - 1.0) * max(epsilon, _LEAST_GAP)
+                    risk = float(_risk(epsilon, np.array(odds)))
+                    risks.append(np.where(guessed & (levels >= start * epsilon), risk, 0.0))
+            else:
+                starts = sorted({start * epsilon for start in _FROM})
+                risks += [
+                    np.where(guessed & (levels >= start), share, 0.0)
+                    for start in starts
+                    for share in _FRACTIONS
+                ]
+        # Where a delta is granted, guesses of one side alone pay for it once in place of twice.
+        sides = ((1, 1),) if delta == 0.0 else ((1, 1), (1, 0), (0, 1))
+        bets = [_log_factors(epsilon, delta, risk, side) for risk in risks for side in sides]
+        if delta == 0.0 and not self._fixed:
+            risk = float(_risk(epsilon, np.array(epsilon + max(epsilon, _LEAST_GAP))))
+            one = np.where(guessed & (levels >= _ONE_SIDED * epsilon), risk, 0.0)
+            bets += [_log_factors(epsilon, delta, one, side) for side in ((1, 0), (0, 1))]
+        return np.stack(bets, axis=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -447,69 +544,41 @@ def coin_runs(
         yield coins, draw(coins.copy())
 
 
-@dataclass(frozen=True)
-class LinearScore:
-    """A linear function of trimmed outputs.
-
-    Attributes:
-        low, high: ends that outputs are trimmed to, shape (d,).
-        weights: shape (d,).
-    """
-
-    low: Array
-    high: Array
-    weights: Array
-
-    def __call__(self, values: Array) -> Array:
-        """Scores, shape (n,)."""
-        return np.asarray(np.clip(values, self.low, self.high) @ self.weights)
-
-
-def linear_score(coins: Coins, values: Array) -> LinearScore:
-    """Return Fisher's discriminant of past coins, shape (n,), by outputs, shape (n, d)."""
-    low, high = np.quantile(values, (_TRIM, 1.0 - _TRIM), axis=0, method="inverted_cdf")
-    rare = low == high  # a value that is nearly always the same may still tell
-    low, high = (
-        np.where(rare, values.min(axis=0), low),
-        np.where(rare, values.max(axis=0), high),
-    )
-    low, high = np.clip(low, -_LARGEST, _LARGEST), np.clip(high, -_LARGEST, _LARGEST)
-    trimmed = np.clip(values, low, high)
-    size, width = values.shape
-    if not coins.any() or coins.all():
-        return LinearScore(low, high, np.zeros(width))
-    means = [trimmed[coins].mean(axis=0), trimmed[~coins].mean(axis=0)]
-    rest = trimmed - np.where(coins[:, None], *means)
-    spread = rest.std(axis=0)
-    # A number that each side always gives alike tells everything where the sides differ.
-    scale = np.where(spread > 0, spread, np.maximum(np.abs(means[0] - means[1]), _TINY))
-    rest, change = rest / scale, (means[0] - means[1]) / scale
-    if width > _CORRELATED:
-        return LinearScore(low, high, change / scale)
-    shrinkage = max(_RIDGE, width / (width + size))
-    moments = (1.0 - shrinkage) * rest.T @ rest / size + shrinkage * np.eye(width)
-    return LinearScore(low, high, np.linalg.solve(moments, change) / scale)
+def _learners(values: Array) -> tuple[tuple[Learner, ...], tuple[float, ...]]:
+    """Return learners for outputs like these, with their shares of the wealth."""
+    whole = bool((np.abs(values) < 2**31).all() and (values == np.rint(values)).all())
+    if whole and bool(((values == 0) | (values == 1)).all()) and values.shape[1] > 1:
+        return (
+            Logistic(0.0, columns="both", prior=0.3),
+            Logistic(0.0, prior=0.3),
+            Atoms(),
+        ), (0.6, 0.25, 0.15)
+    if values.shape[1] == 1:
+        found: list[Learner] = [Logistic(0.3), Logistic(0.05), Logistic(0.002)]
+        shares = [0.35, 0.2, 0.15]
+    else:
+        found = [Logistic(0.3, columns="both"), Logistic(0.3, columns="best")]
+        found += [Logistic(0.1, prior=0.3), Logistic(0.002)]
+        shares = [0.25, 0.25, 0.1, 0.15]
+    found += [Atoms(), Boosted()] if whole else [Atoms(), Boosted(), LowBits()]
+    shares += [0.1, 0.1] if whole else [0.05, 0.1, 0.15]
+    return tuple(found), tuple(share / sum(shares) for share in shares)
 
 
-def _bets(
+def _points(
     epsilon: float | None, delta: float | None, mu: float | None
-) -> tuple[list[tuple[float, float]], Array]:
-    """Points (epsilon, delta) that are tested, and shares of the wealth that a bet risks."""
+) -> tuple[tuple[float, float], ...]:
+    """Points (epsilon, delta) that are tested."""
     if mu is not None:
         if epsilon is not None or delta is not None:
             raise InvalidParameter("mu: expected without epsilon and delta")
         positive(mu, name="mu")
-        points = [(share * mu, _gaussian_delta(mu, share * mu)) for share in _GAUSSIAN_POINTS]
-        return points, np.array(_FRACTIONS)
+        return tuple((share * mu, _gaussian_delta(mu, share * mu)) for share in _GAUSSIAN_POINTS)
     if epsilon is None or delta is None:
         raise InvalidParameter("epsilon, delta: expected both, or mu alone")
     positive(epsilon, name="epsilon")
     probability(delta, name="delta")
-    odds = epsilon + (np.array(_RATIOS) - 1.0) * max(epsilon, _LEAST_GAP)
-    # At delta 0 this pays p1 / p0 for a right guess and (1 - p1) / (1 - p0) for a wrong one, with
-    # p0 = e^epsilon / (1 + e^epsilon) and p1 the chance of those odds.
-    risked = -np.expm1(np.logaddexp(0.0, epsilon) - np.logaddexp(0.0, odds))
-    return [(epsilon, delta)], np.minimum(risked, _MOST_RISKED)
+    return ((epsilon, delta),)
 
 
 def _gaussian_delta(mu: float, epsilon: float) -> float:
@@ -517,11 +586,38 @@ def _gaussian_delta(mu: float, epsilon: float) -> float:
     return gaussian_delta(noise_multiplier=1.0 / mu, epsilon=epsilon)
 
 
-def _log_payoffs(epsilon: float, delta: float, risked: Array, sides: int) -> Array:
-    """Logarithms of 1 + lambda Z for a right guess, a wrong one and none, shape (3, stakes), with
-    lambda = risked / (2 (e^epsilon + delta)).
+def _risk(epsilon: float, odds: Array) -> Array:
+    """Shares of the wealth to risk on a guess whose log odds are ``odds``. At delta 0 a right guess
+    then pays p1 / p0, and a wrong one (1 - p1) / (1 - p0), with p0 and p1 the chances of epsilon
+    and of the odds.
+    """
+    risked = -np.expm1(np.logaddexp(0.0, epsilon) - np.logaddexp(0.0, odds))
+    return np.minimum(risked, _MOST_RISKED)
+
+
+def _log_factors(epsilon: float, delta: float, risked: Array, sides: tuple[int, int]) -> Array:
+    """Logarithms of 1 + lambda Z, shape (places, 2), for heads and tails, at each place: first
+    guesses of heads of every level, then guesses of tails. lambda is the largest of ``risked`` over
+    2 (e^epsilon + delta).
     """
     small = math.exp(-epsilon)
-    stake = risked / (1.0 + delta * small)  # lambda times 2 e^epsilon
-    paid = 0.5 * sides * delta * small
-    return np.log1p(np.stack([stake * (small - paid), -stake * (1.0 + paid), -stake * paid]))
+    stakes = np.concatenate([risked * sides[0], risked * sides[1]]) / (1.0 + delta * small)
+    paid = 0.5 * sum(sides) * delta * small * float(stakes.max())
+    heads_guessed = np.arange(len(stakes)) < len(risked)
+    right, wrong = stakes * small - paid, -stakes - paid
+    return np.log1p(
+        np.stack(
+            [np.where(heads_guessed, right, wrong), np.where(heads_guessed, wrong, right)], axis=1
+        )
+    )
+
+
+def _of_heads(gains: Array) -> npt.NDArray[np.bool_]:
+    """Places where heads are guessed, from gains, shape (places, 2)."""
+    return np.asarray(gains[:, 0] > gains[:, 1])
+
+
+def _log_sum(logs: Array) -> Array:
+    """Logarithms of the sums of exponentials of rows, shape (n,)."""
+    largest = logs.max(axis=1)
+    return np.asarray(np.log(np.exp(logs - largest[:, None]).sum(axis=1)) + largest)

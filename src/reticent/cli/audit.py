@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reticent.cli import claims
 from reticent.cli.bundles import open_bundle, read_inputs
 from reticent.cli.options import (
     ArrayName,
@@ -50,6 +51,9 @@ def audit() -> None:
 @attack_app.callback()
 def attack() -> None:
     """What an attacker gets back from a fitted system, beside what is proved."""
+
+
+audit_app.command(name="function")(claims.function)
 
 
 @audit_app.command(name="bundle")

@@ -1,0 +1,223 @@
+"""How many draws refute noise that is half of what is claimed, and how seldom an honest mechanism
+is refuted.
+
+``python -m papers.claims.power --seeds 200 --honest 10000``
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.audit import ScaleTest, SequentialTest, epsilon_lower_bound
+from reticent.core.arrays import Array
+from reticent.mechanisms import analytic_sigma
+
+Coins = npt.NDArray[np.bool_]
+Law = Callable[[np.random.Generator, Coins, float], Array]
+"""From a generator, coins and the epsilon that the noise really has, to answers, shape (n, d)."""
+
+DELTA = 1e-5
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+PURE_LIMIT = {0.05: 300, 0.01: 500}
+BEST_EVENT = {0.5: 26_600, 1.0: 11_600, 2.0: 7_500, 4.0: 12_500}
+"""Draws that the best event with the best fixed stake needs against half the Gaussian noise."""
+
+_BATCH = 64
+
+
+def laplace(random: np.random.Generator, coins: Coins, epsilon: float) -> Array:
+    """One number with Laplace noise, on a grid."""
+    noise = random.laplace(scale=1.0 / epsilon, size=len(coins))
+    return np.asarray(np.round((np.where(coins, 1.0, 0.0) + noise) * 4096)[:, None] / 4096)
+
+
+def histogram(random: np.random.Generator, coins: Coins, epsilon: float) -> Array:
+    """Eight counts of which one differs by 1."""
+    counts = np.zeros((len(coins), 8))
+    counts[:, 2] = np.where(coins, 5.0, 4.0)
+    noise = random.laplace(scale=1.0 / epsilon, size=counts.shape)
+    return np.asarray(np.round((counts + noise) * 4096) / 4096)
+
+
+def response(labels: int) -> Law:
+    """Randomised response over so many labels."""
+
+    def law(random: np.random.Generator, coins: Coins, epsilon: float) -> Array:
+        right = math.exp(epsilon) / (math.exp(epsilon) + labels - 1)
+        lies = random.random(len(coins)) > right
+        true = np.where(coins, 0, 1)
+        moved = (true + random.integers(1, labels, len(coins))) % labels
+        return (np.where(lies, moved, true)[:, None] == np.arange(labels)).astype(np.float64)
+
+    return law
+
+
+PURE: dict[str, Law] = {
+    "Laplace": laplace,
+    "histogram": histogram,
+    "response, 2": response(2),
+    "response, 4": response(4),
+}
+
+
+def draws_until(
+    law: Law, *, real: float, test: SequentialTest, seed: int, most: int, batch: int = _BATCH
+) -> float:
+    """Return the draws after which ``test`` is refuted, infinite if it is not by ``most``."""
+    random = np.random.default_rng([seed, 77])
+    for _ in range(0, most, batch):
+        coins = random.random(batch) < 0.5
+        if test.update(coins, law(random, coins, real)):
+            break
+    return float(test.refuted_after or math.inf)
+
+
+def fixed_size(law: Law, *, epsilon: float, alpha: float, seeds: int) -> int:
+    """Return how many draws a test of fixed size takes, both sides counted, to refute in at least
+    half of the runs: the first of a doubling grid.
+    """
+    size = 128
+    while size < 2**15:
+        hits = 0
+        for seed in range(seeds):
+            random = np.random.default_rng([seed, 78])
+            sides = [law(random, np.full(size // 2, side), 2.0 * epsilon) for side in (True, False)]
+            scores = [_known_score(values) for values in sides]
+            found = epsilon_lower_bound(*scores, delta=0.0, confidence=1.0 - alpha)
+            hits += found.refutes(epsilon)
+        if 2 * hits >= seeds:
+            return size
+        size *= 2
+    return size
+
+
+def _known_score(values: Array) -> Array:
+    """A score that the fixed-size test is told, which favours it: the sequential one learns."""
+    if values.shape[1] == 8:
+        return np.clip(values[:, 2], 4.0, 5.0)
+    if values.shape[1] == 1:
+        return np.clip(values[:, 0], 0.0, 1.0)
+    return np.asarray(values[:, 0] - values[:, 1])
+
+
+def gaussian(sigma: float) -> Law:
+    """One number with Gaussian noise of ``sigma``, on a grid."""
+
+    def law(random: np.random.Generator, coins: Coins, epsilon: float) -> Array:
+        values = np.where(coins, 1.0, 0.0) + random.normal(scale=sigma, size=len(coins))
+        return np.asarray(np.round(values * 4096)[:, None] / 4096)
+
+    return law
+
+
+def median_error(values: list[float], seed: int = 0) -> float:
+    """Return the bootstrap standard error of a median of finite values."""
+    random = np.random.default_rng(seed)
+    array = np.minimum(np.array(values), 1e9)
+    picks = random.integers(0, len(array), (400, len(array)))
+    return float(np.median(array[picks], axis=1).std())
+
+
+def print_pure(seeds: int, alphas: tuple[float, ...], fixed: int) -> None:
+    """Print the table of pure epsilon."""
+    print("| answer | epsilon | level | median (s.e.) | 95 % | floor | limit | fixed size |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, law in PURE.items():
+        for epsilon in EPSILONS:
+            for alpha in alphas:
+                after = [
+                    draws_until(
+                        law,
+                        real=2.0 * epsilon,
+                        test=SequentialTest(epsilon=epsilon, delta=0.0, alpha=alpha),
+                        seed=seed,
+                        most=4096,
+                    )
+                    for seed in range(seeds)
+                ]
+                floor = SequentialTest(epsilon=epsilon, delta=0.0, alpha=alpha).least_draws
+                other = (
+                    f"{fixed_size(law, epsilon=epsilon, alpha=alpha, seeds=fixed)}" if fixed else ""
+                )
+                print(
+                    f"| {name} | {epsilon:g} | {alpha:g} | {np.median(after):.0f} "
+                    f"({median_error(after):.0f}) | {np.quantile(after, 0.95, method='higher'):.0f}"
+                    f" | {floor} | {PURE_LIMIT[alpha]} | {other} |",
+                    flush=True,
+                )
+
+
+def print_gaussian(seeds: int) -> None:
+    """Print the table of Gaussian noise: at delta, as a stated mu, and as a stated variance."""
+    print("| epsilon | at delta 1e-5: median (s.e.) | three best events | as mu | as variance |")
+    print("|---|---|---|---|---|")
+    for epsilon in EPSILONS:
+        sigma = analytic_sigma(sensitivity=1.0, epsilon=epsilon, delta=DELTA)
+        law = gaussian(sigma / 2.0)
+        claimed, stated, scales = [], [], []
+        for seed in range(seeds):
+            test = SequentialTest(epsilon=epsilon, delta=DELTA, alpha=0.05)
+            claimed.append(
+                draws_until(law, real=0.0, test=test, seed=seed, most=2**18, batch=2048)
+            )
+            mu = SequentialTest(mu=1.0 / sigma, alpha=0.05)
+            stated.append(draws_until(law, real=0.0, test=mu, seed=seed, most=2**14))
+            scale = ScaleTest("gaussian", scale=sigma, alpha=0.05)
+            random = np.random.default_rng([seed, 79])
+            scale.update(random.normal(scale=sigma / 2.0, size=400))
+            scales.append(float(scale.refuted_after or math.inf))
+        print(
+            f"| {epsilon:g} | {np.median(claimed):.0f} ({median_error(claimed):.0f}) | "
+            f"{3 * BEST_EVENT[epsilon]} | {np.median(stated):.0f} ({median_error(stated):.0f}) | "
+            f"{np.median(scales):.0f} |",
+            flush=True,
+        )
+
+
+def print_honest(runs: int, draws: int = 512) -> None:
+    """Print how many of so many honest runs at the edge of their claim are refuted at .01."""
+    print("| answer | honest runs | refuted at level .01 | share (s.e.) |")
+    print("|---|---|---|---|")
+    each = max(1, runs // len(PURE))
+    for name, law in PURE.items():
+        found = sum(
+            math.isfinite(
+                draws_until(
+                    law,
+                    real=1.0,
+                    test=SequentialTest(epsilon=1.0, delta=0.0, alpha=0.01),
+                    seed=seed,
+                    most=draws,
+                    batch=draws,
+                )
+            )
+            for seed in range(each)
+        )
+        share = found / each
+        error = math.sqrt(share * (1 - share) / each)
+        print(f"| {name} | {each} | {found} | {share:.4f} ({error:.4f}) |", flush=True)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="Runs of each row.")
+    parser.add_argument("--gaussian", type=int, default=20, help="Runs of each Gaussian row.")
+    parser.add_argument("--honest", type=int, default=10_000, help="Honest runs; 0 for none.")
+    parser.add_argument("--fixed", type=int, default=40, help="Runs of each test of fixed size.")
+    given = parser.parse_args()
+    if given.seeds:
+        print_pure(given.seeds, (0.05, 0.01), given.fixed)
+    if given.gaussian:
+        print_gaussian(given.gaussian)
+    if given.honest:
+        print_honest(given.honest)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,338 @@
+"""What an audit may run: a function, a command, an estimator, an address, or recorded scores.
+
+Each takes data sets and returns one answer for each, drawn afresh. Nothing here knows the coin.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import selectors
+import shlex
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.audit.outputs import Raised
+from reticent.core.addresses import is_loopback
+from reticent.core.checks import positive
+from reticent.core.errors import InvalidInput
+from reticent.core.files import read_regular
+
+LONGEST_ANSWER = 2**20
+"""Bytes of one answer of a command or an address, at most."""
+
+_LARGEST_FILE = 2**30
+
+
+class Subject(Protocol):
+    """What is audited."""
+
+    name: str
+
+    def answers(self, data_sets: Sequence[Any]) -> list[Any]:
+        """Return one fresh answer for each data set, or ``Raised`` where it failed."""
+
+    def close(self) -> None:
+        """Give back processes and connections."""
+
+
+class FunctionSubject:
+    """A Python callable of one data set.
+
+    Args:
+        function: the callable. An exception of its own is an answer.
+        name: as the report shows it; None takes the callable's own.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], *, name: str | None = None) -> None:
+        if not callable(function):
+            raise InvalidInput(f"function: expected a callable, got {type(function).__name__}")
+        self.function = function
+        self.name = name or getattr(function, "__qualname__", type(function).__name__)
+
+    def answers(self, data_sets: Sequence[Any]) -> list[Any]:
+        """Return one fresh answer for each data set."""
+        return [self._answer(one) for one in data_sets]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _answer(self, data_set: Any) -> Any:
+        try:
+            return self.function(data_set)
+        except Exception as error:
+            return Raised(type(error).__name__)
+
+
+class EstimatorSubject:
+    """A scikit-learn estimator that is fitted anew for each answer, and predicts public rows.
+
+    Args:
+        estimator: an estimator, not fitted; it is cloned for each answer.
+        queries: shape (q, ...), public rows that it predicts.
+        outputs: a function from the fitted estimator to what it releases, in place of ``predict``,
+            such as its coefficients; or None.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        queries: npt.ArrayLike | None = None,
+        outputs: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if not callable(getattr(estimator, "fit", None)):
+            raise InvalidInput(f"estimator: expected one with fit, got {type(estimator).__name__}")
+        if (queries is None) == (outputs is None):
+            raise InvalidInput("queries, outputs: expected one of them")
+        self.estimator, self.outputs = estimator, outputs
+        self.queries = None if queries is None else np.asarray(queries)
+        self.name = type(estimator).__name__
+
+    def answers(self, data_sets: Sequence[Any]) -> list[Any]:
+        """Return what a fit on each data set, an object with ``X`` and perhaps ``y``, predicts."""
+        return [self._answer(one) for one in data_sets]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _answer(self, data_set: Any) -> Any:
+        from sklearn.base import clone
+
+        rows = np.asarray(data_set["X"])
+        given = [] if data_set.get("y") is None else [np.asarray(data_set["y"])]
+        try:
+            fitted = clone(self.estimator).fit(rows, *given)
+            return self.outputs(fitted) if self.outputs is not None else self._predicted(fitted)
+        except Exception as error:
+            return Raised(type(error).__name__)
+
+    def _predicted(self, fitted: Any) -> Any:
+        return np.asarray(fitted.predict(self.queries)).ravel().tolist()
+
+
+class CommandSubject:
+    """A command that reads one data set a line, as JSON, and writes one answer a line.
+
+    The process is started once and stays. One that ends, or is silent for too long, ends the audit.
+
+    Args:
+        command: words, or one line that is split as a shell splits it. No shell runs it.
+        seconds: the longest wait for one answer.
+    """
+
+    def __init__(self, command: str | Sequence[str], *, seconds: float = 60.0) -> None:
+        self.words = shlex.split(command) if isinstance(command, str) else list(command)
+        if not self.words:
+            raise InvalidInput("command: expected at least one word")
+        self.name = shlex.join(self.words)
+        self.seconds = positive(seconds, name="seconds")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._kept = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def answers(self, data_sets: Sequence[Any]) -> list[Any]:
+        """Return the command's answers."""
+        if self._process is None:
+            try:
+                self._process = subprocess.Popen(
+                    self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            except OSError as error:
+                raise InvalidInput(f"command={self.words[0]!r}: {error.strerror}") from error
+        return [self._answer(self._process, one) for one in data_sets]
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        try:
+            process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _answer(self, process: subprocess.Popen[bytes], data_set: Any) -> Any:
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(data_set).encode() + b"\n")
+            process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise InvalidInput(f"command={self.words[0]!r}: ended before an answer") from error
+        return _decoded(self._line(process), self.words[0])
+
+    def _line(self, process: subprocess.Popen[bytes]) -> bytes:
+        assert process.stdout is not None
+        until = time.monotonic() + self.seconds
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._kept:
+                left = until - time.monotonic()
+                if left <= 0 or not ready.select(left):
+                    raise InvalidInput(
+                        f"command={self.words[0]!r}: no answer in {self.seconds:g} seconds"
+                    )
+                part = process.stdout.read1(65536)  # type: ignore[attr-defined]
+                if not part:
+                    raise InvalidInput(f"command={self.words[0]!r}: ended before an answer")
+                self._kept += part
+                if len(self._kept) > LONGEST_ANSWER and b"\n" not in self._kept:
+                    raise InvalidInput(f"command={self.words[0]!r}: an answer above 1 MiB")
+        line, _, self._kept = self._kept.partition(b"\n")
+        return line
+
+
+class HttpSubject:
+    """An address that takes a data set as the JSON body of a POST and returns an answer as JSON.
+
+    No proxy of the environment is used, no redirect is followed, and a body above 1 MiB is refused.
+
+    Args:
+        url: an http or https address.
+        remote: whether an address that is not this machine is meant. Every draw sends it the
+            neighbours, so it has to be said.
+        seconds: the longest wait for one answer.
+    """
+
+    def __init__(self, url: str, *, remote: bool = False, seconds: float = 30.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidInput(f"url={url!r}: expected an http or https address")
+        if not remote and not is_loopback(parts.hostname):
+            raise InvalidInput(
+                f"url={url!r}: not this machine; say remote=True (--remote) if it is meant"
+            )
+        self.name, self.url = url, url
+        self.seconds = positive(seconds, name="seconds")
+        self._open = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), _NoRedirect()
+        ).open
+
+    def answers(self, data_sets: Sequence[Any]) -> list[Any]:
+        """Return the answers of as many requests, one after the other."""
+        return [self._answer(one) for one in data_sets]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _answer(self, data_set: Any) -> Any:
+        request = urllib.request.Request(
+            self.url,
+            data=json.dumps(data_set).encode(),
+            headers={"Content-Type": "application/json"},
+            method="POST",
+        )
+        try:
+            with self._open(request, timeout=self.seconds) as reply:
+                body = reply.read(LONGEST_ANSWER + 1)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return Raised(f"HTTP {error.code}")
+        except OSError as error:
+            raise InvalidInput(f"url={self.url!r}: no reply ({type(error).__name__})") from error
+        if len(body) > LONGEST_ANSWER:
+            raise InvalidInput(f"url={self.url!r}: an answer above 1 MiB")
+        return _decoded(body, self.url)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+class RecordedScores:
+    """Scores of a model that were drawn before, each on a fresh run.
+
+    Args:
+        first: shape (n, ...), outputs on the first neighbour.
+        second: the same on the second.
+
+    The neighbours of such an audit are the words "first" and "second". Each score is used once, in
+    its order, and the audit ends with the first side that is used up.
+    """
+
+    def __init__(self, first: npt.ArrayLike, second: npt.ArrayLike, *, name: str) -> None:
+        self._scores = {"first": np.asarray(first), "second": np.asarray(second)}
+        self._used = {"first": 0, "second": 0}
+        self.name = name
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read an .npz file with the arrays ``first`` and ``second``."""
+        import io
+
+        content = read_regular(path, most=_LARGEST_FILE)
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return cls(arrays["first"], arrays["second"], name=str(path))
+        except (KeyError, ValueError, OSError) as error:
+            raise InvalidInput(
+                f"scores={str(path)!r}: expected an .npz file with the arrays first and second"
+            ) from error
+
+    @property
+    def fair(self) -> int:
+        """Fair coins that are most likely served, with a margin of six standard deviations."""
+        least = min(len(scores) for scores in self._scores.values())
+        return max(0, int(2 * least - 6.0 * math.sqrt(2.0 * least)))
+
+    def answers(self, data_sets: Sequence[Any]) -> list[Any]:
+        """Return the next scores of each side."""
+        found = []
+        for side in data_sets:
+            place = self._used[side]
+            if place >= len(self._scores[side]):
+                raise InvalidInput("scores: used up; ask for fewer draws")
+            found.append(self._scores[side][place].tolist())
+            self._used[side] = place + 1
+        return found
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def named_object(name: str) -> Any:
+    """Return the object MODULE:NAME, found from the working folder too.
+
+    Raises:
+        InvalidInput: no such module or name.
+    """
+    module, _, inside = name.partition(":")
+    if not module or not inside:
+        raise InvalidInput(f"{name!r}: expected MODULE:NAME")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+        for part in inside.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(f"{name!r}: not found ({error})") from error
+    return found
+
+
+def _decoded(content: bytes, where: str) -> Any:
+    try:
+        return json.loads(content)  # NaN and Infinity are answers too
+    except ValueError as error:
+        raise InvalidInput(f"{where!r}: an answer that is not JSON") from error

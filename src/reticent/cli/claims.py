@@ -1,0 +1,242 @@
+"""``reticent audit function``: test the stated guarantee of anything that answers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reticent.cli.options import Overwrite, Page, SchemaFile
+from reticent.core.errors import GuaranteeRefuted, InvalidInput, InvalidParameter
+from reticent.core.files import output_file
+
+if TYPE_CHECKING:
+    from reticent.audit.neighbour_pairs import NeighbourPair
+    from reticent.audit.subjects import Subject
+
+_ROOM = 2**18
+
+
+def function(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBJECT",
+            help="MODULE:FUNCTION of one data set; MODULE:ESTIMATOR, with --queries; an http "
+            "address; scores.npz with the arrays first and second; or, with --command, a command.",
+        ),
+    ],
+    claim: Annotated[
+        str,
+        typer.Option(
+            metavar="EPSILON,DELTA", help="What is claimed: 1,1e-5; or mu=0.5 for Gaussian noise."
+        ),
+    ],
+    neighbours: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PAIRS",
+            help='File of JSON lines {"first": ..., "second": ...}, or MODULE:GENERATOR of pairs.',
+        ),
+    ] = None,
+    schema: SchemaFile = None,
+    search: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="JSON", help="Data set, a list of records, to search neighbours around."
+        ),
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Search changed records, in place of one record more or less."
+        ),
+    ] = False,
+    person: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Search all records of one person, named by this key."),
+    ] = None,
+    command: Annotated[
+        bool, typer.Option("--command", help="SUBJECT is a command: a line of JSON in, one out.")
+    ] = False,
+    queries: Annotated[
+        Path | None,
+        typer.Option(metavar="JSON", help="Public rows that an estimator predicts after each fit."),
+    ] = None,
+    remote: Annotated[
+        bool, typer.Option("--remote", help="An address that is not this machine is meant.")
+    ] = False,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAW=SCALE", help="Stated noise of one number: gaussian=3 or laplace=2."
+        ),
+    ] = None,
+    implementation: Annotated[
+        bool,
+        typer.Option("--implementation", help="Look at forks, times, state and exceptions too."),
+    ] = False,
+    draws: Annotated[int, typer.Option(help="Most draws.")] = 20_000,
+    seconds: Annotated[float, typer.Option(help="Time limit.")] = 120.0,
+    alpha: Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")] = 0.001,
+    seed: Annotated[int | None, typer.Option(help="Of the coins, never of the subject.")] = None,
+    source: Annotated[str, typer.Option(help="Sentence that the claim is from.")] = "",
+    protected: Annotated[str, typer.Option(help="What is protected.")] = "not said",
+    unit: Annotated[str, typer.Option(help="Unit of privacy: a record, a person.")] = "not said",
+    trust: Annotated[
+        str, typer.Option(help="Who sees the data, and who the answers.")
+    ] = "not said",
+    page: Page = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="JSON", help="Report to write as JSON.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="PEM", help="Private key that signs the report.")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Test a stated epsilon and delta of anything that answers about a data set.
+
+    A fair coin chooses one of two neighbours for every draw, and a test that may be stopped at any
+    time bets on the coin. It ends as soon as the claim is refuted. The subject's own noise is used.
+
+    The exit status is 19 where the claim is refuted. An audit never proves a claim.
+    """
+    from reticent.audit.claim_page import claim_page, claim_report, signed_report
+    from reticent.audit.claims import claim as audit_claim
+    from reticent.cli.files import check_page
+    from reticent.core.files import check_replaceable
+    from reticent.core.signatures import check_signing_key
+    from reticent.core.strict_json import strict_dumps
+    from reticent.training.progress import bar
+
+    stated = _claim(claim)
+    check_page(page, overwrite=overwrite)
+    if output is not None:
+        check_replaceable(output, overwrite=overwrite)
+    if key is not None:
+        if output is None:
+            raise InvalidInput("key: expected --output, the report that is signed")
+        check_signing_key(key)
+    run = _subject(subject, command=command, queries=queries, remote=remote)
+    pairs = _pairs(neighbours, schema, search, replace=replace, person=person)
+    words = {"protected": protected, "unit": unit, "trust": trust}
+    try:
+        with bar() as report:
+            found = audit_claim(
+                run,
+                neighbours=pairs,
+                **stated,
+                noise=_noise(noise),
+                alpha=alpha,
+                draws=draws,
+                seconds=seconds,
+                seed=seed,
+                implementation=implementation,
+                source=source,
+                replay=shlex.join(["reticent", *sys.argv[1:]]),
+                report=report,
+            )
+    finally:
+        run.close()
+    typer.echo(found.summary)
+    for one in found.findings:
+        typer.echo(f"{one.kind}: {one.event} ({one.witness})")
+    if output is not None:
+        values = claim_report(found, **words)
+        content = strict_dumps(values) if key is None else signed_report(values, key)
+        with output_file(output, size=_ROOM, overwrite=overwrite) as put:
+            put(content)
+    if page is not None:
+        with output_file(page, size=_ROOM, overwrite=overwrite) as put:
+            put(claim_page(found, **words).encode())
+        typer.echo(f"written to {page}")
+    if found.refuted:
+        raise GuaranteeRefuted(f"subject={found.subject!r}: claims {found.claim_words}; refuted")
+
+
+def _claim(text: str) -> dict[str, Any]:
+    try:
+        if text.startswith("mu="):
+            return {"mu": float(text[3:])}
+        epsilon, delta = text.split(",")
+        return {"epsilon": float(epsilon), "delta": float(delta)}
+    except ValueError as error:
+        raise InvalidParameter(f"claim={text!r}: expected EPSILON,DELTA or mu=NUMBER") from error
+
+
+def _noise(text: str | None) -> tuple[str, float] | None:
+    if text is None:
+        return None
+    law, _, scale = text.partition("=")
+    try:
+        return law, float(scale)
+    except ValueError as error:
+        raise InvalidParameter(f"noise={text!r}: expected LAW=SCALE") from error
+
+
+def _subject(name: str, *, command: bool, queries: Path | None, remote: bool) -> Subject:
+    from reticent.audit.subjects import (
+        CommandSubject,
+        EstimatorSubject,
+        FunctionSubject,
+        HttpSubject,
+        RecordedScores,
+        named_object,
+    )
+
+    if command:
+        return CommandSubject(name)
+    if name.startswith(("http://", "https://")):
+        return HttpSubject(name, remote=remote)
+    if name.endswith(".npz"):
+        return RecordedScores.read(name)
+    found = named_object(name)
+    if queries is not None:
+        estimator = found() if isinstance(found, type) else found
+        return EstimatorSubject(estimator, queries=_json(queries))
+    return FunctionSubject(found, name=name)
+
+
+def _pairs(
+    neighbours: str | None,
+    schema: Path | None,
+    search: Path | None,
+    *,
+    replace: bool,
+    person: str | None,
+) -> tuple[NeighbourPair, ...] | None:
+    from reticent.audit.neighbour_pairs import (
+        checked_pairs,
+        read_pairs,
+        schema_pairs,
+        searched_pairs,
+    )
+    from reticent.audit.subjects import named_object
+    from reticent.tables.schema import TabularSchema
+
+    if sum(one is not None for one in (neighbours, schema, search)) > 1:
+        raise InvalidInput("neighbours, schema, search: expected one of them")
+    if search is not None:
+        return searched_pairs(_json(search), replace=replace, person=person)
+    if schema is not None:
+        return schema_pairs(TabularSchema.read(schema))
+    if neighbours is None:
+        return None
+    if Path(neighbours).exists() or ":" not in neighbours:
+        return read_pairs(neighbours)
+    found = named_object(neighbours)
+    return checked_pairs(found() if callable(found) else found)
+
+
+def _json(path: Path) -> Any:
+    from reticent.core.files import read_regular
+
+    try:
+        return json.loads(read_regular(path, most=2**28))
+    except ValueError as error:
+        raise InvalidInput(f"{str(path)!r}: expected JSON") from error

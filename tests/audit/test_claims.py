@@ -1,0 +1,265 @@
+"""Anybody's claim: each planted fault is refuted, and the same without the fault is not.
+
+Levels are 1e-6 for what must not be refuted, so that a test fails by chance once in a million.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import math
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from reticent.audit import (
+    CommandSubject,
+    EstimatorSubject,
+    HttpSubject,
+    NeighbourPair,
+    RecordedScores,
+    claim,
+    claim_page,
+    claim_report,
+    searched_pairs,
+)
+from reticent.audit.claim_page import PURPOSE, signed_report
+from reticent.audit.outputs import OutputCode, Raised
+from reticent.core.errors import InvalidInput
+from reticent.core.signatures import verify, write_key_pair
+from reticent.core.strict_json import strict_dumps, strict_loads
+
+PAIR = ([1.0] * 5, [1.0] * 4)
+
+
+def grid(value: float) -> float:
+    """To a public grid, so that the last bits of a double tell nothing."""
+    return round(value * 1024) / 1024
+
+
+def laplace_sum(scale, seed=0):
+    random = np.random.default_rng(seed)
+    return lambda records: grid(sum(records) + random.laplace(scale=scale))
+
+
+def audited(subject, *, draws=3000, alpha=1e-6, **kwargs):
+    given = {"neighbours": [PAIR], "epsilon": 1.0, "delta": 0.0, "seed": 1, **kwargs}
+    return claim(subject, alpha=alpha, draws=draws, **given)
+
+
+def test_half_the_noise_is_refuted_and_the_whole_noise_is_not():
+    whole, half = audited(laplace_sum(1.0)), audited(laplace_sum(0.5))
+    assert not whole.refuted
+    assert whole.draws == 3000
+    assert half.refuted
+    assert half.draws < 1000
+    assert 1.0 <= half.excluded <= 2.0
+    assert whole.excluded < 1.0
+
+
+def test_a_delta_that_the_claim_ignores_is_found():
+    """The data set is shown with chance .02: private at delta .02, never at 0."""
+    random = np.random.default_rng(2)
+
+    def shown(records):
+        if random.random() < 0.02:
+            return f"{len(records)} records"
+        return "yes" if random.random() < 0.5 else "no"
+
+    assert audited(shown).refuted
+    assert not audited(shown, delta=0.02, draws=1500).refuted
+
+
+def test_no_order_of_a_pair_hides_a_fault():
+    """An answer that only the second data set gives, so that one direction alone would miss it."""
+    random = np.random.default_rng(3)
+
+    def rare(records):
+        return int(len(records) == 4 and random.random() < 0.1)
+
+    for pair in (PAIR, PAIR[::-1]):
+        found = audited(rare, neighbours=[pair])
+        assert found.refuted
+        assert found.excluded >= 1.0
+
+
+def test_many_pairs_share_the_level():
+    """Thirty pairs that are certainly told apart by chance: each pair's answers are the coins of
+    the claim's edge, and a level that is used anew for each pair refutes 30 times as often. The
+    wealth of a pair must reach 30 / alpha, or the average 1 / alpha.
+    """
+    random = np.random.default_rng(4)
+
+    def response(label):
+        return label if random.random() < 1.0 / (1.0 + math.exp(-1.0)) else 1 - label
+
+    pairs = [NeighbourPair(0, 1, f"{number}") for number in range(6)]
+    for seed in range(3):
+        found = claim(
+            response, neighbours=pairs, epsilon=1.0, delta=0.0, alpha=0.3, draws=900, seed=seed
+        )
+        assert all(pair.claimed.alpha == pytest.approx(0.05) for pair in found.pairs)
+        logs = [math.log(pair.claimed.wealth) for pair in found.pairs]
+        average = np.logaddexp.reduce(logs) - math.log(6)
+        assert found.refuted == (
+            average >= math.log(1 / 0.3) or any(pair.claimed.refuted for pair in found.pairs)
+        )
+
+
+def test_the_pair_that_tells_is_found_among_others():
+    random = np.random.default_rng(5)
+
+    def mean(records):  # sensitivity counted for values up to 1, and 8 is let through
+        return grid(sum(records) + random.laplace(scale=2.0))
+
+    pairs = searched_pairs([0.1, 0.2, 8.0, 0.4], replace=False)
+    found = audited(mean, neighbours=pairs, draws=4000)
+    assert found.refuted
+    assert "greatest" in found.pairs[0].name
+    assert not audited(mean, neighbours=[([0.1], [])], draws=500).refuted
+
+
+def test_an_exception_that_depends_on_a_record_is_found_and_named():
+    noisy = laplace_sum(1.0)
+
+    def fails(records):
+        if len(records) == 4:
+            raise ZeroDivisionError
+        return noisy(records)
+
+    found = audited(fails)
+    assert found.refuted
+    assert any("ZeroDivisionError" in one.event for one in found.findings)
+    nan = audited(lambda records: float("nan") if len(records) == 4 else noisy(records))
+    assert nan.refuted
+
+
+def test_forks_and_state_are_found_and_fresh_noise_is_not():
+    def fresh(records):
+        return grid(sum(records) + float(np.random.default_rng().laplace(scale=1.0)))
+
+    kept = [0.0]
+
+    def remembers(records):
+        answer = kept[0] + fresh(records)
+        kept[0] = 5.0 * sum(records)
+        return answer
+
+    sound = audited(fresh, draws=64, implementation=True)
+    assert [one.kind for one in sound.findings if "time" not in one.kind] == []
+    leaky = audited(remembers, draws=64, implementation=True)
+    assert any("state" in one.kind for one in leaky.findings)
+    forked = audited(laplace_sum(1.0), draws=64, implementation=True)
+    assert any("fork" in one.kind for one in forked.findings)
+
+
+def test_the_answer_before_the_noise_shows_sensitivity_and_porous_doubles():
+    random = np.random.default_rng(6)
+
+    def textbook(records):
+        return sum(records) + random.laplace(scale=1.0)
+
+    found = audited(
+        textbook,
+        neighbours=[([1.0], []), ([3.0], [])],
+        draws=64,
+        exact=sum,
+        sensitivity=1.0,
+        noise=("laplace", 1.0),
+    )
+    kinds = [one.kind for one in found.findings]
+    assert "a sensitivity above what is stated" in kinds
+    assert "doubles that only one neighbour can give" in kinds
+
+
+def test_stated_noise_is_tested_as_that_law():
+    random = np.random.default_rng(7)
+    small = audited(lambda r: float(random.normal(scale=1.0)), draws=64, noise=("gaussian", 2.0))
+    assert small.noise_refuted
+    assert small.refuted
+    right = audited(lambda r: float(random.normal(scale=2.0)), draws=64, noise=("gaussian", 2.0))
+    assert not right.noise_refuted
+
+
+def test_a_command_an_address_and_recorded_scores(tmp_path):
+    script = tmp_path / "noisy.py"
+    script.write_text(
+        "import json, sys, random\n"
+        "for line in sys.stdin:\n"
+        "    x = sum(json.loads(line)) + random.expovariate(2) - random.expovariate(2)\n"
+        "    print(json.dumps({'answer': round(x * 1024) / 1024}), flush=True)\n"
+    )
+    with CommandSubject([sys.executable, str(script)]) as command:
+        assert audited(command).refuted
+
+    noisy = laplace_sum(0.5)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            records = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.dumps(noisy(records)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        assert audited(HttpSubject(f"http://127.0.0.1:{server.server_port}/"), draws=1500).refuted
+    finally:
+        server.shutdown()
+        server.server_close()
+    with pytest.raises(InvalidInput, match="remote"):
+        HttpSubject("http://example.org/")
+
+    random = np.random.default_rng(8)
+    path = tmp_path / "scores.npz"
+    np.savez(path, first=random.normal(1, 0.2, 2000), second=random.normal(0, 0.2, 2000))
+    assert claim(
+        RecordedScores.read(path), epsilon=1.0, delta=0.0, alpha=1e-6, draws=4000, seed=0
+    ).refuted
+
+
+def test_an_estimator_is_fitted_for_each_answer():
+    from sklearn.dummy import DummyRegressor
+
+    pair = ({"X": [[0.0]] * 3, "y": [0.0, 0.0, 3.0]}, {"X": [[0.0]] * 3, "y": [0.0, 0.0, 0.0]})
+    exact = EstimatorSubject(DummyRegressor(), queries=[[0.0]])
+    assert audited(exact, neighbours=[pair], draws=400).refuted
+
+
+def test_a_command_that_is_silent_or_ends_is_an_error():
+    with CommandSubject([sys.executable, "-c", "pass"]) as ends, pytest.raises(InvalidInput):
+        audited(ends)
+    with (
+        CommandSubject([sys.executable, "-c", "import time; time.sleep(9)"], seconds=0.2) as silent,
+        pytest.raises(InvalidInput),
+    ):
+        audited(silent)
+
+
+def test_how_an_answer_is_written_depends_on_it_and_on_earlier_ones_alone():
+    answers = ["a", "b", Raised("KeyError"), "c", "a", None, 3.0, float("nan")]
+    whole = OutputCode()(answers)
+    code = OutputCode()
+    parts = np.concatenate([code(answers[:3]), code(answers[3:])])
+    assert np.array_equal(whole, parts)
+    assert np.isfinite(OutputCode()([[1.0, float("nan")], [float("inf"), 2.0]])).all()
+
+
+def test_the_report_is_signed_and_says_nothing_that_is_not_so(tmp_path):
+    found = audited(laplace_sum(1.0), draws=64)
+    words = {"protected": "ages", "unit": "a record", "trust": "a trusted curator"}
+    report = claim_report(found, **words)
+    write_key_pair(tmp_path / "key.pem", tmp_path / "key.pub")
+    signed = strict_loads(signed_report(report, tmp_path / "key.pem"))
+    content, signature = strict_dumps(signed["report"]), strict_dumps(signed["signature"])
+    verify(content, signature, purpose=PURPOSE, trusted_key=tmp_path / "key.pub")
+    assert report["verdict"] == "not refuted"
+    assert "<script" not in claim_page(found, **{**words, "unit": "<script>"})
