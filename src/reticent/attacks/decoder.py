@@ -16,7 +16,7 @@ from reticent.core.errors import InvalidInput
 from reticent.training.networks import TrainingConfig, minimise, relu_network
 from reticent.training.progress import Report
 
-Array = npt.NDArray[np.float32]
+Array32 = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Decoder(nn.Module):
         """Decoded rows, shape (n, outputs), in the units of ``guess``."""
         return self.forward(released)
 
-    def decoded(self, released: npt.ArrayLike) -> Array:
+    def decoded(self, released: npt.ArrayLike) -> Array32:
         """Decoded rows, shape (n, outputs); about a withheld row (NaN) nothing is known, and
         ``guess`` stands there.
 
@@ -84,7 +84,7 @@ class Decoder(nn.Module):
             )
         withheld = np.asarray(~np.isfinite(values).all(axis=1), dtype=np.bool_)
         with torch.no_grad():
-            rows: Array = self.decode(
+            rows: Array32 = self.decode(
                 torch.from_numpy(np.where(withheld[:, None], np.float32(0), values))
             ).numpy()
         rows[withheld] = self.guess.numpy()

@@ -33,7 +33,7 @@ from reticent.tables.files import rows_of_words
 from reticent.tables.frames import listed, ordered_rows
 from reticent.tables.schema import TabularSchema
 
-Array = npt.NDArray[Any]
+AnyArray = npt.NDArray[Any]
 
 ANSWERS = ("npz", *FORMATS)
 """Formats that numbers and labels are written in, by the end of a file's name."""
@@ -59,14 +59,14 @@ class Rows:
 
     inputs: Any
     names: tuple[str, ...] | None = None
-    columns: dict[str, Array] = field(default_factory=dict)
+    columns: dict[str, AnyArray] = field(default_factory=dict)
 
     @property
-    def labels(self) -> Array | None:
+    def labels(self) -> AnyArray | None:
         """What stands in that column as labels, see ``read_labels``, or None."""
         return None if self.names is None else _labels(self.names)
 
-    def numbers(self) -> Array:
+    def numbers(self) -> AnyArray:
         """Return an array as it is, and a table as finite numbers, shape (n, columns)."""
         if isinstance(self.inputs, np.ndarray):
             return self.inputs
@@ -151,7 +151,7 @@ def read_labelled(
     label_column: str | None = None,
     name: str = "rows",
     table: str = "",
-) -> tuple[Rows, Array | None]:
+) -> tuple[Rows, AnyArray | None]:
     """Return the rows of a file, and their labels from a column of it or from a file of their own.
 
     Args:
@@ -176,7 +176,7 @@ def read_labelled(
     return found, read_labels(labels, name=f"{table}labels", array=labels_array)
 
 
-def read_labels(path: Path, *, name: str, array: str | None = None) -> Array:
+def read_labels(path: Path, *, name: str, array: str | None = None) -> AnyArray:
     """Return the labels in a file of any kind, shape (n,).
 
     Args:
@@ -199,7 +199,7 @@ def read_labels(path: Path, *, name: str, array: str | None = None) -> Array:
     return _labels(names_in(path, columns[0], name=name))
 
 
-def _labels(cells: Sequence[str]) -> Array:
+def _labels(cells: Sequence[str]) -> AnyArray:
     """Return labels as words, or as integers where all of them are."""
     if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in cells):
         return np.array([int(cell) for cell in cells])
@@ -231,7 +231,7 @@ def _wanted(
 
 def read_array(
     path: Path, *, name: str, array: str | None = None, beside: Sequence[str] = ()
-) -> Array:
+) -> AnyArray:
     """Return an array of an .npy or .npz file.
 
     Args:
@@ -274,7 +274,7 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-def _stored(path: Path, array: str | None, where: str, beside: Sequence[str]) -> Array:
+def _stored(path: Path, array: str | None, where: str, beside: Sequence[str]) -> AnyArray:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             others = [found for found in stored.files if found not in beside]
@@ -316,7 +316,7 @@ def check_page(page: Path | None, *, overwrite: bool) -> None:
         check_replaceable(page, overwrite=overwrite)
 
 
-def column_content(name: str, values: Array, kind: str) -> bytes:
+def column_content(name: str, values: AnyArray, kind: str) -> bytes:
     """Return one column as the bytes of a file, ``kind`` as in ``release_content``."""
     if kind in FORMATS:
         return encoded_columns({name: values}, kind)

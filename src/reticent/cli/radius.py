@@ -24,12 +24,8 @@ from reticent.core.files import output_file
 from reticent.core.norms import Norm
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from reticent.core.arrays import Array
     from reticent.radius.survey import RadiusSurvey
-
-    Array = npt.NDArray[np.float64]
 
 _PAGE_ROOM = 2**22
 _PICTURES = 6

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
-    Array = npt.NDArray[np.float64]
+    from reticent.core.arrays import Array
 
 
 def finite_array(

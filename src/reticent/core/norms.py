@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Array = npt.NDArray[np.float64]
+    from reticent.core.arrays import Array
 
 MAX_SIGN_BITS = 20
 """Sign enumerations longer than this many bits are refused rather than started."""

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.extras import require
+from reticent.neighbours.integer_points import Points
 
-Points = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 Found = list[tuple[Points, Places]]
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from reticent.core.arrays import Integers
 from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput
-from reticent.neighbours.exhaustive import Exhaustive, Found, Places, Points
-from reticent.neighbours.integer_points import check_points
+from reticent.neighbours.exhaustive import Exhaustive, Found, Places
+from reticent.neighbours.integer_points import Points, check_points
 from reticent.neighbours.records import checked_votes, key_bytes, record_digests, rising
 
 ShortPoints = npt.NDArray[np.int16]

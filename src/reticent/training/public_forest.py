@@ -16,7 +16,7 @@ from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.training.public_models import BLOCK, LEAF, is_walkable, leaves_of, tree_depth
 
-Integers = npt.NDArray[np.int32]
+Integers32 = npt.NDArray[np.int32]
 
 _SUM = 1e-9  # shares of a leaf sum to 1 up to this
 
@@ -45,13 +45,13 @@ class Forest:
         reticent.PowerEncoder: its mechanism "clear-code" asks one.
     """
 
-    feature: Integers
+    feature: Integers32
     threshold: npt.NDArray[np.float32]
-    left: Integers
-    right: Integers
-    told: Integers
+    left: Integers32
+    right: Integers32
+    told: Integers32
     table: Array
-    roots: Integers
+    roots: Integers32
     dimension: int
 
     kind: ClassVar[str] = "forest"
