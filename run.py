@@ -6,7 +6,7 @@ python3 run.py demo posthoc      any `reticent` command
 python3 run.py test              all tests (add pytest arguments, e.g. -m "not slow", tests/core)
 python3 run.py check             lint, format, types, import contracts and spelling
 python3 run.py docs              the site, in build/site; a warning fails it
-python3 run.py setup             only make the environment; `setup light`, `setup lowest`: the others
+python3 run.py setup             only make the environment (setup light, setup lowest: the others)
 python3 run.py test-light        the tests that need no torch, in an environment without it
 python3 run.py test-lowest       quick tests with the lowest versions that pyproject.toml allows
 python3 run.py lock              write locks/ anew after pyproject.toml changed (--upgrade: newest)
@@ -130,10 +130,9 @@ class Environment:
         )
         if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
             # Packages are installed without compiled files. A process that may write none compiles
-            # all that it imports, again at every start: tests start a hundred. Those who want none
-            # beside their sources have them in the environment.
-            compiled = os.path.join(self.folder, "compiled")
-            environment.setdefault("PYTHONPYCACHEPREFIX", compiled)
+            # all that it imports, again at every start: tests start a hundred. Whoever wants none
+            # beside the sources has them beside the environments, which share them.
+            environment.setdefault("PYTHONPYCACHEPREFIX", VENV + "-compiled")
         if one_thread_each:
             # Test processes already fill the cores; threads inside each of them only wait for one
             # another.

@@ -19,7 +19,13 @@ def the_lines() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", [load_breast_cancer, load_iris, load_wine])
+@pytest.mark.parametrize(
+    "table",
+    [
+        load_iris,
+        *(pytest.param(one, marks=pytest.mark.soak) for one in (load_breast_cancer, load_wine)),
+    ],
+)
 def test_from_a_file_to_a_server(table: Any, tmp_path: Path, monkeypatch: Any) -> None:
     bunch = table(as_frame=True)
     rows = bunch.data.assign(label=bunch.target).sample(frac=1.0, random_state=0)

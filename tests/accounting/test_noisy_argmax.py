@@ -214,19 +214,6 @@ def test_a_charge_falls_with_the_noise_and_has_no_cliff(sigma: float) -> None:
     assert 0.99 <= _charge(1.001 * sigma) / _charge(sigma) <= 1 + 1e-6
 
 
-def test_the_search_ends_without_a_cliff() -> None:
-    """At one order. The whole charge on both sides of it takes seconds, in the soak."""
-    before, after = (
-        float(
-            noisy_argmax_rdp(
-                NoisyArgmaxDpEvent(factor * LARGEST_SIGMA), [8], sampling_probability=0.15
-            ).divergences[0]
-        )
-        for factor in (1.0, 1.001)
-    )
-    assert 0.99 <= after / before <= 1 + 1e-6
-
-
 def test_wide_noise_is_charged_for_the_label_and_not_for_the_votes() -> None:
     """Up to 1200 votes the charge stays within 1.5 % of the one at 150, in units of the
     noisy votes; it used to end at 150, with a quarter more noise.

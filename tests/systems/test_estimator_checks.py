@@ -18,8 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from reticent.systems import (
     Ball,
     Calibration,
-    CellsClassifier,
-    CellsRegressor,
     CertifiedClassifier,
     ClippedDescent,
     ConvexCertifiedClassifier,
@@ -140,9 +138,9 @@ def by_chance(estimator: Any) -> frozenset[str]:
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:
-    if isinstance(estimator, CellsClassifier | MomentClassifier):
+    if isinstance(estimator, MomentClassifier):
         return {**EXPECTED, **FRESH_FIT}
-    if isinstance(estimator, CellsRegressor | MomentRegressor):
+    if isinstance(estimator, MomentRegressor):
         return {**EXPECTED, **FRESH_TARGETS}
     if isinstance(estimator, COUNTS_ANSWERS):
         return {**EXPECTED, **COUNTED}
@@ -188,9 +186,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             feature_range=(-100.0, 100.0),
         ),
         PublicRanges((-100.0, 100.0)),
-        CellsClassifier(**{**VOTES, "features": Features(range=(-2.5, 2.5))}, cells=256),
         MomentClassifier(**VOTES),
-        CellsRegressor(**TARGETS),
         MomentRegressor(**TARGETS),
         PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),
         PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, mechanism="k-norm-l2"),

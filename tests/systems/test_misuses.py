@@ -186,7 +186,7 @@ REPEATED_BY_ONE: dict[str, Callable[[], Any]] = {
     ("name", "jobs"),
     [
         *((name, 1) for name in REPEATED),
-        *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("grid search", "voting")),
+        pytest.param("voting", 2, marks=pytest.mark.slow),  # processes that must ask their parent
     ],
 )
 def test_what_fits_more_than_one_model_is_refused(name: str, jobs: int) -> None:

@@ -106,7 +106,7 @@ def test_the_claim_is_not_refuted_and_not_idle(runs: int) -> None:
 
 @pytest.mark.slow
 def test_coming_back_buys_nothing() -> None:
-    assert not _audit(10_000, counted=QUERIES, back=True).refutes(PLAN.guarantee.epsilon)
+    assert not _audit(4_000, counted=QUERIES, back=True).refutes(PLAN.guarantee.epsilon)
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_a_filter_that_lets_a_record_in_once_too_often_is_caught(runs: int) -> N
 
 @pytest.mark.slow
 def test_spending_that_does_not_outlive_forgetting_is_caught() -> None:
-    found = _audit(10_000, counted=QUERIES, held_type=Forgetful, back=True)
+    found = _audit(4_000, counted=QUERIES, held_type=Forgetful, back=True)
     assert found.refutes(PLAN.guarantee.epsilon)
 
 
