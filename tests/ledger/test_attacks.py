@@ -13,7 +13,7 @@ import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import CorruptLedger
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.chain import Anchor, read_tip
 
@@ -33,14 +33,12 @@ def test_a_head_without_its_entry_is_refused_at_the_next_request(
     ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 0.0, AddRemove()))
     for _ in range(2):
         ledger.reserve(WARD, make_event(), answers=1)
-    for file in anchors.iterdir():
-        file.unlink()  # without it only the database itself can tell
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
     with pytest.raises(CorruptLedger):
         ledger.reserve(WARD, make_event(), answers=1)
-    with pytest.raises(CorruptLedger):
+    with pytest.raises((CorruptLedger, LedgerUnavailable)):
         Ledger.open(path, anchor=anchors)
     assert ledger.report().budgets[0].spent_epsilon == 200_000
     ledger.close()
@@ -118,6 +116,63 @@ def test_an_old_total_with_its_old_nodes_is_refused(
         connection.execute(f"INSERT INTO head VALUES ({marks})", old["head"][0])
     with pytest.raises(CorruptLedger):
         ledger.reserve(WARD, make_event(), answers=9)
+    ledger.close()
+
+
+def _removed(file: Path) -> None:
+    file.unlink()
+
+
+def _emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _elsewhere(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("lose", [_removed, _emptied, _elsewhere])
+def test_a_ledger_without_its_anchor_asks_its_operator(
+    ledger_url: str,
+    tmp_path: Path,
+    make_event: Callable[..., PrivacyEvent],
+    lose: Callable[..., None],
+) -> None:
+    anchors = tmp_path / "anchors"
+    ledger = Ledger.create(ledger_url, synchronous="NORMAL", anchor=anchors)
+    (file,) = anchors.iterdir()
+    ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 0.0, AddRemove()))
+    ledger.reserve(WARD, make_event(), answers=1)
+    lose(file)
+    for ask in (
+        lambda: ledger.reserve(WARD, make_event(), answers=1),
+        lambda: Ledger.open(ledger_url, anchor=anchors),
+        lambda: Ledger.create(ledger_url, anchor=anchors),
+    ):
+        with pytest.raises(LedgerUnavailable, match="ledger adopt"):
+            ask()
+    assert ledger.adopt() == ledger.anchor()
+    with pytest.raises(InvalidInput):
+        ledger.adopt()
+    ledger.reserve(WARD, make_event(), answers=1)
+    Ledger.open(ledger_url, anchor=anchors).close()
+    assert ledger.report().budgets[0].spent_epsilon == 200_000
+    assert ledger.verify().ok
+    ledger.close()
+
+
+def test_a_ledger_that_was_edited_is_not_adopted(
+    tmp_path: Path, make_event: Callable[..., PrivacyEvent]
+) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db", anchor=tmp_path / "anchors")
+    ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 0.0, AddRemove()))
+    ledger.reserve(WARD, make_event(), answers=1)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
+        connection.execute("UPDATE budgets SET spent_epsilon = 0")
+    for file in (tmp_path / "anchors").iterdir():
+        file.unlink()
+    with pytest.raises(CorruptLedger):
+        ledger.adopt()
     ledger.close()
 
 

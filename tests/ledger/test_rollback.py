@@ -111,7 +111,8 @@ def test_a_rollback_gives_no_budget_back(
     assert any("an old copy was put back" in problem for problem in problems), problems
     assert behind.report().budgets[0].left_epsilon == 1_000_000  # by itself it looks whole
     # The same copy beside an anchor that was put back as well: only the client's receipt tells.
-    fooled = Ledger.open(path, anchor=path.parent.parent / "another state")
+    fooled = Ledger(Store(path, anchor=path.parent.parent / "another state"))
+    fooled.adopt()
     assert fooled.verify().ok
     (problem,) = fooled.verify(receipts=receipts).problems
     assert f"receipt {receipts[0].identifier} names entry 2, which is not here" in problem

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,9 @@ from reticent.ledger import Ledger
 from reticent.service.core import Service
 from reticent.service.keys import PREFIX, ApiKey, digest_of
 from reticent.service.retention import prune
+from reticent.service.watch import Watch
 from tests.service.conftest import RECORDS, Place
+from tests.service.servers import start_is_refused
 from tests.service.test_answering import COST, ask
 
 SECRET = PREFIX + "planted" * 8
@@ -118,3 +123,30 @@ def test_a_revocation_cannot_be_taken_back_with_an_old_copy(place: Place, tmp_pa
     copy.replace(path)
     with pytest.raises(ReticentError, match="older than its anchor"):
         Service(place.settings())
+
+
+def test_a_corrupt_ledger_is_not_served(place: Place, tmp_path: Path) -> None:
+    service = Service(place.settings())
+    ask(service, service.keys.find(place.secret))
+    change(service.ledger, "UPDATE service_answers SET body = 'x'")
+    service.close()
+    assert "CorruptLedger" in start_is_refused(place.settings(), tmp_path / "log")
+
+
+def test_a_served_ledger_is_verified_every_hour(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reticent.service.core.Watch", partial(Watch, every=0.1))
+    service = Service(place.settings())
+    key = service.keys.find(place.secret)
+    ask(service, key)
+    change(service.ledger, "UPDATE service_answers SET body = 'x'")  # which no other request reads
+    deadline = time.monotonic() + 60.0
+    while not service.watch.found and time.monotonic() < deadline:
+        time.sleep(0.1)
+    with pytest.raises(CorruptLedger):
+        ask(service, key, "request-2")
+    with pytest.raises(CorruptLedger):
+        asyncio.run(service.check_chargeable())
+    assert place.spent(RECORDS) == COST
+    service.close()

@@ -453,7 +453,7 @@ class AnchorFile:
     patience: float
 
     def read(self, *, to_write: bool = False) -> Anchor | None:
-        """The anchor, or None where this ledger was never written from here.
+        """The anchor, or None where the file is missing or empty.
 
         Args:
             to_write: whether to find out, before anything is charged, that a later one can be
@@ -465,7 +465,7 @@ class AnchorFile:
         if to_write and not os.access(self.path.parent, os.W_OK | os.X_OK):
             self._make_folder()
         try:
-            content = self.path.read_bytes()
+            content = self.path.read_bytes() or self._once_written()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -473,6 +473,12 @@ class AnchorFile:
                 f"{self.path}: the ledger's anchor cannot be read ({error.strerror}); {_SET}"
             ) from error
         return self._latest(content)[0]
+
+    def _once_written(self) -> bytes:
+        """The content, once whoever is making the file has let go of it."""
+        with self.path.open("rb", buffering=0) as file:
+            self._lock(file.fileno())
+            return file.read()
 
     def raise_to(self, anchor: Anchor) -> Anchor:
         """Writes ``anchor`` unless the file holds a later one.
@@ -506,7 +512,7 @@ class AnchorFile:
         """The later of the two anchors in the file, and where the next one goes: in the place of
         the earlier one.
         """
-        if not content:  # made, and not yet written
+        if not content:  # just made, or emptied
             return None, 0
         two = [Anchor.decode(content[at : at + _SECTOR]) for at in (0, _SECTOR)]
         seqs = [-1 if found is None else found.seq for found in two]
@@ -514,9 +520,8 @@ class AnchorFile:
             raise LedgerUnavailable(
                 f"{self.path}: expected the ledger's anchor, got something else; nothing is "
                 "released. If it is damaged, check "
-                "the ledger by `reticent ledger verify --receipt` with clients' receipts, and "
-                "remove the file: the next charge "
-                "makes one"
+                "the ledger by `reticent ledger verify --receipt` with clients' receipts, "
+                "remove the file, and go on by `reticent ledger adopt`"
             )
         return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))
 

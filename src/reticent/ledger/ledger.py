@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
-from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
@@ -140,6 +140,11 @@ class Ledger:
         store.anchor_of("any")  # a place that is refused is refused before anything is made
         store.create(required=policy.text)
         ledger = cls(store)
+        standing = ledger.anchor()
+        if standing.seq == 0:
+            file = store.anchor_of(standing.ledger)
+            if file.read(to_write=True) is None:
+                file.raise_to(standing)
         ledger.check_anchor()
         return ledger
 
@@ -442,7 +447,8 @@ class Ledger:
         """Refuses a ledger that does not hold the entry that its anchor names.
 
         Raises:
-            LedgerUnavailable: it is an older copy, or was written to behind the anchor's back.
+            LedgerUnavailable: it is an older copy, or was written to behind the anchor's back; or
+                its anchor was moved, removed or emptied, and nobody can tell.
             CorruptLedger: its last entry is not the one that its head names.
         """
         # Read before the snapshot: an anchor that is read after it may name an entry that the
@@ -451,7 +457,11 @@ class Ledger:
         with self.store.read() as connection:
             tip = read_tip(connection)
             tip.check_end(connection)
-            if standing is not None and not tip.holds(connection, standing):
+            if standing is None and tip.seq:  # made meanwhile, with the first entry, or missing
+                standing = self.store.anchor_of(tip.ledger).read()
+                if standing is None:
+                    raise self._unknown(tip)
+            elif standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
 
     def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
@@ -482,6 +492,29 @@ class Ledger:
             return grants.post_acceptance(page, standing, charge=charge)
 
         return self._post(accept, check=False)
+
+    def adopt(self) -> Anchor:
+        """Goes on with a ledger that has no anchor here, as its operator decides; one entry.
+
+        It is verified first. Whether it is the newest copy nobody can tell but its operator, by an
+        anchor or receipts that were kept elsewhere; see ``verify``.
+
+        Returns:
+            The anchor that is kept from now on.
+
+        Raises:
+            InvalidInput: it has an anchor.
+            CorruptLedger: it does not match its own entries.
+            LedgerUnavailable: could not be written.
+        """
+        if (file := self.anchor_file()).read() is not None:
+            raise InvalidInput(f"{self.store.name}: has its anchor at {file.path}")
+        if problems := self.verify().problems:
+            raise CorruptLedger(
+                f"{self.store.name}: does not match its own entries, for one: {problems[0]}"
+            )
+        self._post(lambda page: page.note("adopted, since its anchor was missing"), check=False)
+        return self.anchor()
 
     def post_use(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Page], T]
@@ -545,14 +578,28 @@ class Ledger:
         with self.store.write() as connection:
             tip = read_tip(connection, lock=True)
             tip.check_end(connection)
-            standing = self.store.anchor_of(tip.ledger).read(to_write=True)
-            if check and standing is not None and not tip.holds(connection, standing):
+            file = self.store.anchor_of(tip.ledger)
+            standing = file.read(to_write=True)
+            if standing is None and tip.seq == 0:
+                file.raise_to(tip.anchor)  # before the first entry: from then on it is there
+            elif check and standing is None:
+                raise self._unknown(tip)
+            elif check and standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
             page = Page.of(connection, tip, self._clock())
             result = work(page)
             if page.tip is not tip:
                 page.write()
             return result, page.tip
+
+    def _unknown(self, tip: Tip) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"{self.store.name}: has {tip.seq} entries, and its anchor at "
+            f"{self.store.anchor_of(tip.ledger).path} is missing or empty. It was moved or "
+            "removed, or this ledger was never used from here; an old copy could not be told from "
+            "the newest. Nothing is released. Put the anchor back, name its place by anchor= or "
+            "RETICENT_ANCHOR, or go on with the ledger as it is by `reticent ledger adopt`"
+        )
 
     def _older(self, tip: Tip, standing: Anchor) -> LedgerUnavailable:
         return LedgerUnavailable(
