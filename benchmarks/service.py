@@ -56,7 +56,7 @@ def make(folder: Path, url: str) -> tuple[str, np.ndarray]:
     ledger = Ledger.create(url, synchronous="NORMAL", anchor=folder / "anchors")
     total = Guarantee(ENOUGH, 0.0, model.guarantee.adjacency)
     ledger.grant(Scope(subject=RECORDS), total)
-    _, secret = KeyStore(ledger.store).create("acme", bundles=["*"], subjects=["*"])
+    _, secret = KeyStore(ledger).create("acme", bundles=["*"], subjects=["*"])
     ledger.close()
     return secret, X[:1000].round(4)
 

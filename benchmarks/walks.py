@@ -141,7 +141,7 @@ def _answering(folder: Path, total: Guarantee) -> Iterator[Callable[[], Any]]:
 
     ledger = Ledger.create(f"{folder}/served.db", anchor=f"{folder}/anchors")
     ledger.grant(Scope(subject=RECORDS), total)
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     _, secret = keys.create("acme", bundles=["*"], subjects=["*"])
     key = keys.find(secret)
     write_key_pair(folder / "key.pem")

@@ -32,7 +32,7 @@ def test_a_key_is_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL")
     granted = ("--bundle", "labels", "--subject", "ward-7/*", "--subject", "ward-8")
     secret = run("create", "--principal", "acme", *granted, "--days", "30").strip()
-    found = KeyStore(ledger.store).find(secret)
+    found = KeyStore(ledger).find(secret)
     assert (found.principal, found.bundles) == ("acme", ("labels",))
     assert found.subjects == ("ward-7/*", "ward-8")
     assert found.expires == pytest.approx(found.created + 30 * 86400, abs=1)
@@ -42,9 +42,9 @@ def test_a_key_is_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     assert secret not in told
     assert "revoked" in run("revoke", found.id)
     with pytest.raises(NotAuthenticated):
-        KeyStore(ledger.store).find(secret)
+        KeyStore(ledger).find(secret)
     made = json.loads(run("create", "--principal", "owner", "--role", "owner", "--json"))
-    assert KeyStore(ledger.store).find(made["key"]).role == "owner"
+    assert KeyStore(ledger).find(made["key"]).role == "owner"
     shown = json.loads(run("list", "--json"))
     assert [key["state"] for key in shown] == ["revoked", "valid"]
     ledger.close()

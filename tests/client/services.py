@@ -60,7 +60,7 @@ def running(folder: Path, *, subject: str, total: Guarantee) -> Iterator[Running
     private, public = key_files(folder, "receipts")
     ledger = Ledger.create(folder / "ledger.sqlite", anchor=folder / "anchors")
     ledger.grant(Scope(subject=subject), total)
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     _, client = keys.create("acme", bundles=["*"], subjects=[subject, "patient-*"])
     _, other = keys.create("globex", bundles=["records"], subjects=["nobody"])
     _, owner = keys.create("hospital", bundles=["*"], subjects=["*"], role="owner")

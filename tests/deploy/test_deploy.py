@@ -102,9 +102,7 @@ def serve_twice(folder: Path, served_bundles: Path) -> list[tuple[int, bytes]]:
                 ledger = Ledger.open(url)
                 total = Guarantee(10.0, 0.0, AddRemove(1, data_set=RECORDS))
                 ledger.grant(Scope(subject=RECORDS), total)
-                _, secret = KeyStore(ledger.store).create(
-                    "acme", bundles=["labels"], subjects=[RECORDS]
-                )
+                _, secret = KeyStore(ledger).create("acme", bundles=["labels"], subjects=[RECORDS])
                 ledger.close()
             headers = {"Authorization": f"Bearer {secret}", "Idempotency-Key": "request-1"}
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers) as client:

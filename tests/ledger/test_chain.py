@@ -13,19 +13,21 @@ from reticent.ledger import Ledger
 from reticent.ledger.chain import ANCHOR_VARIABLE, Anchor, AnchorFile, Entry, anchor_file, genesis
 
 ENTRY = Entry(
-    1, 1_700_000_000_000_000, "reserve", "acme", "ward-7", "", "{}", 100_000, 0, 1, "laplace", 0, ""
+    *(1, 1_700_000_000_000_000, "reserve", "acme", "ward-7", "", "{}", 100_000, 0, 1, "laplace"),
+    *(0, "", "5a" * 32),
 )
 
 
 def test_the_digest_is_a_plain_hash_that_anybody_can_recompute() -> None:
     text = '[1,1700000000000000,"reserve","acme","ward-7","","{}",100000,0,1,"laplace",0,""]'
-    assert ENTRY.digest(b"before") == hashlib.sha256(b"before" + text.encode()).digest()
+    link = hashlib.sha256(b"before" + text.encode()).digest()
+    assert ENTRY.digest(b"before") == hashlib.sha256(link + bytes.fromhex(ENTRY.state)).digest()
 
 
 @pytest.mark.parametrize("name", Entry._fields)
 def test_every_field_counts(name: str) -> None:
     value = getattr(ENTRY, name)
-    changed = ENTRY._replace(**{name: value + 1 if isinstance(value, int) else value + "x"})
+    changed = ENTRY._replace(**{name: value + 1 if isinstance(value, int) else value + "00"})
     assert changed.digest(b"") != ENTRY.digest(b"")
     assert ENTRY.digest(b"a") != ENTRY.digest(b"b")
 

@@ -12,7 +12,13 @@ import sqlalchemy as sa
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, LedgerUnavailable
+from reticent.core.errors import (
+    BudgetExceeded,
+    CorruptLedger,
+    InvalidInput,
+    InvalidParameter,
+    LedgerUnavailable,
+)
 from reticent.ledger import Ledger, PlanCounter
 
 WHERE = Scope(subject="ward 7")
@@ -98,7 +104,7 @@ def test_a_count_that_is_gone_answers_nothing(ledger: Ledger) -> None:
     counter = opened(ledger)
     with ledger.store.write() as connection:
         connection.execute(sa.text("DELETE FROM plan_counts"))
-    with pytest.raises(LedgerUnavailable, match="has no count of plan"):
+    with pytest.raises(CorruptLedger):
         counter.take(1)
 
 
@@ -154,5 +160,5 @@ def test_a_copy_under_an_open_ledger_gives_no_query_back(tmp_path: Path) -> None
         counter.take(2)
         with ledger.store.write() as connection:  # as an old copy of the count alone would have it
             connection.execute(sa.text("DELETE FROM plan_counts"))
-        with pytest.raises(LedgerUnavailable, match="has no count of plan"):
+        with pytest.raises(CorruptLedger):
             counter.take(1)

@@ -284,8 +284,6 @@ def test_the_database_itself_refuses_what_the_library_would_not_do(
     for statement in (
         "UPDATE budgets SET spent_epsilon = granted_epsilon + 1 WHERE id = 1",
         "UPDATE budgets SET spent_delta = -1 WHERE id = 1",
-        "INSERT INTO covers (account_id, budget_id, statement_id) VALUES (1, 2, 1)",
-        "INSERT INTO covers (account_id, budget_id, statement_id) VALUES (1, 2, 2)",
         "UPDATE accounts SET statement_id = 2 WHERE id = 1",
         "UPDATE entries SET epsilon = 0 WHERE seq = 2",
         "DELETE FROM entries WHERE seq = 3",

@@ -6,7 +6,7 @@ import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Policy, Scope
-from reticent.core.errors import BudgetExceeded, InvalidInput
+from reticent.core.errors import BudgetExceeded, CorruptLedger, InvalidInput
 from reticent.ledger import Ledger
 
 EventMaker = Callable[..., PrivacyEvent]
@@ -55,12 +55,14 @@ def test_a_request_that_leaves_its_subject_out_is_refused(
 
 def test_a_policy_that_was_changed_by_hand_is_found(ledger_url: str) -> None:
     book = Ledger.create(ledger_url, synchronous="NORMAL")
+    book.grant(Scope(subject="s"), Guarantee(1.0, 0.0, AddRemove()))
     for change, expected in (
         ("required = ''", "another policy, total or gap"),
         ("required = '', first_required = ''", "entry 1 does not match"),
     ):
-        book.grant(Scope(subject="s"), Guarantee(1.0, 0.0, AddRemove()))
         with book.store.write() as connection:
             connection.exec_driver_sql(f"UPDATE head SET {change}")
         assert any(expected in problem for problem in book.verify().problems)
+        with pytest.raises(CorruptLedger):
+            book.grant(Scope(subject="s"), Guarantee(1.0, 0.0, AddRemove()))
     book.close()

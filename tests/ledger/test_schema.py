@@ -58,7 +58,7 @@ def rewritten(table: str, before: str, after: str) -> str:
             rewritten("entries_no_delete", "are append-only", "may go"),
             "trigger entries_no_delete does something else",
         ),
-        ("DROP TABLE covers", "table covers is missing"),
+        ("DROP TABLE nodes", "table nodes is missing"),
         (
             rewritten("budgets", "spent_epsilon BETWEEN 0 AND granted_epsilon", "1 = 1"),
             "check budgets_epsilon of table budgets says",
@@ -72,8 +72,8 @@ def rewritten(table: str, before: str, after: str) -> str:
             "unique constraint entries_commit_once of table entries is missing",
         ),
         (
-            rewritten("covers", "budgets (id, statement_id)", "accounts (id, statement_id)"),
-            "foreign key covers_budget of table covers",
+            rewritten("entries", "accounts (id, statement_id)", "accounts (id, commits)"),
+            "foreign key entries_account of table entries",
         ),
         ("ALTER TABLE head ADD COLUMN note TEXT", "column head.note is not part of a ledger"),
         ("ALTER TABLE head DROP COLUMN required", "column head.required is missing"),

@@ -71,7 +71,7 @@ def test_a_new_ledger_is_what_the_migrations_lead_to(ledger: Ledger) -> None:
     with ledger.store.read() as connection:
         found = MigrationContext.configure(connection)
         assert compare_metadata(found, schema.metadata) == []
-        assert found.get_current_heads() == ("first",)
+        assert found.get_current_heads() == ("tree",)
         assert list(schema.schema_problems(connection)) == []
 
 

@@ -101,7 +101,7 @@ TAMPERINGS = {
     "inserted": (
         [
             """INSERT INTO entries SELECT 18, at, action, budget_id, account_id, statement_id,
-            epsilon, delta, answers, mechanism, reservation, receipt, digest
+            epsilon, delta, answers, mechanism, reservation, receipt, state, digest
             FROM entries WHERE seq = 16""",
         ],
         "entry 18",
@@ -118,10 +118,17 @@ TAMPERINGS = {
         ["UPDATE accounts SET spent_delta = 0 WHERE id = 1"],
         "account principal=q, subject=s says",
     ),
-    "budget that misses an account": (
-        ["DELETE FROM covers WHERE budget_id = 1 AND account_id = 2"],
-        "counts 1 accounts, expected 2",
+    "planted key": (
+        ["INSERT INTO api_keys VALUES ('00', x'00', 'q', 'client', '[]', '[]', 0, NULL, NULL)"],
+        "table api_keys is not as the chain knows it",
     ),
+    "planted answer": (
+        ["INSERT INTO service_answers VALUES ('q', 'r', x'00', 'lost', 0, 0, 'b', NULL, NULL)"],
+        "table service_answers is not as the chain knows it",
+    ),
+    "removed budget": (["DELETE FROM budgets WHERE id = 3"], "the chain knows were removed"),
+    "removed nodes": (["DELETE FROM nodes"], "the tree over the rows was changed"),
+    "other root": (["UPDATE head SET root = zeroblob(32)"], "head does not match its own digest"),
     "other ledger": (["UPDATE head SET ledger = 'other'"], "entry 1"),
 }
 
@@ -189,7 +196,7 @@ def _random_cell(connection: sqlite3.Connection, rng: random.Random) -> str:
             "statements",
             "budgets",
             "accounts",
-            "covers",
+            "nodes",
             "entries",
             "entries",
             "alembic_version",
@@ -207,7 +214,7 @@ def _random_cell(connection: sqlite3.Connection, rng: random.Random) -> str:
 
 
 def _random_row(connection: sqlite3.Connection, rng: random.Random) -> str:
-    table = rng.choice(["head", "statements", "budgets", "accounts", "covers", "entries"])
+    table = rng.choice(["head", "statements", "budgets", "accounts", "nodes", "entries"])
     rows = [row[0] for row in connection.execute(f"SELECT rowid FROM {table}")]
     connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (rng.choice(rows),))
     return f"{MUST_BE_FOUND}a row of {table} is gone"

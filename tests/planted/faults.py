@@ -449,8 +449,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an entry's digest leaves out the one before it",
         "ledger/chain.py",
-        "return hashlib.sha256(previous + _encode(self).encode()).digest()",
-        "return hashlib.sha256(_encode(self).encode()).digest()",
+        "return hashlib.sha256(previous + _encode(self[:-1]).encode()).digest()",
+        "return hashlib.sha256(_encode(self[:-1]).encode()).digest()",
         ("ledger",),
     ),
     Fault(
@@ -477,8 +477,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "claims of one call on one budget are judged one by one",
         "ledger/charging.py",
-        "budget, charge = Budget.of_row(rows[number], statement), together(mine)",
-        "budget, charge = Budget.of_row(rows[number], statement), mine[-1].charge",
+        "budget, charge = Budget.of_row(rows[number]), together(mine)",
+        "budget, charge = Budget.of_row(rows[number]), mine[-1].charge",
         ("ledger",),
     ),
     Fault(
@@ -512,15 +512,29 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a key revoked meanwhile is still charged for",
         "service/answering.py",
-        "            self._keys.check(page.connection, request.key)\n",
+        "            self._keys.check(page, request.key)\n",
         "",
         ("service",),
     ),
     Fault(
         "an idempotency key gives the answer to another request",
         "service/answering.py",
-        "if row.request != request.digest:",
+        'if bytes(row["request"]) != request.digest:',
         "if False:",
+        ("service",),
+    ),
+    Fault(
+        "a budget is charged on whatever the chain knows of it",
+        "ledger/charging.py",
+        "if row is None or kind.digest(row._asdict()) != known[keys[name]]:",
+        "if row is None:",
+        ("ledger",),
+    ),
+    Fault(
+        "a stored answer is sent as the database has it",
+        "service/stored.py",
+        "    page.tree.check(ANSWERS, ANSWERS.key(principal, idempotency_key), found)\n",
+        "",
         ("service",),
     ),
     Fault(

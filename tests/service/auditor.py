@@ -68,7 +68,8 @@ def audit(
         if last and (before != previous or entry["seq"] != last + 1):
             raise Refuted(f"entry {entry['seq']}: does not follow entry {last}")
         text = json.dumps(content, separators=(",", ":"))
-        if hashlib.sha256(bytes.fromhex(before) + text.encode()).hexdigest() != digest:
+        link = hashlib.sha256(bytes.fromhex(before) + text.encode()).digest()
+        if hashlib.sha256(link + bytes.fromhex(entry["state"])).hexdigest() != digest:
             raise Refuted(f"entry {entry['seq']}: does not match its digest")
         one = spent[entry["subject"]]
         if entry["action"] == "grant":

@@ -143,7 +143,7 @@ def make_place(
         rows = _adjacency_of_rows(served_bundles)
         patients = [Scope(subject=f"patient-{number}") for number in range(10)]
         ledger.grant_each(patients, Guarantee(epsilon, 0.0, rows))
-        keys = KeyStore(ledger.store)
+        keys = KeyStore(ledger)
         granted = (RECORDS, "patient-*")
         _, secret = keys.create("acme", bundles=["*"], subjects=granted)
         _, other = keys.create("bolt", bundles=["*"], subjects=["patient-9"])

@@ -53,7 +53,7 @@ def test_a_key_that_was_revoked_after_it_was_looked_up_charges_nothing(
     service: Service, key: ApiKey, any_place: Place
 ) -> None:
     first = ask(service, key)
-    KeyStore(service.ledger.store).revoke(key.id)
+    KeyStore(service.ledger).revoke(key.id)
     with pytest.raises(NotAuthenticated):
         ask(service, key, "request-2")
     with pytest.raises(NotAuthenticated):

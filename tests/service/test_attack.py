@@ -130,7 +130,7 @@ def test_a_paying_client_is_served_under_attack(
 
     place = make_place(f"sqlite:///{tmp_path / 'ledger.db'}", epsilon=1e6)
     ledger = place.open()
-    _, stolen = KeyStore(ledger.store).create("thief", bundles=["*"], subjects=[RECORDS])
+    _, stolen = KeyStore(ledger).create("thief", bundles=["*"], subjects=[RECORDS])
     ledger.close()
     cores = sorted(os.sched_getaffinity(0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -56,7 +56,7 @@ def fill(place: Place) -> Contents:
     service = Service(place.settings())
     key = service.keys.find(place.secret)
     ask(service, key, "gone")
-    removed = prune(service.ledger.store, older_than=YEAR, clock=lambda: time.time() + 2 * YEAR)
+    removed = prune(service.ledger, older_than=YEAR, clock=lambda: time.time() + 2 * YEAR)
     assert removed.answers == 1
     kept = ask(service, key, "kept")
     service.close()

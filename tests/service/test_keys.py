@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from reticent.core.errors import InvalidInput, NotAuthenticated, NotPermitted, UnknownName
 from reticent.ledger import Ledger
+from reticent.ledger.chain import Page, read_tip
 from reticent.service.keys import ApiKey, KeyStore, checked_subject, digest_of
 
 
@@ -20,7 +21,7 @@ def ledger(ledger_url: str, tmp_path: Path) -> Iterator[Ledger]:
 
 def test_a_key_is_found_until_it_expires_or_is_revoked(ledger: Ledger) -> None:
     now = [1000.0]
-    keys = KeyStore(ledger.store, clock=lambda: now[0])
+    keys = KeyStore(ledger, clock=lambda: now[0])
     made, secret = keys.create("acme", bundles=["*"], subjects=["ward-7"], lasts=60)
     assert keys.find(secret) == made
     now[0] += 59.9
@@ -38,7 +39,7 @@ def test_a_key_is_found_until_it_expires_or_is_revoked(ledger: Ledger) -> None:
     with pytest.raises(NotAuthenticated):
         keys.find(other)
     with ledger.store.read() as connection, pytest.raises(NotAuthenticated):
-        keys.check(connection, again)
+        keys.check(Page.of(connection, read_tip(connection)), again)
     with pytest.raises(UnknownName):
         keys.revoke("0" * 16)
 
@@ -65,7 +66,7 @@ def test_subjects_are_composed_and_never_confusable() -> None:
 
 
 def test_only_a_digest_of_a_key_is_kept(ledger: Ledger) -> None:
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     secrets = {keys.create("acme", bundles=["*"], subjects=["*"])[1] for _ in range(20)}
     assert len(secrets) == 20
     with ledger.store.read() as connection:

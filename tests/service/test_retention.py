@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.core.errors import AnswerLost, InvalidInput, LedgerUnavailable
-from reticent.ledger.store import Store
+from reticent.ledger import Ledger
 from reticent.service.core import Service
 from reticent.service.keys import ApiKey
 from reticent.service.retention import Removal, age_of, prune
@@ -61,13 +61,13 @@ def rows(service: Service) -> list[tuple[str, bool]]:
 def test_a_removed_answer_is_refused_for_good_and_its_charge_stays(
     service: Service, key: ApiKey, any_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = service.ledger.store
+    ledger = service.ledger
     size = len(ask(service, key))
     identifier = sole_receipt(service)
-    assert prune(store, older_than=30 * DAY, clock=later(29)) == Removal(0, 0)
-    assert prune(store, older_than=30 * DAY, clock=later(31), dry_run=True) == Removal(1, size)
+    assert prune(ledger, older_than=30 * DAY, clock=later(29)) == Removal(0, 0)
+    assert prune(ledger, older_than=30 * DAY, clock=later(31), dry_run=True) == Removal(1, size)
     assert ask(service, key)
-    assert prune(store, older_than=30 * DAY, clock=later(31)) == Removal(1, size)
+    assert prune(ledger, older_than=30 * DAY, clock=later(31)) == Removal(1, size)
     assert rows(service) == [("removed", False)]
 
     def drawn_again(*_: object, **__: object) -> None:
@@ -84,22 +84,22 @@ def test_a_removed_answer_is_refused_for_good_and_its_charge_stays(
         service.answering.receipt("acme", identifier)
     assert any_place.spent(RECORDS) == COST
     assert service.ledger.verify().ok
-    assert prune(store, older_than=30 * DAY, clock=later(62)) == Removal(0, 0)
+    assert prune(ledger, older_than=30 * DAY, clock=later(62)) == Removal(0, 0)
 
 
 def test_many_answers_go_in_many_transactions_and_new_ones_stay(
     service: Service, key: ApiKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reticent.service.retention._AT_ONCE", 2)
-    for number in range(5):
+    monkeypatch.setattr("reticent.service.stored._AT_ONCE", 2)
+    now = time.time()
+    monkeypatch.setattr(service.answering, "_clock", lambda: now - 40 * DAY)
+    for number in range(4):
         ask(service, key, f"request-{number}")
-    half = int(time.time() * 1e6) - int(40 * DAY * 1e6)
-    with service.ledger.store.write() as connection:
-        connection.execute(
-            sa.text("UPDATE service_answers SET charged_at = :at WHERE idempotency_key < :name"),
-            {"at": half, "name": "request-4"},
-        )
-    assert prune(service.ledger.store, older_than=30 * DAY).answers == 4
+    monkeypatch.setattr(service.answering, "_clock", lambda: now)
+    ask(service, key, "request-4")
+    before = service.ledger.report().entries
+    assert prune(service.ledger, older_than=30 * DAY).answers == 4
+    assert service.ledger.report().entries == before + 2  # one for each transaction
     assert rows(service) == [("removed", False)] * 4 + [("answered", True)]
 
 
@@ -113,7 +113,7 @@ def test_a_removed_answer_is_nowhere_in_the_file(place: Place) -> None:
     files = [path, path.with_name(path.name + "-wal")]
     planted = body[-60:]
     assert any(planted in file.read_bytes() for file in files if file.exists())
-    prune(service.ledger.store, older_than=DAY, clock=later(2))
+    prune(service.ledger, older_than=DAY, clock=later(2))
     assert not any(planted in file.read_bytes() for file in files if file.exists())
     service.close()
 
@@ -127,15 +127,15 @@ def test_a_log_that_others_still_read_is_told_and_emptied_when_asked_again(place
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT body FROM service_answers").fetchall()
-    store = Store(place.ledger, synchronous="NORMAL", lock_timeout=0.2)
+    ledger = Ledger.open(place.ledger, synchronous="NORMAL", lock_timeout=0.2)
     with pytest.raises(LedgerUnavailable, match="still holds what was removed"):
-        prune(store, older_than=DAY, clock=later(2))
+        prune(ledger, older_than=DAY, clock=later(2))
     assert rows(service) == [("removed", False)]
     assert body[-60:] in log.read_bytes()
     reader.close()
-    assert prune(store, older_than=DAY, clock=later(2)) == Removal(0, 0)
+    assert prune(ledger, older_than=DAY, clock=later(2)) == Removal(0, 0)
     assert log.read_bytes() == b""
-    store.close()
+    ledger.close()
     service.close()
 
 

@@ -26,10 +26,12 @@ import sqlalchemy as sa
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps
+from reticent.service.core import Service
 from reticent.service.keys import KeyStore
 from tests.service.conftest import RECORDS, Place
 from tests.service.cutting_proxy import cutting
 from tests.service.servers import Running, running, start_is_refused
+from tests.service.test_answering import ask as charge
 
 ROWS = [[0.3, 0.25], [-0.3, -0.2]]
 COST = 500_000
@@ -200,24 +202,26 @@ def test_a_thousand_kills_each(
 
 
 def test_a_crash_between_charge_and_answer_is_spent_and_never_drawn_again(
-    place: Place, tmp_path: Path
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    dying = Service(place.settings(lease=60.0))
+    monkeypatch.setattr(dying.answering, "_drawn", lambda _: 1 / 0)  # charged, and no more
     with running(place.settings(lease=0.5), tmp_path / "log") as server:
         client = server.client(place.secret)
-        ask(client, "answered-1")
-        ledger = place.open()
-        with ledger.store.write() as connection:  # as if the server had died before its answer
-            connection.execute(
-                sa.text(
-                    "UPDATE service_answers SET state = 'charged', body = NULL, receipt = NULL, "
-                    "due = :due"
-                ),
-                {"due": int((time.time() + 1.0) * 1e6)},
+        monkeypatch.setattr(dying.answering, "_clock", lambda: time.time() - 58.0)
+        with pytest.raises(ZeroDivisionError):
+            charge(
+                dying,
+                dying.keys.find(place.secret),
+                "answered-1",
+                json.dumps({"rows": ROWS}).encode(),
             )
+        dying.close()
+        ledger = place.open()
         told = ask(client, "answered-1")
         assert (told.status_code, told.json()["code"]) == (409, 22)
         assert told.headers["Retry-After"] == "1"
-        time.sleep(1.1)
+        time.sleep(2.1)
         for _ in range(3):
             told = ask(client, "answered-1")
             assert (told.status_code, told.json()["code"]) == (410, 23)
@@ -315,7 +319,7 @@ def test_nobody_spends_the_budget_of_another(any_place: Place, tmp_path: Path) -
 
 def test_a_revoked_key_charges_nothing_under_load(any_place: Place, tmp_path: Path) -> None:
     ledger = any_place.open()
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     stolen, secret = keys.create("thief", bundles=["*"], subjects=[RECORDS])
     stop = threading.Event()
     told: list[tuple[float, int]] = []
@@ -372,7 +376,7 @@ def test_a_stale_copy_on_a_server_is_not_served(
         client = server.client(place.secret)
         ask(client, "request-1")
         engine = sa.create_engine(postgres_url)
-        tables = ("entries", "service_answers", "accounts", "budgets", "head", "covers")
+        tables = ("entries", "service_answers", "accounts", "budgets", "head", "nodes")
         with engine.begin() as connection:
             for table in tables:
                 connection.exec_driver_sql(f"CREATE TABLE old_{table} AS SELECT * FROM {table}")

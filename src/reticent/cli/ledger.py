@@ -360,6 +360,21 @@ def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
         book.close()
 
 
+@ledger_app.command()
+def adopt(ledger: LedgerUrl) -> None:
+    """Go on with a ledger whose anchor is missing here, as its operator. One entry says so for
+    good.
+
+    Nobody but the operator can tell whether it is the newest copy. Compare it first with an anchor
+    or receipts that were kept elsewhere: `reticent ledger verify --anchor`, `--receipt`.
+    """
+    book = _unchecked(ledger)
+    try:
+        typer.echo(f"adopted; anchor {book.adopt().text}, kept at {book.anchor_file().path}")
+    finally:
+        book.close()
+
+
 @contextmanager
 def opened(url: str) -> Iterator[Ledger]:
     """The ledger at ``url``, closed again afterwards."""

@@ -150,7 +150,7 @@ def create(
     from reticent.service.keys import KeyStore
 
     with opened(ledger) as book:
-        made, secret = KeyStore(book.store).create(
+        made, secret = KeyStore(book).create(
             principal,
             bundles=bundle or (),
             subjects=subject or (),
@@ -174,7 +174,7 @@ def list_keys(
 
     now = datetime.now(UTC).timestamp()
     with opened(ledger) as book:
-        found = KeyStore(book.store).list()
+        found = KeyStore(book).list()
     if as_json:
         shown = [{**asdict(key), "state": key.state(now)} for key in found]
         typer.echo(json.dumps(shown, indent=2))
@@ -208,7 +208,7 @@ def revoke(
     from reticent.service.keys import KeyStore
 
     with opened(ledger) as book:
-        gone = KeyStore(book.store).revoke(key)
+        gone = KeyStore(book).revoke(key)
     typer.echo(f"key {gone.id} of {gone.principal} is revoked")
 
 
@@ -238,7 +238,7 @@ def prune(
 
     seconds = age_of(older_than)
     with opened(ledger) as book:
-        removed = prune(book.store, older_than=seconds, dry_run=dry_run)
+        removed = prune(book, older_than=seconds, dry_run=dry_run)
     if as_json:
         typer.echo(json.dumps({**asdict(removed), "dry_run": dry_run}))
         return

@@ -1,7 +1,9 @@
 """The hash chain: every entry of the ledger commits to everything before it.
 
 The end of the chain stands in the database: every transaction that appends begins by reading it,
-under a lock, and ends by writing it.
+under a lock, and ends by writing it. Each entry's digest covers the state of the ledger behind it:
+the root of the tree over its rows (see ``tree``), its totals and its policy. So a row or a total
+that was changed by other means is noticed by whoever reads it next.
 
 The end stands outside the database as well, in a small file elsewhere: the anchor. A database
 cannot know that it is an old copy of itself: its chain is whole, its totals are right, and its
@@ -34,20 +36,22 @@ from sqlalchemy.engine import Connection
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.scopes import PARTS, Policy
 from reticent.ledger.charges import LARGEST
-from reticent.ledger.schema import Prepared, entries, head
+from reticent.ledger.schema import Prepared, entries, head, raw
+from reticent.ledger.tree import EMPTY, Tree
 
 # A positional JSON list of scalars is the canonical form: no key order, no floats. One encoder:
 # making one is the slow part.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
-Action = Literal["grant", "reserve", "commit", "policy", "gap", "accept"]
+Action = Literal["grant", "reserve", "commit", "policy", "gap", "accept", "note"]
 """What an entry does.
 
 ``grant`` adds to a budget; ``reserve`` spends; ``commit`` ties a reservation to a receipt.
 ``policy`` says what requests must name. ``accept`` says that an operator goes on with an older
 copy: it takes a position after the lost entries, so that no two entries ever have one position,
 and names the lost end of the chain. ``gap`` charges a budget for what the lost entries may have
-spent.
+spent. ``note`` says which other rows were changed: a key that was made or revoked, a plan that was
+counted, answers that were removed.
 """
 
 
@@ -67,11 +71,13 @@ class Entry(NamedTuple):
             0 for a commit or policy.
         delta: the same in pico-delta.
         answers: number of answers paid for; 0 for all but a reserve.
-        mechanism: of a reserve, what caused the cost; of a policy, the required parts; ""
-            otherwise.
+        mechanism: of a reserve, what caused the cost; of a policy, the required parts; of a note,
+            what was changed; "" otherwise.
         reservation: of a commit, the ``seq`` of what it commits; 0 otherwise.
         receipt: of a commit, the receipt; of an accept, the anchor of the lost end, as
             "position:digest"; "" otherwise.
+        state: digest of what the ledger held behind it, 64 hexadecimal digits; see ``state_of``.
+            Entries that were appended together have that of the last of them.
     """
 
     seq: int
@@ -87,21 +93,49 @@ class Entry(NamedTuple):
     mechanism: str
     reservation: int
     receipt: str
+    state: str = ""
+
+    def link(self, previous: bytes) -> bytes:
+        """SHA-256 of the entry without its state, and of the digest before it, 32 bytes."""
+        return hashlib.sha256(previous + _encode(self[:-1]).encode()).digest()
 
     def digest(self, previous: bytes) -> bytes:
-        """SHA-256 of the entry and of the digest before it, 32 bytes."""
-        return hashlib.sha256(previous + _encode(self).encode()).digest()
+        """SHA-256 of its link and its state, 32 bytes."""
+        return linked(self.link(previous), bytes.fromhex(self.state))
 
 
-def genesis(ledger: str, required: str) -> bytes:
-    """The digest before the first entry of a ledger, 32 bytes.
+def linked(link: bytes, state: bytes) -> bytes:
+    """Return the digest of an entry, 32 bytes."""
+    return hashlib.sha256(link + state).digest()
+
+
+@lru_cache(maxsize=64)  # each head is checked by the next who reads it, mostly in this process
+def state_of(root: bytes, spent: tuple[int, int], gap: tuple[int, int], policy: str) -> bytes:
+    """Return the digest of what a ledger holds, 32 bytes.
+
+    Args:
+        root: of the tree over its rows.
+        spent: micro-epsilon and pico-delta of all charges.
+        gap: what every budget is charged for lost entries.
+        policy: what requests must name, as ``Policy.text``.
+    """
+    return hashlib.sha256(_encode((root.hex(), *spent, *gap, policy)).encode()).digest()
+
+
+def first_link(ledger: str, required: str) -> bytes:
+    """Return the link of an empty ledger, 32 bytes.
 
     Args:
         ledger: its name.
-        required: what its first policy required, as ``Policy.text``.
+        required: what its first policy requires, as ``Policy.text``.
     """
     requires = f" requires {required}" if required else ""
     return hashlib.sha256(f"reticent ledger {ledger}{requires}".encode()).digest()
+
+
+def genesis(ledger: str, required: str) -> bytes:
+    """Return the digest before the first entry of a ledger, 32 bytes; see ``first_link``."""
+    return linked(first_link(ledger, required), state_of(EMPTY, (0, 0), (0, 0), required))
 
 
 @dataclass(frozen=True)
@@ -112,6 +146,8 @@ class Tip:
         ledger: its name.
         seq: position of the last entry.
         digest: its digest, 32 bytes.
+        link: its link, 32 bytes; see ``Entry``.
+        root: of the tree, 32 bytes.
         spent: micro-epsilon and pico-delta of all charges, whatever their scope.
         gap: what every budget is charged for entries that a restored copy lost.
         policy: what requests must name.
@@ -121,6 +157,8 @@ class Tip:
     ledger: str
     seq: int
     digest: bytes
+    link: bytes
+    root: bytes
     spent: tuple[int, int]
     gap: tuple[int, int]
     policy: Policy
@@ -130,6 +168,16 @@ class Tip:
     def genesis(self) -> bytes:
         """The digest before the first entry, 32 bytes."""
         return genesis(self.ledger, self.first)
+
+    @property
+    def state(self) -> bytes:
+        """The digest of what the ledger holds, 32 bytes."""
+        return state_of(self.root, self.spent, self.gap, self.policy.text)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the digest is the one of what the head says."""
+        return linked(self.link, self.state) == self.digest
 
     @property
     def anchor(self) -> Anchor:
@@ -168,12 +216,13 @@ class Tip:
             )
 
 
-def read_tip(connection: Connection, *, lock: bool = False) -> Tip:
+def read_tip(connection: Connection, *, lock: bool = False, check: bool = True) -> Tip:
     """The end of the chain.
 
     Args:
         connection: of a transaction.
         lock: whether to take, on PostgreSQL, the lock that makes writers take turns.
+        check: whether to refuse a head that does not match its own digest; not for verification.
 
     Raises:
         CorruptLedger: there is none, or something else than a ledger writes there.
@@ -189,16 +238,24 @@ def read_tip(connection: Connection, *, lock: bool = False) -> Tip:
     if (
         not all(type(number) is int and number >= 0 for number in (row.seq, *spent, *gap))
         or not all(isinstance(t, str) for t in (row.ledger, row.first_required, row.required))
-        or not isinstance(row.digest, bytes | memoryview)
+        or not all(isinstance(b, bytes | memoryview) for b in (row.digest, row.link, row.root))
         or not set(row.required.split(",")) <= {"", *PARTS}
         or not row.ledger.isprintable()
     ):
-        raise CorruptLedger(
-            "the ledger's head was changed by other means than this library; see `reticent "
-            "ledger verify`"
-        )
+        raise _other_head()
+    digest, link, root = bytes(row.digest), bytes(row.link), bytes(row.root)
     policy = Policy.stored(row.required)
-    return Tip(row.ledger, row.seq, bytes(row.digest), spent, gap, policy, row.first_required)
+    tip = Tip(row.ledger, row.seq, digest, link, root, spent, gap, policy, row.first_required)
+    if check and not tip.is_whole:
+        raise _other_head()
+    return tip
+
+
+def _other_head() -> CorruptLedger:
+    return CorruptLedger(
+        "the ledger's head was changed by other means than this library; nothing is released. See "
+        "`reticent ledger verify`"
+    )
 
 
 class Line(NamedTuple):
@@ -212,29 +269,51 @@ class Line(NamedTuple):
 
 @dataclass
 class Page:
-    """One transaction that appends entries.
+    """One transaction that appends entries, or that only reads.
 
     Attributes:
         connection: of the transaction.
-        tip: the end of the chain; it moves with every entry, and ``write_tip`` stores it.
+        tip: the end of the chain; it moves with every entry, and ``write`` stores it.
         at: time of what is appended, microseconds since 1970, UTC.
+        tree: over the rows; whatever changes one puts it there before the entry that says so.
     """
 
     connection: Connection
     tip: Tip
     at: int
+    tree: Tree
+
+    @classmethod
+    def of(cls, connection: Connection, tip: Tip, at: int = 0) -> Self:
+        """Return the page behind ``tip``."""
+        return cls(connection, tip, at, Tree(connection, tip.root))
+
+    def note(self, text: str) -> None:
+        """Append an entry that says which rows were changed."""
+        entry = Entry(self.tip.seq + 1, self.at, "note", "", "", "", "", 0, 0, 0, text, 0, "")
+        append(self, [Line(entry)])
+
+    def write(self) -> None:
+        """Store the end of the chain and the tree, once for all that was posted."""
+        assert self.tree.root == self.tip.root  # whatever changes a row appends an entry
+        self.tree.write()
+        write_tip(self.connection, self.tip)
 
 
 def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
-    """Writes entries, moves the page's tip behind them, and returns their digests."""
+    """Write entries, move the page's tip behind them, and return their digests."""
     tip, digest, rows, digests = page.tip, page.tip.digest, [], []
-    spent_epsilon, spent_delta = tip.spent
+    charged = [line.entry for line in lines if line.entry.action == "reserve"]
+    spent = (
+        min(tip.spent[0] + sum(entry.epsilon for entry in charged), LARGEST),
+        min(tip.spent[1] + sum(entry.delta for entry in charged), LARGEST),
+    )
+    state = state_of(page.tree.root, spent, tip.gap, tip.policy.text)
+    link = tip.link
     for entry, statement_id, account_id, budget_id in lines:
-        digest = entry.digest(digest)
+        link = entry.link(digest)
+        digest = linked(link, state)
         digests.append(digest)
-        if entry.action == "reserve":
-            spent_epsilon = min(spent_epsilon + entry.epsilon, LARGEST)
-            spent_delta = min(spent_delta + entry.delta, LARGEST)
         rows.append(
             {
                 **{name: getattr(entry, name) for name in _ENTRY_COLUMNS},
@@ -242,21 +321,20 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
                 "account_id": account_id,
                 "statement_id": statement_id,
                 "reservation": entry.reservation or None,
+                "state": state,
                 "digest": digest,
             }
         )
     _APPEND.run(page.connection, *rows)
     page.tip = replace(
-        tip, seq=lines[-1].entry.seq, digest=digest, spent=(spent_epsilon, spent_delta)
+        tip,
+        seq=lines[-1].entry.seq,
+        digest=digest,
+        link=link,
+        root=page.tree.root,
+        spent=spent,
     )
     return digests
-
-
-def raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """A column as the database gives it: SQLite lets anything stand anywhere, and a number would
-    be taken for a length.
-    """
-    return sa.type_coerce(column, sa.types.NullType()).label(column.name)
 
 
 def write_tip(connection: Connection, tip: Tip) -> None:
@@ -264,6 +342,8 @@ def write_tip(connection: Connection, tip: Tip) -> None:
     values = {
         "seq": tip.seq,
         "digest": tip.digest,
+        "link": tip.link,
+        "root": tip.root,
         "required": tip.policy.text,
         "spent_epsilon": tip.spent[0],
         "spent_delta": tip.spent[1],
@@ -274,7 +354,7 @@ def write_tip(connection: Connection, tip: Tip) -> None:
 
 
 _SELECT_HEAD: sa.Select[Any] = sa.select(
-    *(column.label(column.name) for column in head.c if column.name != "digest"), raw(head.c.digest)
+    *(raw(c) if c.name in ("digest", "link", "root") else c.label(c.name) for c in head.c)
 ).where(head.c.id == 1)
 _HEAD = Prepared(_SELECT_HEAD)
 _LOCKED_HEAD = Prepared(_SELECT_HEAD.with_for_update())
@@ -373,7 +453,7 @@ class AnchorFile:
     patience: float
 
     def read(self, *, to_write: bool = False) -> Anchor | None:
-        """The anchor, or None where this ledger was never written from here.
+        """The anchor, or None where the file is missing or empty.
 
         Args:
             to_write: whether to find out, before anything is charged, that a later one can be
@@ -385,7 +465,7 @@ class AnchorFile:
         if to_write and not os.access(self.path.parent, os.W_OK | os.X_OK):
             self._make_folder()
         try:
-            content = self.path.read_bytes()
+            content = self.path.read_bytes() or self._once_written()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -393,6 +473,12 @@ class AnchorFile:
                 f"{self.path}: the ledger's anchor cannot be read ({error.strerror}); {_SET}"
             ) from error
         return self._latest(content)[0]
+
+    def _once_written(self) -> bytes:
+        """The content, once whoever is making the file has let go of it."""
+        with self.path.open("rb", buffering=0) as file:
+            self._lock(file.fileno())
+            return file.read()
 
     def raise_to(self, anchor: Anchor) -> Anchor:
         """Writes ``anchor`` unless the file holds a later one.
@@ -426,7 +512,7 @@ class AnchorFile:
         """The later of the two anchors in the file, and where the next one goes: in the place of
         the earlier one.
         """
-        if not content:  # made, and not yet written
+        if not content:  # just made, or emptied
             return None, 0
         two = [Anchor.decode(content[at : at + _SECTOR]) for at in (0, _SECTOR)]
         seqs = [-1 if found is None else found.seq for found in two]
@@ -434,9 +520,8 @@ class AnchorFile:
             raise LedgerUnavailable(
                 f"{self.path}: expected the ledger's anchor, got something else; nothing is "
                 "released. If it is damaged, check "
-                "the ledger by `reticent ledger verify --receipt` with clients' receipts, and "
-                "remove the file: the next charge "
-                "makes one"
+                "the ledger by `reticent ledger verify --receipt` with clients' receipts, "
+                "remove the file, and go on by `reticent ledger adopt`"
             )
         return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -178,6 +178,12 @@ class Charge:
         )
 
 
+_BUDGET_COLUMNS = (
+    *("statement", "granted_epsilon", "granted_delta"),
+    *("spent_epsilon", "spent_delta"),
+)
+
+
 @dataclass(frozen=True)
 class Budget:
     """What is granted to a scope and what is left of it, in micro-epsilon and pico-delta.
@@ -199,17 +205,15 @@ class Budget:
     spent_delta: int
 
     @classmethod
-    def of_row(cls, row: Row[Any], statement: str) -> Self:
-        """The budget that a row of the table ``budgets`` holds."""
-        scope = Scope.stored(row.principal, row.subject, row.bundle)
-        return cls(
-            scope,
-            statement,
-            row.granted_epsilon,
-            row.granted_delta,
-            row.spent_epsilon,
-            row.spent_delta,
-        )
+    def of_row(cls, row: Row[Any]) -> Self:
+        """The budget that a row of the table ``budgets`` holds, with its statement."""
+        return cls.of_values(row._asdict())
+
+    @classmethod
+    def of_values(cls, row: Mapping[str, Any]) -> Self:
+        """The budget that the columns of such a row say."""
+        scope = Scope.stored(row["principal"], row["subject"], row["bundle"])
+        return cls(scope, *(row[name] for name in _BUDGET_COLUMNS))
 
     @property
     def left_epsilon(self) -> int:

@@ -8,13 +8,14 @@ that say what would.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Row
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
@@ -35,14 +36,13 @@ from reticent.ledger.schema import (
     Change,
     Prepared,
     accounts,
-    among,
     batches,
     budgets,
-    covers,
     entries,
     statements,
     within,
 )
+from reticent.ledger.tree import ACCOUNTS, BUDGETS, Kind, changed
 
 _NAMED = 2
 """Scopes that a refusal names at most."""
@@ -53,6 +53,7 @@ _SHARES = 16
 _LONGEST_TEXT = 1000
 
 Done = TypeVar("Done")
+Outcome = TypeVar("Outcome", covariant=True)
 T = TypeVar("T")
 
 Key = tuple[str, str, str]
@@ -65,79 +66,107 @@ class Cover:
 
     Attributes:
         scope: of the request.
-        account_id: None where it has not spent before.
+        account: its row; None where it has not spent before.
         budgets: every budget that covers it, by id.
         lacking: why no budget answers for it; "" where one does.
     """
 
     scope: Scope
-    account_id: int | None
+    account: Row[Any] | None
     budgets: tuple[Row[Any], ...]
     lacking: str
 
 
-def covering(
-    connection: Connection, scopes: Sequence[Scope], *, policy: Policy, statement: str
-) -> list[Cover]:
-    """What covers each of different scopes, as far as they may be charged at all; two short
-    queries at most for one scope.
+def covering(page: Page, scopes: Sequence[Scope], *, statement: str) -> list[Cover]:
+    """What covers each of different scopes, as far as they may be charged at all.
+
+    Which budgets and accounts there are, and what they hold, is what the last entry of the chain
+    says.
 
     Args:
-        connection: of a transaction.
+        page: of a transaction.
         scopes: of one request.
-        policy: what they must name.
         statement: kind and adjacency of what they would be charged.
 
     Raises:
         InvalidInput: one is no scope, or leaves out what the policy requires.
         IncompatibleGuarantees: one is covered by a budget of another kind or adjacency.
+        CorruptLedger: a budget or an account was changed by other means.
     """
+    policy = page.tip.policy
     for scope in scopes:
         if not isinstance(scope, Scope):
             raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
         if not all(getattr(scope, part) for part in policy.required):
             raise _unnamed(policy, scope)
-    if len(scopes) == 1:
-        names = scopes[0].parts
-        those = _OF_ACCOUNT.rows(connection, names) or _BY_PATTERN.rows(connection, names)
-        found = [(those[0].account_id if those else None, tuple(those))]
-    else:
-        found = _covering_each(connection, scopes)
-    covers_found = []
-    for scope, (account_id, rows) in zip(scopes, found, strict=True):
+    names = [key_of(scope) for scope in scopes]
+    patterns = [_patterns(name) for name in names]
+    every = {one: BUDGETS.key(*one) for each in patterns for one in each}
+    mine_of = {name: ACCOUNTS.key(*name) for name in names}
+    known = page.tree.find([*every.values(), *mine_of.values()])
+    standing = _rows(page, BUDGETS, every, known)
+    of_each = _rows(page, ACCOUNTS, mine_of, known)
+    found = []
+    for scope, name, mine in zip(scopes, names, patterns, strict=True):
+        covered = (standing[one] for one in mine if one in standing)
+        rows = tuple(sorted(covered, key=lambda row: int(row.id)))
         if any(row.statement != statement for row in rows):
             raise _other_statement(scope, rows, statement)
         open_parts = [p for p in policy.required if not any(getattr(row, p) for row in rows)]
         lacking = _no_budget(scope, rows, open_parts) if open_parts or not rows else ""
-        covers_found.append(Cover(scope, account_id, rows, lacking))
-    return covers_found
+        found.append(Cover(scope, of_each.get(name), rows, lacking))
+    return found
 
 
-def _covering_each(
-    connection: Connection, scopes: Sequence[Scope]
-) -> list[tuple[int | None, tuple[Row[Any], ...]]]:
-    """The account and the budgets of each of many scopes, in few queries where they mostly differ
-    in one name.
+@lru_cache(maxsize=4096)
+def _patterns(key: Key) -> tuple[Key, ...]:
+    """The names of every budget that would cover a scope."""
+    every = product(*(("", name) if name else ("",) for name in key))
+    return tuple((p, s, b) for p, s, b in every if p or s or b)
+
+
+def rows_at(page: Page, kind: Kind, names: Iterable[Key]) -> dict[Key, Row[Any]]:
+    """The rows of budgets, or of accounts, that have these names, as the chain knows them.
+
+    Args:
+        page: of a transaction.
+        kind: ``BUDGETS`` or ``ACCOUNTS``.
+        names: of different rows; some may have none.
+
+    Raises:
+        CorruptLedger: one was added, changed or removed by other means.
     """
-    keys = [key_of(scope) for scope in scopes]
+    keys = {name: kind.key(*name) for name in names}
+    return _rows(page, kind, keys, page.tree.find(keys.values()))
+
+
+def _rows(
+    page: Page, kind: Kind, keys: Mapping[Key, bytes], known: Mapping[bytes, bytes]
+) -> dict[Key, Row[Any]]:
+    there = [name for name, key in keys.items() if key in known]
+    table, each, several = _READ[kind.name]
     found: dict[Key, Row[Any]] = {}
-    account_ids: dict[Key, int] = {}
-    for fixed, free, values in batches(connection, keys, PARTS):
-        where = [budgets.c[name].in_(["", value]) for name, value in fixed.items()]
-        for row in connection.execute(
-            _BUDGETS.where(*where, among(connection, budgets.c[free], ["", *values]))
-        ):
-            found[row.principal, row.subject, row.bundle] = row
-        for row in connection.execute(
-            _ACCOUNT_IDS.where(*within(connection, accounts, fixed, free, values))
-        ):
-            account_ids[row.principal, row.subject, row.bundle] = row.id
-    of_each = []
-    for key in keys:
-        patterns = product(*(("", name) if name else ("",) for name in key))
-        rows = (found[pattern] for pattern in patterns if pattern in found)
-        of_each.append((account_ids.get(key), tuple(sorted(rows, key=lambda row: int(row.id)))))
-    return of_each
+    if len(there) <= _ONE_BY_ONE:
+        rows = [
+            row
+            for name in there
+            for row in each.rows(page.connection, dict(zip(PARTS, name, strict=True)))
+        ]
+    else:
+        rows = [
+            row
+            for fixed, free, values in batches(page.connection, there, PARTS)
+            for row in page.connection.execute(
+                several.where(*within(page.connection, table, fixed, free, values))
+            )
+        ]
+    for row in rows:
+        found[row.principal, row.subject, row.bundle] = row
+    for name in there:
+        row = found.get(name)
+        if row is None or kind.digest(row._asdict()) != known[keys[name]]:
+            raise changed(kind)
+    return found
 
 
 def key_of(scope: Scope) -> Key:
@@ -182,25 +211,20 @@ def uncovered(cover: Cover) -> BudgetExceeded:
     )
 
 
-_BUDGET_COLUMNS = (*budgets.c, statements.c.statement)
-_BUDGETS = sa.select(*_BUDGET_COLUMNS).join(statements, statements.c.id == budgets.c.statement_id)
-_ACCOUNT_IDS = sa.select(accounts.c.id, *(accounts.c[name] for name in PARTS))
-_OF_ACCOUNT = Prepared(
-    sa.select(*_BUDGET_COLUMNS, accounts.c.id.label("account_id"))
-    .join(statements, statements.c.id == budgets.c.statement_id)
-    .join(covers, covers.c.budget_id == budgets.c.id)
-    .join(accounts, accounts.c.id == covers.c.account_id)
-    .where(*(accounts.c[name] == sa.bindparam(name) for name in PARTS))
-    .order_by(budgets.c.id)
-)
-_BY_PATTERN = Prepared(
-    sa.select(*_BUDGET_COLUMNS, sa.null().label("account_id"))
-    .join(statements, statements.c.id == budgets.c.statement_id)
-    .where(
-        *(sa.or_(budgets.c[name] == "", budgets.c[name] == sa.bindparam(name)) for name in PARTS)
+_ONE_BY_ONE = 8
+"""Rows that are read one after the other; more are read together."""
+
+
+def _reading(table: sa.Table) -> tuple[sa.Table, Prepared, sa.Select[Any]]:
+    """A table, the statement that reads one row by its names, and that which reads several."""
+    several = sa.select(*table.c, statements.c.statement).join(
+        statements, statements.c.id == table.c.statement_id
     )
-    .order_by(budgets.c.id)
-)
+    one = several.where(*(table.c[name] == sa.bindparam(name) for name in PARTS))
+    return table, Prepared(one), several
+
+
+_READ = {table.name: _reading(table) for table in (budgets, accounts)}
 
 
 @dataclass(frozen=True)
@@ -234,8 +258,32 @@ class Booking:
     account_id: int
 
 
+def booked_as(ledger: str, first: int, last: int) -> str:
+    """Return the name of a reservation, as receipts have it.
+
+    Args:
+        ledger: the ledger's name.
+        first, last: positions of its entries.
+    """
+    return f"{ledger[:8]}/{first}" + (f"-{last}" if last > first else "")
+
+
+Along = Callable[[str], None]
+"""Writes what else belongs to a charge, before the entries that vouch for it. It gets the name of
+the reservation."""
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
 def post_charges(
-    page: Page, claims: Sequence[Claim], *, statement: str, mechanism: str
+    page: Page,
+    claims: Sequence[Claim],
+    *,
+    statement: str,
+    mechanism: str,
+    along: Along = _nothing,
 ) -> tuple[Booking, ...]:
     """Charges accounts and budgets, and appends one entry per claim. Whether the claims fit was
     checked before.
@@ -245,67 +293,74 @@ def post_charges(
         claims: of different scopes, each with at least one budget.
         statement: kind and adjacency of all of them.
         mechanism: what causes the costs.
+        along: see ``Along``.
     """
     statement_id = int(claims[0].cover.budgets[0].statement_id)
-    new = [claim.cover for claim in claims if claim.cover.account_id is None]
-    made = _open_accounts(page, new, statement_id) if new else {}
-    account_ids = [
-        made[key_of(cover.scope)] if cover.account_id is None else cover.account_id
-        for cover in (claim.cover for claim in claims)
-    ]
+    new = [claim.cover for claim in claims if claim.cover.account is None]
+    made = _open_accounts(page, new, statement, statement_id) if new else {}
     spent: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for claim in claims:
-        for row in claim.cover.budgets:
-            spent[row.id][0] += claim.charge.epsilon
-            spent[row.id][1] += claim.charge.delta
+    rows = {}
+    lines = []
+    items: dict[bytes, bytes] = {}
+    charges: list[tuple[int, dict[str, int]]] = []
+    for seq, claim in enumerate(claims, page.tip.seq + 1):
+        cover, charge = claim.cover, claim.charge
+        for row in cover.budgets:
+            rows[row.id] = row
+            spent[row.id][0] += charge.epsilon
+            spent[row.id][1] += charge.delta
+        key = key_of(cover.scope)
+        account = made[key] if cover.account is None else cover.account._asdict()
+        items[ACCOUNTS.key(*key)] = ACCOUNTS.digest(
+            {
+                **account,
+                "spent_epsilon": account["spent_epsilon"] + charge.epsilon,
+                "spent_delta": account["spent_delta"] + charge.delta,
+                "answers": account["answers"] + claim.answers,
+                "reservations": account["reservations"] + 1,
+                "last_at": page.at,
+            }
+        )
+        amounts = {"e": charge.epsilon, "d": charge.delta, "n": claim.answers, "now": page.at}
+        charges.append((account["id"], amounts))
+        entry = Entry(
+            *(seq, page.at, "reserve", *key, statement),
+            *(charge.epsilon, charge.delta, claim.answers, mechanism, 0, ""),
+        )
+        lines.append(Line(entry, statement_id, account["id"]))
+    for number, (epsilon, delta) in spent.items():
+        values = rows[number]._asdict()
+        values["spent_epsilon"] += epsilon
+        values["spent_delta"] += delta
+        items[BUDGETS.key_of(values)] = BUDGETS.digest(values)
     _CHARGE_BUDGETS.run(
         page.connection, ((budget, {"e": e, "d": d}) for budget, (e, d) in spent.items())
     )
-    lines = []
-    for seq, (claim, account_id) in enumerate(
-        zip(claims, account_ids, strict=True), page.tip.seq + 1
-    ):
-        scope = claim.cover.scope
-        entry = Entry(
-            seq,
-            page.at,
-            "reserve",
-            scope.principal,
-            scope.subject,
-            scope.bundle,
-            statement,
-            claim.charge.epsilon,
-            claim.charge.delta,
-            claim.answers,
-            mechanism,
-            0,
-            "",
-        )
-        lines.append(Line(entry, statement_id, account_id))
-    amounts = (
-        {"e": one.epsilon, "d": one.delta, "n": one.answers, "now": page.at} for one, *_ in lines
-    )
-    _CHARGE_ACCOUNTS.run(page.connection, zip(account_ids, amounts, strict=True))
+    _CHARGE_ACCOUNTS.run(page.connection, charges)
+    page.tree.put(items)
+    along(booked_as(page.tip.ledger, lines[0].entry.seq, lines[-1].entry.seq))
     return tuple(
-        Booking(line.entry, digest, statement_id, account_id)
-        for line, digest, account_id in zip(lines, append(page, lines), account_ids, strict=True)
+        Booking(line.entry, digest, statement_id, number)
+        for line, digest, (number, _) in zip(lines, append(page, lines), charges, strict=True)
     )
 
 
-def _open_accounts(page: Page, new: Sequence[Cover], statement_id: int) -> dict[Key, int]:
-    """Makes an account for each of these scopes, and counts it under its budgets."""
+def _open_accounts(
+    page: Page, new: Sequence[Cover], statement: str, statement_id: int
+) -> dict[Key, Mapping[str, Any]]:
+    """Makes an account for each of these scopes."""
     zeros = dict.fromkeys(("spent_epsilon", "spent_delta", "answers", "reservations", "commits"), 0)
     rest = {**zeros, "statement_id": statement_id, "last_at": page.at}
     insert = accounts.insert().returning(accounts.c.id, *(accounts.c[name] for name in PARTS))
     rows = page.connection.execute(insert, [{**cover.scope.parts, **rest} for cover in new])
-    made = {(row.principal, row.subject, row.bundle): int(row.id) for row in rows}
-    links = [
-        {"account_id": made[key_of(cover.scope)], "budget_id": row.id, "statement_id": statement_id}
-        for cover in new
-        for row in cover.budgets
-    ]
-    page.connection.execute(covers.insert(), links)
-    return made
+    return {
+        (row.principal, row.subject, row.bundle): {
+            **rest,
+            **row._mapping,
+            "statement": statement,
+        }
+        for row in rows
+    }
 
 
 def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> None:
@@ -420,7 +475,7 @@ class Reservation:
         self._part = part
         self._receipt: str | None = None
         self.bookings = tuple(bookings)
-        self.id = f"{ledger[:8]}/{first}" + (f"-{last}" if last > first else "") + part
+        self.id = booked_as(ledger, first, last) + part
         self.position = last
         self.digest = bookings[-1].digest.hex()
         self.charge = charge
@@ -478,18 +533,25 @@ class Reservation:
             )
 
 
+class Work(Protocol[Outcome]):
+    """A charge: what is done in a transaction, and what is written along with it."""
+
+    def __call__(self, page: Page, along: Along = _nothing) -> Outcome:
+        """Charge, or return why not; raises errors of reticent only before it writes."""
+
+
 @dataclass(frozen=True)
 class Posting(Generic[Done, T]):
     """One thing to be posted to a ledger.
 
     Attributes:
-        work: done in the transaction; it raises errors of reticent only before it writes.
+        work: done in the transaction; see ``Work``.
         result: what comes of ``work``'s outcome once that is durable, or the refusal. It runs
             outside the transaction: finding the largest request that fits must not keep other
             writers waiting.
     """
 
-    work: Callable[[Page], Done]
+    work: Work[Done]
     result: Callable[[Done], T]
 
 
@@ -516,8 +578,8 @@ def charge_one(
     statement = statement_of(event.guarantee)
     mechanism = checked_text(event.mechanism, "mechanism")
 
-    def work(page: Page) -> Reservation | tuple[Row[Any], ...]:
-        (cover,) = covering(page.connection, [scope], policy=page.tip.policy, statement=statement)
+    def work(page: Page, along: Along = _nothing) -> Reservation | tuple[Row[Any], ...]:
+        (cover,) = covering(page, [scope], statement=statement)
         if cover.lacking:
             raise uncovered(cover)
         if not charge.fits(cover.budgets):
@@ -526,13 +588,15 @@ def charge_one(
         if least < most:
             paid = _block_size(event, cover.budgets, most=most, least=least)
             claim = Claim(cover, paid, charge_of(event, answers=paid, slack_delta=slack_delta))
-        bookings = post_charges(page, [claim], statement=statement, mechanism=mechanism)
+        bookings = post_charges(
+            page, [claim], statement=statement, mechanism=mechanism, along=along
+        )
         return Reservation(commit, bookings, ledger=page.tip.ledger, charge=claim.charge)
 
     def result(done: Reservation | tuple[Row[Any], ...]) -> Reservation:
         if isinstance(done, Reservation):
             return done
-        standing = [Budget.of_row(row, statement) for row in done]
+        standing = [Budget.of_row(row) for row in done]
         raise BudgetExceeded(refusal(charge, event, least, slack_delta, standing))
 
     return Posting(work, result)
@@ -559,17 +623,15 @@ def charge_many(
     statement = statement_of(event.guarantee)
     mechanism = checked_text(event.mechanism, "mechanism")
 
-    def work(page: Page) -> Reservation | list[Shortfall]:
-        found = covering(
-            page.connection, tuple(answers), policy=page.tip.policy, statement=statement
-        )
+    def work(page: Page, along: Along = _nothing) -> Reservation | list[Shortfall]:
+        found = covering(page, tuple(answers), statement=statement)
         claims = [
             Claim(cover, answers[cover.scope], charges[answers[cover.scope]]) for cover in found
         ]
         short = shortfalls(claims, statement)
         if short:
             return short
-        bookings = post_charges(page, claims, statement=statement, mechanism=mechanism)
+        bookings = post_charges(page, claims, statement=statement, mechanism=mechanism, along=along)
         return Reservation(commit, bookings, ledger=page.tip.ledger, charge=together(claims))
 
     def result(done: Reservation | list[Shortfall]) -> Reservation:
@@ -621,7 +683,7 @@ def shortfalls(claims: Sequence[Claim], statement: str) -> list[Shortfall]:
         if claim.cover.lacking
     ]
     for number, mine in paying.items():
-        budget, charge = Budget.of_row(rows[number], statement), together(mine)
+        budget, charge = Budget.of_row(rows[number]), together(mine)
         if not charge.fits([budget]):
             short.append(Shortfall(budget, mine, charge))
     return short

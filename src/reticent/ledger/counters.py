@@ -5,25 +5,27 @@ A plan is charged once, as a whole (``Ledger.reserve``); which of its queries we
 count and no cost, so it stands in a table of its own beside the entries. It goes up, durably,
 before anything is computed. In the same transaction an entry without a cost says how many
 queries were asked. It moves the ledger's anchor: a copy from before is refused and gives no
-query back. The hash chain does not cover the count itself: somebody who writes into the database
-can change it.
+query back. The count is a row of the ledger's tree, so that a count that was changed by other
+means is refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
-from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.scopes import Scope
-from reticent.ledger import schema
+from reticent.ledger.chain import Page, read_tip
 from reticent.ledger.ledger import Ledger
 from reticent.ledger.schema import LONGEST_PLAN_NAME, plan_counts
+from reticent.ledger.tree import PLANS
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -111,17 +113,17 @@ class PlanCounter:
             "queries": count(queries, name="queries"),
             "answers": count(answers, name="answers"),
         }
-        with ledger.store.write() as connection:
-            _lock(connection, ledger)
-            row = _row(connection, name)
+
+        def make(page: Page) -> dict[str, Any]:
+            row = _row(page, name)
             if row is None:
-                connection.execute(
-                    plan_counts.insert().values(
-                        name=name, booked=booked, asked=0, answered=0, **limits
-                    )
-                )
-                row = _row(connection, name)
-        assert row is not None
+                row = {"name": name, "booked": booked, "asked": 0, "answered": 0, **limits}
+                page.connection.execute(plan_counts.insert().values(row))
+                page.tree.put({PLANS.key(name): PLANS.digest(row)})
+                page.note(f"plan of {booked} is counted"[:1000])
+            return row
+
+        row = _done(ledger.post_together([make]))
         return cls(ledger, scope=scope, event=event, **row)
 
     @classmethod
@@ -132,7 +134,7 @@ class PlanCounter:
             LedgerUnavailable: cannot be read.
         """
         with ledger.store.read() as connection:
-            row = _row(connection, name)
+            row = _row(Page.of(connection, read_tip(connection)), name)
         return None if row is None else cls(ledger, scope=scope, event=event, **row)
 
     @property
@@ -158,8 +160,8 @@ class PlanCounter:
         if queries == 0:
             return 0
 
-        def count_up(connection: Connection) -> int:
-            self._look(connection)
+        def count_up(page: Page) -> int:
+            self._look(page)
             if queries > self.remaining:
                 raise BudgetExceeded(
                     f"queries: requested {queries}, {self.asked} of {self.queries} asked and "
@@ -168,7 +170,7 @@ class PlanCounter:
                     "asked under this plan"
                 )
             granted = min(queries, self.answers - self.answered)
-            self._write(connection, asked=self.asked + queries, answered=self.answered + granted)
+            self._write(page, asked=self.asked + queries, answered=self.answered + granted)
             return granted
 
         return self.ledger.post_use(self.scope, self.event, answers=queries, work=count_up)
@@ -179,14 +181,17 @@ class PlanCounter:
         Raises:
             LedgerUnavailable: could not be written; they stay counted.
         """
-        if unused:
-            with self.ledger.store.write() as connection:
-                self._look(connection)
-                self._write(connection, asked=self.asked, answered=self.answered - unused)
 
-    def _look(self, connection: Connection) -> None:
-        _lock(connection, self.ledger)
-        row = _row(connection, self.name)
+        def give_back(page: Page) -> None:
+            self._look(page)
+            self._write(page, asked=self.asked, answered=self.answered - unused)
+            page.note(f"plan of {self.booked}: {unused} answers were not used")
+
+        if unused:
+            _done(self.ledger.post_together([give_back]))
+
+    def _look(self, page: Page) -> None:
+        row = _row(page, self.name)
         if row is None:
             raise LedgerUnavailable(
                 f"{self.ledger.store.name}: has no count of plan {self.name!r}; use the one "
@@ -194,22 +199,31 @@ class PlanCounter:
             )
         self.asked, self.answered = row["asked"], row["answered"]
 
-    def _write(self, connection: Connection, *, asked: int, answered: int) -> None:
+    def _write(self, page: Page, *, asked: int, answered: int) -> None:
         where = plan_counts.c.name == self.name
-        connection.execute(plan_counts.update().where(where).values(asked=asked, answered=answered))
+        counts = {"asked": asked, "answered": answered}
+        page.connection.execute(plan_counts.update().where(where).values(counts))
+        limits = {"booked": self.booked, "queries": self.queries, "answers": self.answers}
+        row = {"name": self.name, **limits, **counts}
+        page.tree.put({PLANS.key(self.name): PLANS.digest(row)})
         self.asked, self.answered = asked, answered
 
 
-def _lock(connection: Connection, ledger: Ledger) -> None:
-    """Keeps other writers waiting, as every writer of a ledger does: by its head."""
-    if connection.execute(sa.select(schema.head.c.id).with_for_update()).first() is None:
-        raise ledger.store.no_ledger()
+def _done(found: list[T | ReticentError]) -> T:
+    """What the one work of a transaction returned.
+
+    Raises:
+        ReticentError: it refused.
+    """
+    (done,) = found
+    if isinstance(done, ReticentError):
+        raise done
+    return done
 
 
-def _row(connection: Connection, name: str) -> dict[str, Any] | None:
-    found = (
-        connection.execute(sa.select(plan_counts).where(plan_counts.c.name == name))
-        .mappings()
-        .first()
-    )
+def _row(page: Page, name: str) -> dict[str, Any] | None:
+    """The row of a plan, as the chain knows it."""
+    query = sa.select(plan_counts).where(plan_counts.c.name == name)
+    found = page.connection.execute(query).mappings().first()
+    page.tree.check(PLANS, PLANS.key(name), found)
     return None if found is None else dict(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -22,17 +22,9 @@ from reticent.ledger.charges import (
     describe_statement,
     epsilon_value,
 )
-from reticent.ledger.charging import Key, key_of
-from reticent.ledger.schema import (
-    AT_ONCE,
-    Change,
-    accounts,
-    batches,
-    budgets,
-    covers,
-    statements,
-    within,
-)
+from reticent.ledger.charging import Key, key_of, rows_at
+from reticent.ledger.schema import Change, accounts, batches, budgets, statements, within
+from reticent.ledger.tree import ACCOUNTS, BUDGETS, changed
 
 
 def post_policy(page: Page, policy: Policy) -> None:
@@ -67,7 +59,7 @@ def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int
     page.tip = replace(page.tip, gap=(total[0], total[1]))
     append(page, [Line(entry)])
     if gap != (0, 0):
-        _charge_gaps(page, None)
+        _charge_gaps(page, _every_budget(page))
     return gap
 
 
@@ -91,33 +83,38 @@ def post_grants(
     Raises:
         IncompatibleGuarantees, BudgetExceeded, InvalidInput: see ``Ledger.grant``.
     """
-    connection = page.connection
-    statement_id = _statement_id(connection, statement)
-    standing = _budgets_at(connection, scopes)
-    new = [scope for scope in scopes if key_of(scope) not in standing]
-    for scope in scopes:
-        there = standing.get(key_of(scope))
-        if there is not None and there.statement_id != statement_id:
+    statement_id = _statement_id(page.connection, statement)
+    keys = [key_of(scope) for scope in scopes]
+    standing = {key: row._asdict() for key, row in rows_at(page, BUDGETS, keys).items()}
+    for key, scope in zip(keys, scopes, strict=True):
+        there = standing.get(key)
+        if there is not None and there["statement"] != statement:
             raise _mixed(scope, statement)
-        before = (0, 0) if there is None else (there.granted_epsilon, there.granted_delta)
+        before = (0, 0) if there is None else (there["granted_epsilon"], there["granted_delta"])
         _check_size(scope, before[0] + epsilon, before[1] + delta)
     _RAISE_BUDGETS.run(
-        connection, ((row.id, {"e": epsilon, "d": delta}) for row in standing.values())
+        page.connection, ((row["id"], {"e": epsilon, "d": delta}) for row in standing.values())
     )
+    for row in standing.values():
+        row["granted_epsilon"] += epsilon
+        row["granted_delta"] += delta
+    new = [scope for key, scope in zip(keys, scopes, strict=True) if key not in standing]
     if new:
-        _open_budgets(page, new, statement, statement_id, epsilon, delta)
-    standing = _budgets_at(connection, scopes)
+        standing |= _open_budgets(page, new, statement, statement_id, epsilon, delta)
+    page.tree.put(_items(standing.values()))
     lines = []
-    for seq, scope in enumerate(scopes, page.tip.seq + 1):
-        entry = Entry(
-            seq, page.at, "grant", *key_of(scope), statement, epsilon, delta, 0, "", 0, ""
-        )
-        lines.append(Line(entry, statement_id, budget_id=standing[key_of(scope)].id))
+    for seq, key in enumerate(keys, page.tip.seq + 1):
+        entry = Entry(seq, page.at, "grant", *key, statement, epsilon, delta, 0, "", 0, "")
+        lines.append(Line(entry, statement_id, budget_id=standing[key]["id"]))
     append(page, lines)
     if page.tip.gap != (0, 0):
-        _charge_gaps(page, [standing[key_of(scope)].id for scope in scopes])
-        standing = _budgets_at(connection, scopes)
-    return [Budget.of_row(standing[key_of(scope)], statement) for scope in scopes]
+        _charge_gaps(page, list(standing.values()))
+    return [Budget.of_values(standing[key]) for key in keys]
+
+
+def _items(rows: Iterable[Mapping[str, Any]]) -> dict[bytes, bytes]:
+    """Items of the tree for rows of budgets."""
+    return {BUDGETS.key_of(row): BUDGETS.digest(row) for row in rows}
 
 
 def _statement_id(connection: Connection, statement: str) -> int:
@@ -132,19 +129,18 @@ def _statement_id(connection: Connection, statement: str) -> int:
     return int(there)
 
 
-def _budgets_at(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, Row[Any]]:
-    """The budgets of exactly these scopes, where there are any."""
-    found: dict[Key, Row[Any]] = {}
-    for fixed, free, values in batches(connection, [key_of(scope) for scope in scopes], PARTS):
-        for row in connection.execute(
-            sa.select(budgets).where(*within(connection, budgets, fixed, free, values))
-        ):
-            found[row.principal, row.subject, row.bundle] = row
-    return found
+def _accounts_within(page: Page, scopes: Sequence[Scope]) -> dict[Key, list[Row[Any]]]:
+    """The accounts that a budget of each scope covers.
 
-
-def _accounts_within(connection: Connection, scopes: Sequence[Scope]) -> dict[Key, list[Row[Any]]]:
-    """The accounts that a budget of each scope covers."""
+    Raises:
+        CorruptLedger: one was changed by other means, or the accounts together have not spent what
+            the entries did.
+    """
+    connection = page.connection
+    sums = sa.select(sa.func.sum(accounts.c.spent_epsilon), sa.func.sum(accounts.c.spent_delta))
+    spent = tuple(min(int(total or 0), LARGEST) for total in connection.execute(sums).one())
+    if spent != page.tip.spent:
+        raise changed(ACCOUNTS)
     by_names: defaultdict[tuple[str, ...], list[Key]] = defaultdict(list)
     found: dict[Key, list[Row[Any]]] = {}
     for key in map(key_of, scopes):
@@ -155,56 +151,73 @@ def _accounts_within(connection: Connection, scopes: Sequence[Scope]) -> dict[Ke
             connection, [tuple(filter(None, key)) for key in keys], names
         ):
             for row in connection.execute(
-                sa.select(accounts).where(*within(connection, accounts, fixed, free, values))
+                _ACCOUNTS.where(*within(connection, accounts, fixed, free, values))
             ):
                 principal, subject, bundle = (
                     getattr(row, name) if name in names else "" for name in PARTS
                 )
                 found[principal, subject, bundle].append(row)
+    each = {ACCOUNTS.key_of(row._mapping): row for rows in found.values() for row in rows}
+    known = page.tree.find(each)
+    if any(known.get(key) != ACCOUNTS.digest(row._mapping) for key, row in each.items()):
+        raise changed(ACCOUNTS)
     return found
 
 
-def _charge_gaps(page: Page, ids: Sequence[int] | None) -> None:
-    """Charges budgets what they have not yet paid of the ledger's gap, as far as they can; all
-    budgets where ``ids`` is None.
+_ACCOUNTS = sa.select(accounts, statements.c.statement).join(
+    statements, statements.c.id == accounts.c.statement_id
+)
+
+
+def _charge_gaps(page: Page, rows: Sequence[dict[str, Any]]) -> None:
+    """Charges budgets what they have not yet paid of the ledger's gap, as far as they can.
+
+    Args:
+        page: where to post.
+        rows: of budgets, as they stand; they are brought up to date.
     """
-    query = sa.select(budgets, statements.c.statement).join(
-        statements, statements.c.id == budgets.c.statement_id
-    )
-    query = query.order_by(budgets.c.id)
-    chunks = (
-        [None]
-        if ids is None
-        else [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
-    )
-    rows = [
-        row
-        for chunk in chunks
-        for row in page.connection.execute(
-            query if chunk is None else query.where(budgets.c.id.in_(chunk))
-        )
-    ]
     charges: list[tuple[int, dict[str, int]]] = []
     lines: list[Line] = []
     for row in rows:
-        epsilon = min(page.tip.gap[0] - row.gap_epsilon, row.granted_epsilon - row.spent_epsilon)
-        delta = min(page.tip.gap[1] - row.gap_delta, row.granted_delta - row.spent_delta)
-        if (epsilon, delta) != (0, 0):
-            names = (row.principal, row.subject, row.bundle)
-            seq = page.tip.seq + 1 + len(lines)
-            entry = Entry(seq, page.at, "gap", *names, row.statement, epsilon, delta, 0, "", 0, "")
-            lines.append(Line(entry, row.statement_id, budget_id=row.id))
-            charges.append((row.id, {"e": epsilon, "d": delta}))
+        left = (
+            row["granted_epsilon"] - row["spent_epsilon"],
+            row["granted_delta"] - row["spent_delta"],
+        )
+        epsilon = min(page.tip.gap[0] - row["gap_epsilon"], left[0])
+        delta = min(page.tip.gap[1] - row["gap_delta"], left[1])
+        if (epsilon, delta) == (0, 0):
+            continue
+        for kind in ("spent", "gap"):
+            row[f"{kind}_epsilon"] += epsilon
+            row[f"{kind}_delta"] += delta
+        seq = page.tip.seq + 1 + len(lines)
+        names = (row["principal"], row["subject"], row["bundle"])
+        entry = Entry(seq, page.at, "gap", *names, row["statement"], epsilon, delta, 0, "", 0, "")
+        lines.append(Line(entry, row["statement_id"], budget_id=row["id"]))
+        charges.append((row["id"], {"e": epsilon, "d": delta}))
     if lines:
         _CHARGE_GAPS.run(page.connection, charges)
+        page.tree.put(_items(rows))
         append(page, lines)
+
+
+def _every_budget(page: Page) -> list[dict[str, Any]]:
+    """All budgets, by id, as the chain knows them."""
+    query = sa.select(budgets, statements.c.statement).join(
+        statements, statements.c.id == budgets.c.statement_id
+    )
+    rows = [row._asdict() for row in page.connection.execute(query.order_by(budgets.c.id))]
+    items = _items(rows)
+    if page.tree.find(items) != items:
+        raise changed(BUDGETS)
+    return rows
 
 
 def _open_budgets(
     page: Page, scopes: Sequence[Scope], statement: str, statement_id: int, epsilon: int, delta: int
-) -> None:
-    connection = page.connection
-    counted = _accounts_within(connection, scopes)
+) -> dict[Key, dict[str, Any]]:
+    """Makes a budget for each of these scopes, and returns their rows."""
+    counted = _accounts_within(page, scopes)
     rows = []
     for scope in scopes:
         mine = counted[key_of(scope)]
@@ -227,19 +240,15 @@ def _open_budgets(
             "granted_delta": delta,
             "spent_epsilon": spent_epsilon,
             "spent_delta": spent_delta,
+            "gap_epsilon": 0,
+            "gap_delta": 0,
         }
         rows.append({**scope.parts, "statement_id": statement_id, **amounts})
-    insert = budgets.insert().returning(budgets.c.id, *(budgets.c[name] for name in PARTS))
-    made = {
-        (row.principal, row.subject, row.bundle): row.id for row in connection.execute(insert, rows)
+    insert = budgets.insert().returning(*budgets.c)
+    return {
+        (row.principal, row.subject, row.bundle): {**row._mapping, "statement": statement}
+        for row in page.connection.execute(insert, rows)
     }
-    links = [
-        {"account_id": row.id, "budget_id": made[key_of(scope)], "statement_id": statement_id}
-        for scope in scopes
-        for row in counted[key_of(scope)]
-    ]
-    if links:
-        connection.execute(covers.insert(), links)
 
 
 def _check_size(scope: Scope, epsilon: int, delta: int) -> None:

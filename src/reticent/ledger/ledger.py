@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from sqlalchemy.engine import Connection
-
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
-from reticent.core.errors import InvalidInput, LedgerUnavailable, ReticentError
+from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable, ReticentError
 from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import grants
-from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, read_tip, write_tip
+from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, read_tip
 from reticent.ledger.charges import (
     Budget,
     Charge,
@@ -142,6 +140,11 @@ class Ledger:
         store.anchor_of("any")  # a place that is refused is refused before anything is made
         store.create(required=policy.text)
         ledger = cls(store)
+        standing = ledger.anchor()
+        if standing.seq == 0:
+            file = store.anchor_of(standing.ledger)
+            if file.read(to_write=True) is None:
+                file.raise_to(standing)
         ledger.check_anchor()
         return ledger
 
@@ -324,13 +327,13 @@ class Ledger:
         def all_of_them(page: Page) -> list[T | ReticentError]:
             done: list[T | ReticentError] = []
             for work in works:
-                before = page.tip
+                before = page.tip, page.tree.root
                 try:
                     done.append(work(page))
                 except LedgerUnavailable:
                     raise
                 except ReticentError as error:
-                    if page.tip is not before:
+                    if (page.tip, page.tree.root) != before:
                         raise
                     done.append(error)
             return done
@@ -350,11 +353,11 @@ class Ledger:
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = read_tip(connection).policy
-            (cover,) = covering(connection, [scope], policy=policy, statement=statement)
+            page = Page.of(connection, read_tip(connection))
+            (cover,) = covering(page, [scope], statement=statement)
         if cover.lacking:
             raise uncovered(cover)
-        standing = [Budget.of_row(row, statement) for row in cover.budgets]
+        standing = [Budget.of_row(row) for row in cover.budgets]
         largest = largest_fitting(event, slack_delta, standing)
         return Preview(charge.fits(standing), charge, largest, tuple(standing))
 
@@ -369,8 +372,8 @@ class Ledger:
         }
         statement = statement_of(event.guarantee)
         with self.store.read() as connection:
-            policy = read_tip(connection).policy
-            found = covering(connection, tuple(answers), policy=policy, statement=statement)
+            page = Page.of(connection, read_tip(connection))
+            found = covering(page, tuple(answers), statement=statement)
         claims = [
             Claim(cover, answers[cover.scope], charges[answers[cover.scope]]) for cover in found
         ]
@@ -444,7 +447,8 @@ class Ledger:
         """Refuses a ledger that does not hold the entry that its anchor names.
 
         Raises:
-            LedgerUnavailable: it is an older copy, or was written to behind the anchor's back.
+            LedgerUnavailable: it is an older copy, or was written to behind the anchor's back; or
+                its anchor was moved, removed or emptied, and nobody can tell.
             CorruptLedger: its last entry is not the one that its head names.
         """
         # Read before the snapshot: an anchor that is read after it may name an entry that the
@@ -453,7 +457,11 @@ class Ledger:
         with self.store.read() as connection:
             tip = read_tip(connection)
             tip.check_end(connection)
-            if standing is not None and not tip.holds(connection, standing):
+            if standing is None and tip.seq:  # made meanwhile, with the first entry, or missing
+                standing = self.store.anchor_of(tip.ledger).read()
+                if standing is None:
+                    raise self._unknown(tip)
+            elif standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
 
     def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
@@ -485,8 +493,31 @@ class Ledger:
 
         return self._post(accept, check=False)
 
+    def adopt(self) -> Anchor:
+        """Goes on with a ledger that has no anchor here, as its operator decides; one entry.
+
+        It is verified first. Whether it is the newest copy nobody can tell but its operator, by an
+        anchor or receipts that were kept elsewhere; see ``verify``.
+
+        Returns:
+            The anchor that is kept from now on.
+
+        Raises:
+            InvalidInput: it has an anchor.
+            CorruptLedger: it does not match its own entries.
+            LedgerUnavailable: could not be written.
+        """
+        if (file := self.anchor_file()).read() is not None:
+            raise InvalidInput(f"{self.store.name}: has its anchor at {file.path}")
+        if problems := self.verify().problems:
+            raise CorruptLedger(
+                f"{self.store.name}: does not match its own entries, for one: {problems[0]}"
+            )
+        self._post(lambda page: page.note("adopted, since its anchor was missing"), check=False)
+        return self.anchor()
+
     def post_use(
-        self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Connection], T]
+        self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Page], T]
     ) -> T:
         """What ``work`` returns, done in one transaction with an entry that says so, at no cost;
         for what was paid beforehand.
@@ -498,7 +529,8 @@ class Ledger:
             scope: as of the charge that paid for it.
             event: what was paid for.
             answers: how many of the prepaid queries are used, at least 1.
-            work: writes whatever counts them; if it raises, nothing is written.
+            work: changes what counts them, and puts it into the page's tree; if it raises, nothing
+                is written.
 
         Raises:
             InvalidInput, BudgetExceeded, IncompatibleGuarantees: as ``reserve``, for the scope and
@@ -511,12 +543,10 @@ class Ledger:
         mechanism = checked_text(event.mechanism, "mechanism")
 
         def use(page: Page) -> T:
-            (cover,) = covering(
-                page.connection, [scope], policy=page.tip.policy, statement=statement
-            )
+            (cover,) = covering(page, [scope], statement=statement)
             if cover.lacking:
                 raise uncovered(cover)
-            result = work(page.connection)
+            result = work(page)
             claims = [Claim(cover, answers, Charge(0, 0, "prepaid"))]
             bookings = post_charges(page, claims, statement=statement, mechanism=mechanism)
             post_commits(page, bookings, receipt="prepaid")
@@ -548,14 +578,28 @@ class Ledger:
         with self.store.write() as connection:
             tip = read_tip(connection, lock=True)
             tip.check_end(connection)
-            standing = self.store.anchor_of(tip.ledger).read(to_write=True)
-            if check and standing is not None and not tip.holds(connection, standing):
+            file = self.store.anchor_of(tip.ledger)
+            standing = file.read(to_write=True)
+            if standing is None and tip.seq == 0:
+                file.raise_to(tip.anchor)  # before the first entry: from then on it is there
+            elif check and standing is None:
+                raise self._unknown(tip)
+            elif check and standing is not None and not tip.holds(connection, standing):
                 raise self._older(tip, standing)
-            page = Page(connection, tip, self._clock())
+            page = Page.of(connection, tip, self._clock())
             result = work(page)
             if page.tip is not tip:
-                write_tip(connection, page.tip)
+                page.write()
             return result, page.tip
+
+    def _unknown(self, tip: Tip) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"{self.store.name}: has {tip.seq} entries, and its anchor at "
+            f"{self.store.anchor_of(tip.ledger).path} is missing or empty. It was moved or "
+            "removed, or this ledger was never used from here; an old copy could not be told from "
+            "the newest. Nothing is released. Put the anchor back, name its place by anchor= or "
+            "RETICENT_ANCHOR, or go on with the ledger as it is by `reticent ledger adopt`"
+        )
 
     def _older(self, tip: Tip, standing: Anchor) -> LedgerUnavailable:
         return LedgerUnavailable(

@@ -19,10 +19,10 @@ import sqlalchemy as sa
 from reticent.core.checks import count
 from reticent.core.errors import CorruptLedger, InvalidInput, UnknownName, WriteFailed
 from reticent.core.files import check_replaceable, new_file_beside
-from reticent.core.scopes import Policy, Scope
+from reticent.core.scopes import PARTS, Policy, Scope
 from reticent.ledger.chain import Entry, read_tip
 from reticent.ledger.charges import Budget, epsilon_value
-from reticent.ledger.schema import accounts, budgets, covers, entries, statements
+from reticent.ledger.schema import accounts, budgets, entries, statements
 from reticent.ledger.store import Store
 from reticent.ledger.verification import MalformedEntry, stored_entries
 
@@ -111,9 +111,7 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
     limit = count(limit, name="limit")
     with store.read() as connection:
         top = read_tip(connection)
-        standing = [
-            Budget.of_row(row, row.statement) for row in connection.execute(_budgets_of(scope))
-        ]
+        standing = [Budget.of_row(row) for row in connection.execute(_budgets_of(scope))]
         within = _accounts_of(scope)
         total = connection.execute(
             sa.select(sa.func.count()).select_from(accounts).where(*within)
@@ -199,18 +197,24 @@ def spending(
         )
         query = (
             sa.select(
-                covers.c.budget_id, by_slot.c.slot, sa.func.sum(by_slot.c.epsilon).label("epsilon")
+                budgets.c.id.label("budget_id"),
+                by_slot.c.slot,
+                sa.func.sum(by_slot.c.epsilon).label("epsilon"),
             )
-            .join(by_slot, by_slot.c.account_id == covers.c.account_id)
-            .where(covers.c.budget_id.in_([row.id for row in rows]))
-            .group_by(covers.c.budget_id, by_slot.c.slot)
+            .join(
+                accounts,
+                sa.and_(*(budgets.c[name].in_(["", accounts.c[name]]) for name in PARTS)),
+            )
+            .join(by_slot, by_slot.c.account_id == accounts.c.id)
+            .where(budgets.c.id.in_([row.id for row in rows]))
+            .group_by(budgets.c.id, by_slot.c.slot)
         )
         spent = {row.id: np.zeros(points) for row in rows}
         for part in connection.execute(query):
             spent[part.budget_id][int(part.slot)] += epsilon_value(int(part.epsilon))
     at = np.asarray(first + width * np.arange(1, points + 1), dtype="datetime64[us]")
     return [
-        Spending(Budget.of_row(row, row.statement), at, np.cumsum(spent[row.id]))
+        Spending(Budget.of_row(row), at, np.cumsum(spent[row.id]))
         for row in rows
         if spent[row.id].any()
     ]
@@ -316,6 +320,7 @@ def check_export(lines: Iterable[str]) -> int:
             stored = bytes.fromhex(row.pop("digest"))
             before = bytes.fromhex(row.pop("previous"))
             entry = Entry(**row)
+            bytes.fromhex(entry.state)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(
                 f"line {seq + 1}: expected an exported entry in JSON ({error})"

@@ -2,20 +2,19 @@
 
 Tables:
 
-``head``        one row: the ledger's name, the position and digest of its last entry, all that was
-                ever charged, what is charged to every budget for entries that a restored copy lost,
-                and the policy. Writers lock it first.
+``head``        one row: the ledger's name, the position and digest of its last entry, and what that
+                digest covers besides: the root of the tree, all that was ever charged, what is
+                charged to every budget for entries that a restored copy lost, and the policy.
+                Writers lock it first.
 ``statements``  guarantee kind and adjacency, one row per combination.
 ``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The
                 database itself refuses to spend more than is granted.
 ``accounts``    a request's exact scope with what it has spent; one statement each.
-``covers``      which budgets count which accounts. Its two composite keys make the database refuse
-                a budget and an account with different statements, whoever writes.
 ``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it,
                 maintained in the same transaction and recomputed by ``verify``.
-
-Three more tables are not part of the chain: the counts of prepaid plans, and the keys and answers
-of the service.
+``nodes``       of the hash tree over the rows of ``budgets`` and ``accounts``, and of three more
+                tables: the counts of prepaid plans, and the keys and answers of the service. See
+                ``tree``.
 """
 
 from __future__ import annotations
@@ -71,6 +70,8 @@ head = Table(
     Column("ledger", String(36), nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("digest", LargeBinary(32), nullable=False),
+    Column("link", LargeBinary(32), nullable=False),
+    Column("root", LargeBinary(32), nullable=False),
     _amount("spent_epsilon"),
     _amount("spent_delta"),
     _amount("gap_epsilon"),
@@ -100,7 +101,6 @@ budgets = Table(
     _amount("gap_epsilon"),
     _amount("gap_delta"),
     UniqueConstraint("principal", "subject", "bundle", name="budgets_once"),
-    UniqueConstraint("id", "statement_id", name="budgets_key"),
     CheckConstraint("spent_epsilon BETWEEN 0 AND granted_epsilon", name="budgets_epsilon"),
     CheckConstraint("spent_delta BETWEEN 0 AND granted_delta", name="budgets_delta"),
 )
@@ -122,22 +122,6 @@ accounts = Table(
         "spent_epsilon >= 0 AND spent_delta >= 0 AND answers >= 0", name="accounts_not_negative"
     ),
     CheckConstraint("commits BETWEEN 0 AND reservations", name="accounts_commits"),
-)
-
-covers = Table(
-    "covers",
-    metadata,
-    Column("account_id", BigInteger, primary_key=True),
-    Column("budget_id", BigInteger, primary_key=True),
-    Column("statement_id", BigInteger, nullable=False),
-    ForeignKeyConstraint(
-        ["account_id", "statement_id"],
-        ["accounts.id", "accounts.statement_id"],
-        name="covers_account",
-    ),
-    ForeignKeyConstraint(
-        ["budget_id", "statement_id"], ["budgets.id", "budgets.statement_id"], name="covers_budget"
-    ),
 )
 
 entries = Table(
@@ -165,6 +149,7 @@ entries = Table(
         nullable=True,
     ),
     Column("receipt", Text, nullable=False),
+    Column("state", LargeBinary(32), nullable=False),
     Column("digest", LargeBinary(32), nullable=False),
     UniqueConstraint("reservation", name="entries_commit_once"),
     ForeignKeyConstraint(
@@ -182,16 +167,23 @@ entries = Table(
         "IS NOT NULL) OR "
         "(action = 'gap' AND budget_id IS NOT NULL AND account_id IS NULL AND reservation IS "
         "NULL) OR "
-        "(action = 'policy' AND budget_id IS NULL AND account_id IS NULL AND reservation IS "
-        "NULL) OR "
-        "(action = 'accept' AND budget_id IS NULL AND account_id IS NULL AND reservation IS NULL)",
+        "((action = 'policy' OR action = 'accept' OR action = 'note') AND budget_id IS NULL AND "
+        "account_id IS NULL AND reservation IS NULL)",
         name="entries_action",
     ),
     CheckConstraint(
-        "statement_id IS NOT NULL OR action = 'policy' OR action = 'accept'",
+        "statement_id IS NOT NULL OR action = 'policy' OR action = 'accept' OR action = 'note'",
         name="entries_have_a_statement",
     ),
 )
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("place", _Id, primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False),
+)
+"""Nodes of the tree: the root has place 1, and the children of place p have 16 p to 16 p + 15."""
 
 SQLITE_TRIGGERS = {
     "entries_no_update": "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries "
@@ -466,8 +458,18 @@ Parameters = Mapping[str, Any]
 AT_ONCE = 900
 """Parameters in one query; SQLite before 3.32 takes 999."""
 
+_FEW = 8
+"""Rows for which a statement each costs less than one that SQLAlchemy makes for all of them."""
+
 _IN_AN_ARRAY = 50_000
 """Values in one query where they are one parameter."""
+
+
+def raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """A column as the database gives it: SQLite lets anything stand anywhere, and a number would
+    be taken for a length.
+    """
+    return sa.type_coerce(column, sa.types.NullType()).label(column.name)
 
 
 class Prepared:
@@ -494,7 +496,7 @@ class Prepared:
 
     def __init__(
         self,
-        statement: sa.Select[Any] | sa.Insert | sa.Update | sa.Delete,
+        statement: sa.Select[Any] | sa.Insert | sa.Update | sa.Delete | sa.TextClause,
         *,
         columns: Sequence[str] | None = None,
     ) -> None:
@@ -568,8 +570,8 @@ class Change:
             alike[tuple(amount.items())].append(number)
         for items, ids in alike.items():
             amount = dict(items)
-            if len(ids) == 1:
-                self._one.run(connection, {**amount, "number": ids[0]})
+            if len(ids) <= _FEW:
+                self._one.run(connection, *({**amount, "number": number} for number in ids))
                 continue
             for start in range(0, len(ids), AT_ONCE):
                 connection.execute(self._many, {**amount, "ids": ids[start : start + AT_ONCE]})

@@ -29,8 +29,9 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter, LedgerUnavailable, UnknownName
 from reticent.core.extras import require
 from reticent.ledger import schema
-from reticent.ledger.chain import AnchorFile, anchor_file, genesis
+from reticent.ledger.chain import AnchorFile, anchor_file, first_link, genesis
 from reticent.ledger.location import FileIdentity, Location, checked_file, several_names
+from reticent.ledger.tree import EMPTY
 
 Synchronous = Literal["FULL", "NORMAL"]
 T = TypeVar("T")
@@ -191,6 +192,8 @@ class Store:
                     "ledger": ledger,
                     "seq": 0,
                     "digest": genesis(ledger, required),
+                    "link": first_link(ledger, required),
+                    "root": EMPTY,
                     **policy,
                 }
                 connection.execute(schema.head.insert().values(row))

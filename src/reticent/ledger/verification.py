@@ -17,17 +17,21 @@ from sqlalchemy.engine import Connection, Row
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.releases import Receipt
 from reticent.core.scopes import PARTS, Scope
-from reticent.ledger.chain import Anchor, Entry, raw, read_tip
+from reticent.ledger.chain import Anchor, Entry, read_tip
 from reticent.ledger.charges import LARGEST, delta_value, epsilon_value
 from reticent.ledger.schema import (
     accounts,
+    api_keys,
     budgets,
-    covers,
     entries,
+    plan_counts,
+    raw,
     schema_problems,
+    service_answers,
     statements,
 )
 from reticent.ledger.store import Store, fault_of
+from reticent.ledger.tree import ACCOUNTS, ANSWERS, BUDGETS, KEYS, PLANS, Kind, Tree, root_of
 
 _MOST_PROBLEMS = 50
 _ROWS_AT_ONCE = 10_000
@@ -170,11 +174,12 @@ def verify(
     receipts: Sequence[ReceiptClaim] = (),
     kept: bool = True,
 ) -> Verification:
-    """Recomputes the chain, every account, every budget and every cover, in one snapshot, and
-    checks the schema.
+    """Recomputes the chain, every account, every budget and the tree over all rows, in one
+    snapshot, and checks the schema.
 
-    A changed, dropped or reordered entry, a total that is not the sum of its entries, a budget that
-    misses an account, and a constraint or trigger that is missing or was added are each named.
+    A changed, dropped or reordered entry, a total that is not the sum of its entries, a row of the
+    service or of a plan that the chain does not know, and a constraint or trigger that is missing
+    or was added are each named.
     Somebody who can rewrite the whole database can also rewrite the chain, and an old copy is
     whole: the anchor that is kept outside the database catches both, and where that was put back as
     well, an ``anchor`` noted elsewhere or clients' ``receipts``.
@@ -212,7 +217,7 @@ def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
     """
     try:
         with store.read() as connection:
-            tip = read_tip(connection)
+            tip = read_tip(connection, check=False)
         return store.anchor_of(tip.ledger).read()
     except CorruptLedger:
         return None  # the walk says so
@@ -229,7 +234,9 @@ def _walk_all(
     named: list[tuple[int, str]],
     receipts: Sequence[ReceiptClaim],
 ) -> str:
-    top = read_tip(connection)
+    top = read_tip(connection, check=False)
+    if not top.is_whole:
+        walk.report("the ledger's head does not match its own digest")
     if kept is not None:
         named = [*named, (kept.seq, kept.digest)]
     expected = defaultdict(set)
@@ -276,7 +283,53 @@ def _walk_all(
         walk.report("the ledger's head says another policy, total or gap than its entries")
     _check_receipts(walk, top.ledger, receipts)
     _check_budgets(walk, connection, _check_accounts(walk, connection))
+    _check_tree(walk, connection, top.root)
     return f"{top.seq}:{top.digest.hex()}"
+
+
+def _check_tree(walk: _Walk, connection: Connection, root: bytes) -> None:
+    """Names rows that are not the ones of the last entry, by comparing them with the tree."""
+    items: dict[bytes, bytes] = {}
+    kinds: dict[bytes, Kind] = {}
+    for kind, table in _ROWS:
+        query = sa.select(*(raw(column) if _is_bytes(column) else column for column in table.c))
+        if "statement_id" in table.c:
+            query = query.add_columns(statements.c.statement).outerjoin(
+                statements, statements.c.id == table.c.statement_id
+            )
+        for row in connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE)):
+            try:
+                key = kind.key_of(row._mapping)
+                items[key] = kind.digest(row._mapping)
+            except TypeError:
+                walk.report(f"a row of the table {kind.name} holds what no ledger writes")
+            else:
+                kinds[key] = kind
+    stored: dict[bytes, bytes] = {}
+    try:
+        stored = dict(Tree(connection, root).items())
+    except CorruptLedger:
+        walk.report("the tree over the rows was changed")
+        if root == root_of(items):
+            return  # its nodes, but no row
+    for key, digest in items.items():
+        if stored.pop(key, None) != digest:
+            walk.report(f"a row of the table {kinds[key].name} is not as the chain knows it")
+    if stored:
+        walk.report(f"{len(stored)} row(s) that the chain knows were removed")
+
+
+_ROWS: tuple[tuple[Kind, sa.Table], ...] = (
+    (BUDGETS, budgets),
+    (ACCOUNTS, accounts),
+    (PLANS, plan_counts),
+    (KEYS, api_keys),
+    (ANSWERS, service_answers),
+)
+
+
+def _is_bytes(column: sa.ColumnElement[Any]) -> bool:
+    return isinstance(column.type, sa.LargeBinary)
 
 
 def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEntry]:
@@ -303,6 +356,7 @@ def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEn
                     else_=mine.reservation,
                 ),
                 mine.receipt,
+                raw(mine.state),
                 raw(mine.digest),
             ),
             *(mine.account_id, mine.budget_id),
@@ -313,21 +367,23 @@ def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEn
         .order_by(mine.seq)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    for *fields, digest, account_id, budget_id in connection.execute(query):
+    for *fields, state, digest, account_id, budget_id in connection.execute(query):
         whole = all(type(value) is kind for value, kind in zip(fields, _KINDS, strict=True))
         if (
             whole
             and isinstance(digest, bytes | memoryview)
+            and isinstance(state, bytes | memoryview)
             and _is_id(account_id)
             and _is_id(budget_id)
         ):
-            yield StoredEntry(Entry(*fields), bytes(digest), account_id, budget_id)
+            entry = Entry(*fields)._replace(state=bytes(state).hex())
+            yield StoredEntry(entry, bytes(digest), account_id, budget_id)
         else:
             yield MalformedEntry(fields[0])
 
 
 _KINDS = (int, int, str, str, str, str, str, int, int, int, str, int, str)
-"""Types of an entry's fields."""
+"""Types of an entry's fields but its state."""
 
 
 def _is_id(value: object) -> bool:
@@ -417,6 +473,8 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
         )
     elif entry.action == "policy":
         walk.policy = entry.mechanism
+    elif entry.action == "note":
+        pass  # it spends nothing
     elif entry.action == "reserve" and account is not None:
         walk.charged = (
             min(walk.charged[0] + entry.epsilon, LARGEST),
@@ -472,12 +530,6 @@ def _check_budgets(
     """Compares every budget with the accounts that it has to count, its grants and what they
     spent.
     """
-    links: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    for link in connection.execute(sa.select(covers)):
-        if _is_well_formed(link, covers):
-            links[link.budget_id][link.account_id] = link.statement_id
-        else:
-            walk.report(f"the cover of account {link.account_id!r:.40} holds what no ledger writes")
     known: set[int] = set()
     indexes: dict[tuple[bool, ...], defaultdict[tuple[str, ...], set[int]]] = {}
     for row in connection.execute(sa.select(budgets)).all():
@@ -487,13 +539,7 @@ def _check_budgets(
         known.add(row.id)
         scope = Scope.stored(row.principal, row.subject, row.bundle)
         covered = _covered(indexes, scope, all_accounts)
-        if covered != links[row.id].keys():
-            walk.report(
-                f"budget {scope.describe()} counts {len(links[row.id])} accounts, expected "
-                f"{len(covered)}"
-            )
-        stated = {*links[row.id].values(), *(all_accounts[account][1] for account in covered)}
-        if not stated <= {row.statement_id}:
+        if not {all_accounts[account][1] for account in covered} <= {row.statement_id}:
             walk.report(f"budget {scope.describe()} counts an account of another kind or adjacency")
         _check_amounts(walk, row, scope, covered)
     for budget in walk.granted.keys() - known:

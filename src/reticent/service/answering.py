@@ -8,6 +8,10 @@ idempotency key, and filled in the transaction that commits. Whatever happens in
 that is repeated finds that row: the stored bytes, "under way", or "lost" once its time is up.
 Nothing is ever drawn twice. Which of them holds is decided in the database alone, so that several
 processes and hosts agree.
+
+Each row is an item of the ledger's tree, under the entry that charges and then under the one that
+commits. A row that was changed, added or removed by other means is refused when it is asked for,
+and neither sent nor drawn again.
 """
 
 from __future__ import annotations
@@ -20,9 +24,6 @@ from dataclasses import dataclass
 from threading import Semaphore
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from reticent.core.errors import (
     AnswerLost,
     InvalidInput,
@@ -31,15 +32,15 @@ from reticent.core.errors import (
     ReticentError,
     UnknownName,
 )
-from reticent.ledger.chain import Page
+from reticent.ledger.chain import Page, read_tip
 from reticent.ledger.charging import Reservation
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.schema import Prepared, service_answers
+from reticent.service import stored
 from reticent.service.bodies import answer_body, receipt_of
 from reticent.service.drawing import Charged, Priced, Question, drawn, priced
 from reticent.service.keys import ApiKey, KeyStore
-from reticent.service.retention import is_removed
 from reticent.service.signing import Signer
+from reticent.service.stored import Values
 from reticent.service.writer import GroupWriter
 
 _MICROSECONDS = 1_000_000
@@ -84,17 +85,6 @@ class Answer:
     body: bytes
     repeated: bool
     rows: int
-
-
-@dataclass(frozen=True)
-class _Row:
-    """What is stored of a request."""
-
-    request: bytes
-    state: str
-    due: int
-    receipt: str | None
-    body: bytes
 
 
 class Answering:
@@ -188,18 +178,16 @@ class Answering:
             UnknownName: there is none.
             AnswerLost: it was removed.
             LedgerUnavailable: cannot be read.
+            CorruptLedger: the row of its answer was changed by other means.
         """
-        query = sa.select(service_answers.c.body).where(
-            service_answers.c.principal == principal, service_answers.c.receipt == identifier
-        )
         with self._ledger.store.read() as connection:
-            body = connection.execute(query).scalar()
-            removed = body is None and is_removed(connection, principal, identifier)
-        if removed:
-            raise _removed()
-        if body is None:
+            page = Page.of(connection, read_tip(connection))
+            found = stored.named(page, principal, identifier)
+        if found is None:
             raise UnknownName("receipt: expected the identifier of a receipt of this client")
-        return receipt_of(bytes(body))
+        if found["state"] == "removed":
+            raise _removed()
+        return receipt_of(bytes(found["body"]))
 
     def waited(
         self, works: Sequence[Callable[[Page], Any]], *, keep: bool = True
@@ -228,7 +216,7 @@ class Answering:
             try:
                 if isinstance(done, ReticentError):
                     yield place, done
-                elif isinstance(done, _Row):
+                elif isinstance(done, dict):
                     yield place, self._again(asked, done)
                 else:
                     yield place, Charged(cost, cost.posting.result(done))
@@ -239,24 +227,27 @@ class Answering:
         """A charge, and the row of its request; or the row that is there."""
 
         def work(page: Page) -> Any:
-            self._keys.check(page.connection, request.key)
-            row = _find(page.connection, request)
+            self._keys.check(page, request.key)
+            row = _find(page, request)
             if row is not None:
                 return row
-            done = cost.posting.work(page)
-            if isinstance(done, Reservation):
+
+            def along(booked: str) -> None:
                 now = self._clock()
-                values = {
+                row = {
                     "principal": request.key.principal,
                     "idempotency_key": request.idempotency_key,
                     "request": request.digest,
                     "state": "charged",
                     "charged_at": int(now * _MICROSECONDS),
                     "due": int((now + self._lease) * _MICROSECONDS),
-                    "booked": done.id,
+                    "booked": booked,
+                    "receipt": None,
+                    "body": None,
                 }
-                _CHARGED.run(page.connection, values)
-            return done
+                stored.add(page, row)
+
+            return cost.posting.work(page, along)
 
         return work
 
@@ -305,12 +296,12 @@ class Answering:
         self, request: Request, reservation: Reservation, body: bytes, receipt: str
     ) -> Callable[[Page], None]:
         def work(page: Page) -> None:
-            filled = _ANSWERED.run(
-                page.connection, {**request.names, "name": receipt, "bytes": body}
-            )
-            if not filled:
-                self._check_stored(page.connection, request, receipt)
-            reservation.committing(receipt)(page)
+            row = _find(page, request)
+            if row is None or (row["state"] != "charged" and row["receipt"] != receipt):
+                raise _lost()  # it was given up in the meantime
+            if row["state"] == "charged":
+                stored.change(page, row, state="answered", receipt=receipt, body=body)
+            reservation.committing(receipt)(page)  # again where a try had seemed to fail
 
         return work
 
@@ -324,33 +315,23 @@ class Answering:
                 time.sleep(0.1)
         raise AssertionError("not reached")
 
-    def _check_stored(self, connection: Connection, request: Request, receipt: str) -> None:
-        """Refuses a request that was given up in the meantime; one whose answer was stored by a try
-        that seemed to have failed is well.
-        """
-        row = _find(connection, request)
-        if row is None or row.receipt != receipt:
-            raise _lost()
-
-    def _again(self, asked: Asked, row: _Row) -> Answer:
+    def _again(self, asked: Asked, row: Values) -> Answer:
         request, rows = asked.request, asked.question.rows
-        if row.request != request.digest:
+        if bytes(row["request"]) != request.digest:
             raise InvalidInput(
                 "Idempotency-Key: stands for another request of this client; repeat that one, or "
                 "choose a new key"
             )
-        if row.state == "answered":
-            return Answer(row.body, repeated=True, rows=rows)
-        if row.state == "charged" and self._clock() * _MICROSECONDS < row.due:
-            raise RequestUnderWay(
-                "this request is charged and being answered; repeat it a little later, with the "
-                "same key"
-            )
-        if row.state == "charged":
-            found = self._writer.post(lambda page: _give_up(page, request))
-            if found.state == "answered":
-                return Answer(found.body, repeated=True, rows=rows)
-        if row.state == "removed":
+        if row["state"] == "charged":
+            if self._clock() * _MICROSECONDS < row["due"]:
+                raise RequestUnderWay(
+                    "this request is charged and being answered; repeat it a little later, with "
+                    "the same key"
+                )
+            row = self._writer.post(lambda page: _give_up(page, request))
+        if row["state"] == "answered":
+            return Answer(bytes(row["body"]), repeated=True, rows=rows)
+        if row["state"] == "removed":
             raise _removed()
         raise _lost()
 
@@ -369,43 +350,15 @@ def _removed() -> AnswerLost:
     )
 
 
-def _find(connection: Connection, request: Request) -> _Row | None:
-    rows = _ROW.rows(connection, request.names)
-    if not rows:
-        return None
-    (row,) = rows
-    body = b"" if row.body is None else bytes(row.body)
-    return _Row(bytes(row.request), row.state, row.due, row.receipt, body)
+def _find(page: Page, request: Request) -> Values | None:
+    return stored.find(page, request.key.principal, request.idempotency_key)
 
 
-def _give_up(page: Page, request: Request) -> _Row:
+def _give_up(page: Page, request: Request) -> Values:
     """Marks a request as lost, unless it was answered in the meantime; its row as it is then."""
-    _LOST.run(page.connection, request.names)
-    row = _find(page.connection, request)
+    row = _find(page, request)
     assert row is not None  # rows are never removed
+    if row["state"] == "charged":
+        row = stored.change(page, row, state="lost")
+        page.note(f"answer of {row['booked']} was lost")
     return row
-
-
-_HERE = (
-    service_answers.c.principal == sa.bindparam("who"),
-    service_answers.c.idempotency_key == sa.bindparam("which"),
-)
-_CHARGED = Prepared(
-    service_answers.insert(),
-    columns=("principal", "idempotency_key", "request", "state", "charged_at", "due", "booked"),
-)
-_ROW = Prepared(
-    sa.select(
-        *(service_answers.c[name] for name in ("request", "state", "due", "receipt", "body"))
-    ).where(*_HERE)
-)
-_ANSWERED = Prepared(
-    service_answers.update()
-    .where(*_HERE, service_answers.c.state == "charged")
-    .values(state="answered", receipt=sa.bindparam("name"), body=sa.bindparam("bytes"))
-)
-_LOST = Prepared(
-    service_answers.update()
-    .where(*_HERE, service_answers.c.state == "charged")
-    .values(state="lost")
-)

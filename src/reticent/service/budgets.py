@@ -43,7 +43,7 @@ def visible_budgets(
     with store.read() as connection:
         for row in connection.execute(query):
             if key.role == "owner" or _counts(key, row.subject, row.bundle):
-                found.append(_plain(Budget.of_row(row, row.statement)))
+                found.append(_plain(Budget.of_row(row)))
             if len(found) == MOST:
                 break
     return found

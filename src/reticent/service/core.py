@@ -42,6 +42,7 @@ from reticent.service.settings import Settings
 from reticent.service.signing import Signer
 from reticent.service.structure import Structure
 from reticent.service.together import Together, Turn
+from reticent.service.watch import Watch
 from reticent.service.writer import GroupWriter
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Service:
     Raises:
         InvalidInput, CorruptBundle, UntrustedSignature: a bundle or a key that cannot be used.
         LedgerUnavailable: no ledger, or one that is older than its anchor.
+        CorruptLedger: one that does not match its own entries.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -98,7 +100,8 @@ class Service:
         self.ledger = Ledger.open(
             settings.ledger, synchronous="FULL" if settings.durable else "NORMAL"
         )
-        self.keys = KeyStore(self.ledger.store)
+        self.watch = Watch(self.ledger, settings.ledger)
+        self.keys = KeyStore(self.ledger)
         self.admission = Admission(
             most=settings.queue, per_key=settings.per_key, most_bytes=settings.most_bytes
         )
@@ -122,6 +125,7 @@ class Service:
 
     def close(self) -> None:
         """Finishes what is under way."""
+        self.watch.close()
         self._together.close()
         for threads in (self._threads, self._health, *self._lookups):
             threads.shutdown(wait=True)
@@ -234,6 +238,7 @@ class Service:
         Raises:
             InvalidInput, NotPermitted: nothing was charged.
         """
+        self.watch.check()
         body = parsed(content, Answers, names=names)
         rows, most = len(body.rows), bundle.most_rows(self.settings.most_rows)
         if rows > most:
@@ -299,6 +304,7 @@ class Service:
         Raises:
             LedgerUnavailable, CorruptLedger: the ledger cannot be charged.
         """
+        self.watch.check()
         now = time.monotonic()
         if self._looked is None or (self._looked[0].done() and now > self._looked[1]):
             loop = asyncio.get_running_loop()

@@ -96,7 +96,7 @@ def prepare(folder: Path) -> Prepared:
     ledger = Ledger.create(url)
     adjacency = classifier.guarantee.adjacency
     ledger.grant(Scope(subject=DATA_SET), Guarantee(_EPSILON * _ANSWERS, 0.0, adjacency))
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     _, secret = keys.create("demo", bundles=["*"], subjects=[DATA_SET])
     _, owner = keys.create("owner", bundles=["*"], subjects=["*"], role="owner")
     ledger.close()

@@ -19,11 +19,18 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
 from reticent.core.checks import one_of
-from reticent.core.errors import InvalidInput, NotAuthenticated, NotPermitted, UnknownName
+from reticent.core.errors import (
+    InvalidInput,
+    NotAuthenticated,
+    NotPermitted,
+    ReticentError,
+    UnknownName,
+)
 from reticent.core.names import checked_name
-from reticent.ledger.chain import read_tip
+from reticent.ledger.chain import Page, read_tip
+from reticent.ledger.ledger import Ledger
 from reticent.ledger.schema import Prepared, api_keys
-from reticent.ledger.store import Store
+from reticent.ledger.tree import KEYS, Tree, changed
 
 Role = Literal["client", "owner"]
 ROLES = ("client", "owner")
@@ -111,8 +118,11 @@ class ApiKey:
 class KeyStore:
     """The keys in a ledger's database.
 
+    A key counts only as the ledger's last entry knows it: each that is made or revoked is an entry
+    of the chain, and a row that was added or changed by other means opens nothing.
+
     Args:
-        store: of the ledger.
+        ledger: where they are.
         clock: seconds since 1970.
 
     Example:
@@ -123,7 +133,7 @@ class KeyStore:
         ...     tempfile.TemporaryDirectory() as elsewhere,
         ... ):
         ...     ledger = Ledger.create(f"{folder}/budgets.db", anchor=elsewhere)
-        ...     keys = KeyStore(ledger.store)
+        ...     keys = KeyStore(ledger)
         ...     made, secret = keys.create("acme", bundles=["*"], subjects=["ward-7"])
         ...     found = keys.find(secret)
         ...     _ = keys.revoke(made.id)
@@ -132,8 +142,8 @@ class KeyStore:
         ('acme', 52)
     """
 
-    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, ledger: Ledger, *, clock: Callable[[], float] = time.time) -> None:
+        self._ledger, self._clock = ledger, clock
 
     def create(
         self,
@@ -182,8 +192,13 @@ class KeyStore:
             "expires": None if lasts is None else int((now + lasts) * _MICROSECONDS),
             "revoked": None,
         }
-        with self._store.write() as connection:
-            connection.execute(api_keys.insert().values(row))
+
+        def make(page: Page) -> None:
+            page.connection.execute(api_keys.insert().values(row))
+            page.tree.put({KEYS.key_of(row): KEYS.digest(row)})
+            page.note(f"key {row['id']} was made")
+
+        self._ledger.post_together([make])
         return ApiKey.of_row(row), secret
 
     def list(self) -> tuple[ApiKey, ...]:
@@ -193,8 +208,12 @@ class KeyStore:
             LedgerUnavailable: cannot be read.
         """
         query = sa.select(api_keys).order_by(api_keys.c.created, api_keys.c.id)
-        with self._store.read() as connection:
-            return tuple(ApiKey.of_row(row) for row in connection.execute(query).mappings())
+        with self._ledger.store.read() as connection:
+            rows = connection.execute(query).mappings().all()
+            items = {KEYS.key_of(row): KEYS.digest(row) for row in rows}
+            if Tree(connection, read_tip(connection).root).find(items) != items:
+                raise changed(KEYS)
+        return tuple(map(ApiKey.of_row, rows))
 
     def revoke(self, identifier: str) -> ApiKey:
         """Takes a key back: nothing is charged by it once this returns.
@@ -203,22 +222,27 @@ class KeyStore:
             UnknownName: there is no such key.
             LedgerUnavailable: could not be written.
         """
-        where = api_keys.c.id == identifier
-        with self._store.write() as connection:
-            if not self._store.is_sqlite:  # charges take this lock, and look at the key within it
-                read_tip(connection, lock=True)
-            connection.execute(
-                api_keys.update()
-                .where(where, api_keys.c.revoked.is_(None))
-                .values(revoked=int(self._clock() * _MICROSECONDS))
-            )
-            row = connection.execute(sa.select(api_keys).where(where)).mappings().first()
-        if row is None:
-            raise UnknownName(
-                f"key={identifier!a:.40}: expected the identifier of a key, as `reticent keys "
-                "list` shows it"
-            )
-        return ApiKey.of_row(row)
+
+        def take_back(page: Page) -> ApiKey:
+            row = _row(page, identifier)
+            if row is None:
+                raise UnknownName(
+                    f"key={identifier!a:.40}: expected the identifier of a key, as `reticent keys "
+                    "list` shows it"
+                )
+            if row["revoked"] is None:
+                row["revoked"] = int(self._clock() * _MICROSECONDS)
+                where = api_keys.c.id == identifier
+                values = {"revoked": row["revoked"]}
+                page.connection.execute(api_keys.update().where(where).values(values))
+                page.tree.put({KEYS.key_of(row): KEYS.digest(row)})
+                page.note(f"key {identifier} was revoked")
+            return ApiKey.of_row(row)
+
+        (done,) = self._ledger.post_together([take_back])
+        if isinstance(done, ReticentError):
+            raise done
+        return done
 
     def find(self, secret: str) -> ApiKey:
         """The key that ``secret`` is, if it is valid now.
@@ -227,12 +251,9 @@ class KeyStore:
             NotAuthenticated: unknown, expired or revoked; not said which.
             LedgerUnavailable: cannot be read.
         """
-        query = sa.select(api_keys).where(api_keys.c.digest == digest_of(secret))
-        with self._store.read() as connection:
-            row = connection.execute(query).mappings().first()
-        if row is None:
-            raise _refused()
-        return self._valid(ApiKey.of_row(row))
+        query = sa.select(api_keys.c.id).where(api_keys.c.digest == digest_of(secret))
+        with self._ledger.store.read() as connection:
+            return self._current(connection, connection.execute(query).scalar())
 
     def named(self, identifier: str) -> ApiKey:
         """The key of this identifier, if it is valid now.
@@ -241,24 +262,28 @@ class KeyStore:
             NotAuthenticated: unknown, expired or revoked; not said which.
             LedgerUnavailable: cannot be read.
         """
-        with self._store.read() as connection:
-            row = connection.execute(_BY_ID, {"key": identifier}).mappings().first()
-        if row is None:
-            raise _refused()
-        return self._valid(ApiKey.of_row(row))
+        with self._ledger.store.read() as connection:
+            return self._current(connection, identifier)
 
-    def check(self, connection: Connection, key: ApiKey) -> None:
+    def check(self, page: Page, key: ApiKey) -> None:
         """Refuses a key that has stopped being valid since it was found, in a transaction that
         charges.
 
         Raises:
             NotAuthenticated: it has.
+            CorruptLedger: its row was changed by other means.
         """
-        rows = _TIMES.rows(connection, {"key": key.id})
-        if not rows:
+        row = _row(page, key.id)
+        if row is None or replace(key, revoked=None) != replace(ApiKey.of_row(row), revoked=None):
             raise _refused()
-        (row,) = rows
-        self._valid(replace(key, expires=_seconds(row.expires), revoked=_seconds(row.revoked)))
+        self._valid(ApiKey.of_row(row))
+
+    def _current(self, connection: Connection, identifier: str | None) -> ApiKey:
+        page = Page.of(connection, read_tip(connection))
+        row = None if identifier is None else _row(page, identifier)
+        if row is None:
+            raise _refused()
+        return self._valid(ApiKey.of_row(row))
 
     def _valid(self, key: ApiKey) -> ApiKey:
         if key.state(self._clock()) != "valid":
@@ -310,7 +335,12 @@ def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / _MICROSECONDS
 
 
-_BY_ID = sa.select(api_keys).where(api_keys.c.id == sa.bindparam("key"))
-_TIMES = Prepared(
-    sa.select(api_keys.c.expires, api_keys.c.revoked).where(api_keys.c.id == sa.bindparam("key"))
-)
+def _row(page: Page, identifier: str) -> dict[str, Any] | None:
+    """The row of a key, as the chain knows it."""
+    rows = _BY_ID.rows(page.connection, {"key": identifier})
+    found: dict[str, Any] | None = rows[0]._asdict() if rows else None
+    page.tree.check(KEYS, KEYS.key(identifier), found)
+    return found
+
+
+_BY_ID = Prepared(sa.select(api_keys).where(api_keys.c.id == sa.bindparam("key")))

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
-from reticent.core.errors import InvalidInput
-from reticent.ledger.schema import Prepared, service_answers
+from reticent.core.errors import InvalidInput, ReticentError
+from reticent.ledger.chain import Page, read_tip
+from reticent.ledger.ledger import Ledger
 from reticent.ledger.store import Store
+from reticent.service import stored
+from reticent.service.stored import Values
 
 LEAST = 3600.0
 """Seconds for which an answer is kept at least: a client whose connection broke repeats its request
 within minutes."""
-
-_AT_ONCE = 500
-"""Answers in one transaction; charges of others wait meanwhile."""
 
 _MICROSECONDS = 1_000_000
 _UNITS = {"h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
@@ -62,7 +60,7 @@ def age_of(text: str) -> float:
 
 
 def prune(
-    store: Store,
+    ledger: Ledger,
     *,
     older_than: float,
     dry_run: bool = False,
@@ -74,13 +72,14 @@ def prune(
     refused from then on, and the same key for another request as before.
 
     Args:
-        store: of the ledger.
+        ledger: where they are.
         older_than: seconds since the charge, at least an hour.
         dry_run: count, and remove nothing.
         clock: seconds since 1970.
 
     Raises:
         InvalidInput: ``older_than`` is less than an hour.
+        CorruptLedger: a row was changed by other means; see ``reticent ledger verify``.
         LedgerUnavailable: could not be written, or others read what was removed; what was removed
             before stays removed, and repeating it removes the rest.
     """
@@ -89,61 +88,39 @@ def prune(
             f"older_than={older_than:g}: expected at least {LEAST:g} seconds, within which clients "
             "repeat requests whose answers they have not got"
         )
+    store = ledger.store
     before = int((clock() - older_than) * _MICROSECONDS)
     removed, size = 0, 0
-    last = {"who": "", "which": ""}
-    while last:
+    last = ("", "")
+    while True:
         with store.read() as connection:
-            rows = _OLD.rows(connection, {**last, "before": before})
-        if not rows:
+            names = stored.charged_before(connection, before, behind=last)
+            page = Page.of(connection, read_tip(connection))
+            rows = [row for name in names if (row := stored.find(page, *name))] if dry_run else []
+        if not names:
             break
-        names = [{"who": row.principal, "which": row.idempotency_key} for row in rows]
         if not dry_run:
-            with store.write() as connection:
-                if store.is_sqlite:
-                    # What is removed is written over, where SQLite would leave it in free pages.
-                    connection.exec_driver_sql("PRAGMA secure_delete = ON")
-                _REMOVE.run(connection, *names)
+            (done,) = ledger.post_together([partial(_remove, store, names)])
+            if isinstance(done, ReticentError):
+                raise done
+            rows = done
         removed += len(rows)
-        size += sum(row.size for row in rows)
+        size += sum(len(row["body"]) for row in rows)
         last = names[-1]
     if not dry_run:
         store.checkpoint()
     return Removal(removed, size)
 
 
-def is_removed(connection: Connection, principal: str, receipt: str) -> bool:
-    """Whether the answer of this receipt was removed."""
-    rows = _RECEIPT.rows(connection, {"who": principal, "name": receipt})
-    return any(row.state == "removed" for row in rows)
-
-
-_NAMES = (service_answers.c.principal, service_answers.c.idempotency_key)
-_OLD = Prepared(
-    sa.select(*_NAMES, sa.func.length(service_answers.c.body).label("size"))
-    .where(
-        service_answers.c.state == "answered",
-        service_answers.c.charged_at < sa.bindparam("before", type_=sa.BigInteger()),
-        sa.tuple_(*_NAMES)
-        > sa.tuple_(
-            sa.bindparam("who", type_=sa.String()), sa.bindparam("which", type_=sa.String())
-        ),
-    )
-    .order_by(*_NAMES)
-    .limit(sa.literal_column(str(_AT_ONCE)))
-)
-_REMOVE = Prepared(
-    service_answers.update()
-    .where(
-        service_answers.c.principal == sa.bindparam("who"),
-        service_answers.c.idempotency_key == sa.bindparam("which"),
-        service_answers.c.state == "answered",
-    )
-    .values(state="removed", body=sa.null())
-)
-_RECEIPT = Prepared(
-    sa.select(service_answers.c.state).where(
-        service_answers.c.principal == sa.bindparam("who"),
-        service_answers.c.receipt == sa.bindparam("name"),
-    )
-)
+def _remove(store: Store, names: Sequence[tuple[str, str]], page: Page) -> list[Values]:
+    """Removes bodies, with one entry that says so, and returns their rows."""
+    if store.is_sqlite:
+        # What is removed is written over, where SQLite would leave it in free pages.
+        page.connection.exec_driver_sql("PRAGMA secure_delete = ON")
+    found = [row for name in names if (row := stored.find(page, *name))]
+    rows = [row for row in found if row["state"] == "answered"]
+    for row in rows:
+        stored.change(page, row, state="removed", body=None)
+    if rows:
+        page.note(f"{len(rows)} answer(s) were removed")
+    return rows

@@ -116,7 +116,7 @@ def test_a_page_changes_nothing(watched: Watched) -> None:
 
 def test_a_revoked_key_is_signed_out(watched: Watched) -> None:
     ledger = Ledger.open(watched.running.ledger, anchor=watched.running.folder / "anchors")
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     made, secret = keys.create("hospital", bundles=["*"], subjects=["*"], role="owner")
     with signed_in(watched, secret) as client:
         assert client.get("/dashboard").status_code == 200

@@ -28,7 +28,7 @@ class Clock:
 def keys(tmp_path: Path) -> Iterator[tuple[KeyStore, Clock]]:
     clock = Clock()
     ledger = Ledger.create(tmp_path / "ledger.sqlite", anchor=tmp_path / "anchors")
-    yield KeyStore(ledger.store, clock=clock), clock
+    yield KeyStore(ledger, clock=clock), clock
     ledger.close()
 
 

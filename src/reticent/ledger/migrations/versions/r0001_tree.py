@@ -6,7 +6,7 @@ from the one before, which brings older ledgers up to date.
 
 from __future__ import annotations
 
-revision = "first"
+revision = "tree"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -1,0 +1,326 @@
+"""A hash tree over every row that counts: budgets, accounts, counts of plans, and the service's
+keys and answers.
+
+Each row is an item: a key from its names, and a digest of everything that it holds. The tree is a
+trie over the bits of the keys, four at a time. A node is a leaf of at most 16 items, or has 16
+children, and is named by the SHA-256 of its content. The digest of the root is in every entry of
+the chain, so that whoever reads a row can tell in a few nodes whether it is the row that the last
+entry knows, and that there is none where there is none.
+
+Keys of 128 bits are digests, so that nobody makes the tree deep by choosing names. Rows are never
+removed, so the shape of a tree depends on its items alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from reticent.core.errors import CorruptLedger
+from reticent.ledger.schema import AT_ONCE, Prepared, nodes, raw
+
+EMPTY = bytes(32)
+"""Digest of the root of a tree without items."""
+
+_KEY, _DIGEST = 16, 32
+_ITEM = _KEY + _DIGEST
+_FANOUT = 16
+_MOST_ITEMS = 16
+"""Items of a leaf; one more makes it a node with children."""
+
+_DEEPEST = 14
+"""Levels below the root, so that places are whole numbers of 63 bits. A leaf there takes any
+number of items; 17 keys with equal first 56 bits are not found by trying."""
+
+_LEAF, _INNER = b"\0", b"\1"
+
+_REMEMBERED = 1 << 14
+"""Nodes that a process keeps, about 10 MB."""
+
+_known: dict[bytes, bytes] = {}
+"""Contents of nodes by their digests: right whatever the database says, in any ledger."""
+
+
+class Kind:
+    """The rows of one table, as items of the tree.
+
+    Args:
+        name: of the table.
+        key: columns that name a row.
+        rest: columns with what else it holds. What may change without an entry is left out.
+    """
+
+    def __init__(self, name: str, key: Sequence[str], rest: Sequence[str]) -> None:
+        self.name = name
+        self._key, self._columns = tuple(key), (*key, *rest)
+        self.key = lru_cache(maxsize=1 << 14)(self._key_of)
+
+    def _key_of(self, *names: str) -> bytes:
+        """Return the key of the row with these names, 16 bytes."""
+        return hashlib.sha256(ascii((self.name, *names)).encode()).digest()[:_KEY]
+
+    def key_of(self, row: Mapping[Any, Any]) -> bytes:
+        """Return the key of a row, 16 bytes."""
+        return self.key(*(row[name] for name in self._key))
+
+    def digest(self, row: Mapping[Any, Any]) -> bytes:
+        """Return the digest of a row, 32 bytes. Bytes in it count by their own digest."""
+        values = [row[name] for name in self._columns]
+        for at, value in enumerate(values):
+            if isinstance(value, bytes | memoryview):
+                values[at] = hashlib.sha256(value).hexdigest()
+        # The same in every version of Python: ``ascii`` of whole numbers, texts and None.
+        return hashlib.sha256(ascii((self.name, values)).encode()).digest()
+
+
+_TOTALS = ("statement", "spent_epsilon", "spent_delta")
+_SCOPE = ("principal", "subject", "bundle")
+
+BUDGETS = Kind(
+    "budgets",
+    _SCOPE,
+    ("id", *_TOTALS, "granted_epsilon", "granted_delta", "gap_epsilon", "gap_delta"),
+)
+ACCOUNTS = Kind("accounts", _SCOPE, ("id", *_TOTALS, "answers", "reservations", "last_at"))
+"""All but ``commits``, which spend nothing."""
+
+PLANS = Kind("plan_counts", ("name",), ("booked", "queries", "answers", "asked", "answered"))
+KEYS = Kind(
+    "api_keys",
+    ("id",),
+    ("digest", "principal", "role", "bundles", "subjects", "created", "expires", "revoked"),
+)
+ANSWERS = Kind(
+    "service_answers",
+    ("principal", "idempotency_key"),
+    ("request", "state", "charged_at", "due", "booked", "receipt", "body"),
+)
+
+
+class Tree:
+    """The tree as of one entry of the chain, and what a transaction changes in it.
+
+    Attributes:
+        root: digest of its root, 32 bytes; it moves with every ``put``.
+
+    Args:
+        connection: of the transaction.
+        root: as the last entry has it.
+    """
+
+    def __init__(self, connection: Connection, root: bytes) -> None:
+        self._connection = connection
+        self._changed: dict[int, bytes] = {}
+        self.root = root
+
+    def find(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return the digests of those of ``keys`` that are there.
+
+        Raises:
+            CorruptLedger: a node is missing or is not the one that the chain knows.
+        """
+        found: dict[bytes, bytes] = {}
+        level = {1: (self.root, list(keys))} if self.root != EMPTY else {}
+        depth = 0
+        while level:
+            below: dict[int, tuple[bytes, list[bytes]]] = {}
+            contents = self._contents({place: digest for place, (digest, _) in level.items()})
+            for place, (_, wanted) in level.items():
+                content = contents[place]
+                if content[:1] == _LEAF:
+                    for key in wanted:
+                        at, there = _place(content, key)
+                        if there:
+                            found[key] = content[at + _KEY : at + _ITEM]
+                    continue
+                for slot, mine in _by_slot(wanted, depth).items():
+                    digest = content[1 + _DIGEST * slot : 1 + _DIGEST * (slot + 1)]
+                    if digest != EMPTY:
+                        below[_FANOUT * place + slot] = digest, mine
+            level, depth = below, depth + 1
+        return found
+
+    def check(self, kind: Kind, key: bytes, row: Mapping[Any, Any] | None) -> None:
+        """Refuse a row that is not the one of the last entry, or that is missing.
+
+        Args:
+            kind: of the row.
+            key: of the row.
+            row: as the database has it; None where it has none.
+
+        Raises:
+            CorruptLedger: it is another one.
+        """
+        known = self.find([key]).get(key)
+        if known != (None if row is None else kind.digest(row)):
+            raise changed(kind)
+
+    def put(self, items: Mapping[bytes, bytes]) -> None:
+        """Set the digests of rows that were added or changed.
+
+        Raises:
+            CorruptLedger: a node is missing or is not the one that the chain knows.
+        """
+        if items:
+            self.root = self._put(1, self.root, items, 0)
+
+    def write(self) -> None:
+        """Store the nodes that were changed."""
+        if self._changed:
+            rows = [{"place": place, "content": node} for place, node in self._changed.items()]
+            _WRITE.run(self._connection, *rows)
+            self._changed.clear()
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield every key with its digest, for verification; reads each node once, in levels.
+
+        Raises:
+            CorruptLedger: a node is missing or is not the one that the chain knows.
+        """
+        level = {1: self.root} if self.root != EMPTY else {}
+        while level:
+            below: dict[int, bytes] = {}
+            for place, content in self._contents(level, fresh=True).items():
+                if content[:1] == _LEAF:
+                    yield from _items(content).items()
+                    continue
+                for slot in range(_FANOUT):
+                    digest = content[1 + _DIGEST * slot : 1 + _DIGEST * (slot + 1)]
+                    if digest != EMPTY:
+                        below[_FANOUT * place + slot] = digest
+            level = below
+
+    def _put(self, place: int, digest: bytes, items: Mapping[bytes, bytes], depth: int) -> bytes:
+        """Return the digest of the node at ``place`` once it has these items."""
+        content = _LEAF if digest == EMPTY else self._content(place, digest)
+        if content[:1] == _LEAF:
+            for key, value in items.items():
+                at, there = _place(content, key)
+                content = content[:at] + key + value + content[at + _ITEM * there :]
+            if len(content) <= 1 + _MOST_ITEMS * _ITEM or depth >= _DEEPEST:
+                return self._keep(place, content)
+            content, items = _INNER + EMPTY * _FANOUT, _items(content)
+        parts = [content[at : at + _DIGEST] for at in range(1, len(content), _DIGEST)]
+        for slot, keys in _by_slot(items, depth).items():
+            below = {key: items[key] for key in keys}
+            parts[slot] = self._put(_FANOUT * place + slot, parts[slot], below, depth + 1)
+        return self._keep(place, _INNER + b"".join(parts))
+
+    def _keep(self, place: int, node: bytes) -> bytes:
+        digest = hashlib.sha256(node).digest()
+        self._changed[place] = node
+        _remember(digest, node)
+        return digest
+
+    def _content(self, place: int, digest: bytes) -> bytes:
+        known = self._changed.get(place) or _known.get(digest)
+        return known or self._contents({place: digest})[place]
+
+    def _contents(self, wanted: Mapping[int, bytes], *, fresh: bool = False) -> dict[int, bytes]:
+        """The nodes at these places, each of the digest that its parent names.
+
+        Args:
+            wanted: digests by place.
+            fresh: whether to read nodes again that this process has seen.
+        """
+        found: dict[int, bytes] = {}
+        for place, digest in wanted.items():
+            known = None if fresh else self._changed.get(place) or _known.get(digest)
+            if known is not None:
+                found[place] = known
+        missing = [place for place in wanted if place not in found]
+        for start in range(0, len(missing), AT_ONCE):
+            some = missing[start : start + AT_ONCE]
+            stored = (
+                _NODE.rows(self._connection, {"at": some[0]})
+                if len(some) == 1
+                else self._connection.execute(_NODES, {"some": some})
+            )
+            for row in stored:
+                if isinstance(row.content, bytes | memoryview):
+                    node = bytes(row.content)
+                    digest = hashlib.sha256(node).digest()
+                    if digest == wanted[row.place]:
+                        found[row.place] = node
+                        _remember(digest, node)
+        if len(found) != len(wanted):
+            raise CorruptLedger(
+                "the ledger's hash tree was changed by other means than this library; nothing is "
+                "released. See `reticent ledger verify`"
+            )
+        return found
+
+
+def changed(kind: Kind) -> CorruptLedger:
+    """Return the refusal of a row that was changed behind the chain's back."""
+    return CorruptLedger(
+        f"a row of the table {kind.name} was added, changed or removed by other means than this "
+        "library; nothing is released from it. See `reticent ledger verify`"
+    )
+
+
+def root_of(items: Mapping[bytes, bytes], depth: int = 0) -> bytes:
+    """Return the digest of the root of a tree with these items, which need no database."""
+    if not items:
+        return EMPTY
+    if len(items) <= _MOST_ITEMS or depth >= _DEEPEST:
+        node = _LEAF + b"".join(key + items[key] for key in sorted(items))
+    else:
+        parts = [EMPTY] * _FANOUT
+        for slot, keys in _by_slot(items, depth).items():
+            parts[slot] = root_of({key: items[key] for key in keys}, depth + 1)
+        node = _INNER + b"".join(parts)
+    return hashlib.sha256(node).digest()
+
+
+def _by_slot(keys: Iterable[bytes], depth: int) -> dict[int, list[bytes]]:
+    """The keys by the four bits that follow the first ``4 * depth``."""
+    found: defaultdict[int, list[bytes]] = defaultdict(list)
+    at, shift = divmod(depth, 2)
+    for key in keys:
+        found[key[at] >> 4 if shift == 0 else key[at] & 15].append(key)
+    return found
+
+
+def _items(content: bytes) -> dict[bytes, bytes]:
+    """The items of a leaf."""
+    return {
+        content[at : at + _KEY]: content[at + _KEY : at + _ITEM]
+        for at in range(1, len(content), _ITEM)
+    }
+
+
+def _place(content: bytes, key: bytes) -> tuple[int, bool]:
+    """Where an item stands in a leaf, or is to stand, and whether it is there."""
+    low, high = 0, len(content) // _ITEM
+    while low < high:
+        middle = (low + high) // 2
+        at = 1 + _ITEM * middle
+        found = content[at : at + _KEY]
+        if found == key:
+            return at, True
+        low, high = (middle + 1, high) if found < key else (low, middle)
+    return 1 + _ITEM * low, False
+
+
+def _remember(digest: bytes, node: bytes) -> None:
+    if len(_known) >= _REMEMBERED:
+        _known.clear()
+    _known[digest] = node
+
+
+_COLUMNS = (nodes.c.place, raw(nodes.c.content))
+_NODE = Prepared(sa.select(*_COLUMNS).where(nodes.c.place == sa.bindparam("at")))
+_NODES = sa.select(*_COLUMNS).where(nodes.c.place.in_(sa.bindparam("some", expanding=True)))
+_WRITE = Prepared(
+    sa.text(
+        "INSERT INTO nodes (place, content) VALUES (:place, :content) "
+        "ON CONFLICT (place) DO UPDATE SET content = excluded.content"
+    )
+)
