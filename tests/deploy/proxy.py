@@ -45,7 +45,7 @@ def proxied(service: int, folder: Path, *, secure: bool = False) -> Iterator[Pro
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if nginx is None:
         reason = "no nginx here: install Debian's package nginx-light"
-        if "nginx" in os.environ.get("RETICENT_NEEDS", ""):
+        if os.environ.get("CI") == "true" or "nginx" in os.environ.get("RETICENT_NEEDS", ""):
             pytest.fail(reason)
         pytest.skip(reason)
     with socket.create_server(("127.0.0.1", 0)) as free:

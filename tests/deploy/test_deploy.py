@@ -76,6 +76,7 @@ def serve_twice(folder: Path, served_bundles: Path) -> list[tuple[int, bytes]]:
         port = free.getsockname()[1]
     secret = ""
     found: list[tuple[int, bytes]] = []
+    urls = set()
     for _ in range(2):
         process = subprocess.Popen(
             [
@@ -94,6 +95,9 @@ def serve_twice(folder: Path, served_bundles: Path) -> list[tuple[int, bytes]]:
             assert process.stdout is not None
             url = process.stdout.readline().removeprefix("ledger: ").strip()
             assert url.startswith("postgresql://")
+            urls.add(url)
+            socket_file = folder / "new" / "sockets" / ".s.PGSQL.5432"
+            assert socket_file.stat().st_mode & 0o077 == 0  # the database asks for no password
             if not secret:
                 ledger = Ledger.open(url)
                 total = Guarantee(10.0, 0.0, AddRemove(1, data_set=RECORDS))
@@ -124,4 +128,5 @@ def serve_twice(folder: Path, served_bundles: Path) -> list[tuple[int, bytes]]:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
             process.stdout.close()
+    assert len(urls) == 1  # what budgets are granted and keys are made with
     return found

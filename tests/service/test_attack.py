@@ -2,8 +2,7 @@
 
 ``--soak`` attacks with 1,000 connections without a key and 64 with one, and compares the times of
 answers with those of a run in which the attackers attack somebody else. Attackers and paying client
-share one core, and server and proxy the other. A smaller attack
-runs there too: it has not been seen to pass on a machine that does other work besides.
+share one core, and server and proxy the other. A smaller attack runs there too.
 """
 
 from __future__ import annotations
@@ -42,6 +41,9 @@ class Paid:
 
     times: list[float]
     others: int
+
+    def __add__(self, other: Paid) -> Paid:
+        return Paid(self.times + other.times, self.others + other.others)
 
     @property
     def p99(self) -> float:
@@ -121,6 +123,8 @@ def test_a_paying_client_is_served_under_attack(
     keyed: int,
     requests: int,
 ) -> None:
+    # Quiet and attacked by turns: what else the machine does is in both.
+    rounds = 4 if requests >= 1000 else 1
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     from http_load import load
 
@@ -141,10 +145,12 @@ def test_a_paying_client_is_served_under_attack(
         os.sched_setaffinity(0, {cores[-1]})
         try:
             pay(port, place.secret, 50, load)
-            with attacked(0, keyless, keyed, stolen):
-                quiet = pay(port, place.secret, requests, load)
-            with attacked(port, keyless, keyed, stolen):
-                loud = pay(port, place.secret, requests, load)
+            quiet, loud = Paid([], 0), Paid([], 0)
+            for _ in range(rounds):
+                with attacked(0, keyless, keyed, stolen):
+                    quiet += pay(port, place.secret, requests // rounds, load)
+                with attacked(port, keyless, keyed, stolen):
+                    loud += pay(port, place.secret, requests // rounds, load)
         finally:
             os.sched_setaffinity(0, set(cores))
         memory = sum(map(peak, processes))

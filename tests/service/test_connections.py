@@ -1,10 +1,13 @@
-"""Answers leave at once, though their head and body are written one after the other."""
+"""Answers leave at once, and whoever opens many connections displaces himself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from reticent.service.connections import Connection, Door
 from tests.service.conftest import Place
 from tests.service.servers import running
 
@@ -23,3 +26,36 @@ def test_no_answer_waits_for_an_acknowledgement(
         client = server.client(place.secret)
         seconds = [client.get("/v1/bundles").elapsed.total_seconds() for _ in range(30)]
     assert min(seconds) < ACKNOWLEDGED / 2, seconds
+
+
+@dataclass(eq=False)
+class Stub:
+    """A connection that can be cut, and nothing else."""
+
+    address: str = ""
+    here: bool = True
+
+    def cut(self) -> None:
+        self.here = False
+
+
+def test_whoever_opens_many_displaces_himself() -> None:
+    door = Door(most=6, per_address=4, head=1, body=1, send=1)
+    payer, owner = Stub(), Stub()
+    flood = [Stub() for _ in range(40)]
+    vouched = Stub()
+    assert door.enter(cast("Connection", vouched), "b")
+    door.vouch(cast("Connection", vouched))
+    assert door.enter(cast("Connection", payer), "a")
+    entered = [door.enter(cast("Connection", one), f"b{n % 2}") for n, one in enumerate(flood)]
+    assert entered[:4] == [True] * 4
+    assert door.enter(cast("Connection", owner), "c")
+    assert payer.here
+    assert owner.here
+    assert vouched.here
+    assert sum(one.here for one in flood) < 40
+    for one in (payer, owner, vouched, *flood):
+        door.leave(cast("Connection", one))
+    fresh = [Stub() for _ in range(6)]
+    assert all(door.enter(cast("Connection", one), str(n)) for n, one in enumerate(fresh))
+    assert all(one.here for one in fresh)

@@ -182,8 +182,10 @@ def list_keys(
     from rich.console import Console
     from rich.table import Column, Table
 
-    whole = Column("key", no_wrap=True)  # commands take no shortened one
-    table = Table(whole, "principal", "role", "bundles", "subjects", "expires", "state")
+    # Within 80 columns, and nothing cut: long names go on in the next line.
+    whole = [Column(name, no_wrap=True) for name in ("key", "role", "expires", "state")]
+    folded = [Column(name, overflow="fold") for name in ("principal", "bundles", "subjects")]
+    table = Table(whole[0], folded[0], whole[1], *folded[1:], *whole[2:], box=None, pad_edge=False)
     for key in found:
         table.add_row(
             key.id,
@@ -191,7 +193,7 @@ def list_keys(
             key.role,
             ", ".join(key.bundles),
             ", ".join(key.subjects),
-            "never" if key.expires is None else _day(key.expires),
+            "never" if key.expires is None else _day(key.expires)[:10],
             key.state(now),
         )
     Console().print(table)

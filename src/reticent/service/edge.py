@@ -168,6 +168,7 @@ class Edge:
         state = scope.setdefault("state", {})
         state["request"] = name
         release: Callable[[], None] = _nothing
+        admitted = False
 
         async def noting(message: Message) -> None:
             nonlocal status
@@ -175,9 +176,10 @@ class Edge:
                 # Whoever is slow to read an answer waits outside of the queue.
                 release()
                 status = message["status"]
-                if status in _REFUSED:
-                    fields = state.get("fields", {})
-                    await asyncio.sleep(self._admission.wait_of(fields.get("key", "")))
+                key = state.get("fields", {}).get("key", "")
+                # Who has shown no key and was not turned away at the door tried one that is none.
+                if status in _REFUSED or (status == 429 and admitted and not key):
+                    await asyncio.sleep(self._admission.wait_of(key))
                 message["headers"] = [
                     *message["headers"],
                     *_HEADERS,
@@ -191,6 +193,7 @@ class Edge:
                 await self._app(scope, receive, noting)
             else:
                 with self._admission.one() as release:
+                    admitted = True
                     await self._app(scope, receive, noting)
         except Exception as error:
             # Nothing of it may reach the server above, which would log its message.

@@ -1,0 +1,114 @@
+"""The steps of the container's recipe, in an empty folder, and what the folder takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+BASE = 125e6
+"""Bytes of Debian's slim image of Python, by its publisher."""
+LARGEST = 400e6
+
+UNWANTED = {"tests", "__pycache__"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def installed(folder: Path, wheel: Path, *options: str, path: str = "") -> int:
+    """Bytes in the folder that the steps of the recipe's first stage have filled.
+
+    Args:
+        folder: stands for the image's root, and is empty.
+        wheel: what was built.
+        options: further arguments of the step that installs.
+        path: PYTHONPATH.
+    """
+    stage = (DEPLOY / "Containerfile").read_text().split("\nFROM ")[1]
+    for source, target in re.findall(r"^COPY (\S+) (\S+)$", stage, re.MULTILINE):
+        there = folder / target.lstrip("/")
+        there.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(wheel if source == "dist/" else ROOT / source, there)
+    (step,) = re.findall(r"^RUN (.*)$", stage, re.MULTILINE)
+    step = re.sub(r"(?<= )/", f"{folder}/", step)
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    outside["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{outside['PATH']}"
+    outside |= {"PYTHONDONTWRITEBYTECODE": "1"} | ({"PYTHONPATH": path} if path else {})
+    done = subprocess.run(
+        ["sh", "-ec", f"{step} {' '.join(options)}"],
+        env=outside,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("reticent ")
+    made = folder / "opt" / "reticent"
+    files = [path for path in made.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not [path for path in files if UNWANTED & {*path.relative_to(made).parts}]
+    return sum(path.stat().st_size for path in files)
+
+
+def needed(requirement: str) -> set[str]:
+    """Names of the installed distributions that a requirement leads to."""
+    queue, seen = [Requirement(requirement)], set[tuple[str, frozenset[str]]]()
+    while queue:
+        wanted = queue.pop()
+        key = (canonicalize_name(wanted.name), frozenset(wanted.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        for text in metadata.requires(key[0]) or []:
+            found = Requirement(text)
+            extras = {"", *wanted.extras}
+            if found.marker is None or any(found.marker.evaluate({"extra": e}) for e in extras):
+                queue.append(found)
+    return {name for name, _ in seen}
+
+
+@pytest.mark.slow
+def test_the_steps_fill_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    """With the packages that are installed here in the place of those of an index."""
+    site = str(Path(np.__file__).parents[1])
+    (tmp_path / "root").mkdir()
+    total = own = installed(tmp_path / "root", wheel, "--no-deps", "--no-index", path=site)
+    for name in needed("reticent[service,postgres]") - {"reticent"}:
+        distribution = metadata.distribution(name)
+        for file in distribution.files or []:
+            path = Path(str(distribution.locate_file(file)))
+            if not UNWANTED & {*file.parts} and path.is_file():
+                total += path.stat().st_size
+    print(f"{own / 1e6:.0f} MB of our own, {total / 1e6:.0f} MB in all")
+    assert total + BASE < LARGEST
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+def test_the_steps_with_packages_of_an_index(wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    total = installed(tmp_path / "root", wheel)
+    print(f"{total / 1e6:.0f} MB")
+    assert total + BASE < LARGEST
+    program = "import reticent.service.app, reticent.systems.certified.convex_classifier, psycopg"
+    subprocess.run(
+        [tmp_path / "root/opt/reticent/bin/python", "-c", program], check=True, cwd=tmp_path
+    )
