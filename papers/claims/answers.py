@@ -160,11 +160,11 @@ def jax_privacy_noise() -> Answer:
 
 def interpret_boosting() -> Answer:
     """Answer with scores of a private boosting machine at epsilon 1, delta 1e-5, bounds given."""
-    np, glassbox = _of("numpy"), _of("interpret.glassbox")
+    np, privacy = _of("numpy"), _of("interpret.privacy")
 
     def answer(data: Any) -> Any:
         X, y = np.array(data["X"], dtype=float), np.array(data["y"])
-        model = glassbox.DPExplainableBoostingClassifier(
+        model = privacy.DPExplainableBoostingClassifier(
             epsilon=1.0,
             delta=1e-5,
             privacy_bounds={0: (0.0, 1.0)},

@@ -73,8 +73,8 @@ _FLOWER = (
     "the mechanism fails, sensitivity that of the client model"
 )
 _FLOWER_NOTE = (
-    "ambiguous: the documentation does not say which updates are neighbours. Tried: any two updates "
-    "of norm 1 after clipping at 1, with sensitivity set to that norm"
+    "ambiguous: the documentation does not say which updates are neighbours. Tried: any two "
+    "updates of norm 1 after clipping at 1, with sensitivity set to that norm"
 )
 
 
@@ -299,9 +299,7 @@ def environment(library: str, cache: Path) -> Path:
     if marker.exists() and marker.read_text() == wanted:
         return python
     venv.create(folder, with_pip=True, clear=True)
-    subprocess.run(
-        [str(python), "-m", "pip", "install", "-q", *REQUIREMENTS[library]], check=True
-    )
+    subprocess.run([str(python), "-m", "pip", "install", "-q", *REQUIREMENTS[library]], check=True)
     marker.write_text(wanted)
     return python
 

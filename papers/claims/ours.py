@@ -66,9 +66,7 @@ def _laplace(epsilon: float = 1.0) -> LaplaceMechanism:
 
 def _k_norm(norm: Norm) -> AuditCase:
     return _additive(
-        KNormMechanism(
-            sensitivity=1.0, epsilon=1.0, dimension=3, adjacency=NEAR, output_norm=norm
-        )
+        KNormMechanism(sensitivity=1.0, epsilon=1.0, dimension=3, adjacency=NEAR, output_norm=norm)
     )
 
 

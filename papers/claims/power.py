@@ -162,9 +162,7 @@ def print_gaussian(seeds: int) -> None:
         claimed, stated, scales = [], [], []
         for seed in range(seeds):
             test = SequentialTest(epsilon=epsilon, delta=DELTA, alpha=0.05)
-            claimed.append(
-                draws_until(law, real=0.0, test=test, seed=seed, most=2**18, batch=2048)
-            )
+            claimed.append(draws_until(law, real=0.0, test=test, seed=seed, most=2**18, batch=2048))
             mu = SequentialTest(mu=1.0 / sigma, alpha=0.05)
             stated.append(draws_until(law, real=0.0, test=mu, seed=seed, most=2**14))
             scale = ScaleTest("gaussian", scale=sigma, alpha=0.05)

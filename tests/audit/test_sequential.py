@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.audit import SequentialTest, refute
 from reticent.core.errors import InvalidInput, InvalidParameter
 
@@ -189,6 +190,36 @@ def test_the_excluded_epsilon_is_below_the_true_one_and_not_far():
         found.append(test.excluded(delta=0.0))
     assert sum(one > 1.5 for one in found) <= 8
     assert np.median(found) > 1.25
+
+
+def test_the_excluded_epsilon_grants_delta_and_stays_below_the_exact_one():
+    """Gaussian outputs 2 sigma apart at delta .05. 12 runs at level .1: more than 5 above the exact
+    epsilon with a chance of 6e-4. And an answer that shows D with chance .02, which delta .02
+    covers: 12 runs, more than 5 refuted with the same chance.
+    """
+    exact = next(
+        epsilon
+        for epsilon in np.arange(0.0, 20.0, 0.01)
+        if gaussian_delta(noise_multiplier=0.5, epsilon=epsilon) <= 0.05
+    )
+    over, found, alone, granted = 0, [], [], []
+    for run in range(12):
+        random = np.random.default_rng([12, run])
+        coins = random.random(3000) < 0.5
+        test = SequentialTest(epsilon=exact, delta=0.05, alpha=0.1)
+        outputs = random.normal(size=(3000, 3)) + np.outer(coins, [2.0, 0.0, 0.0])
+        test.update(coins, np.round(outputs, 3))
+        found.append(test.excluded(delta=0.05))
+        over += found[-1] > exact
+        shown = coins & (random.random(3000) < 0.02)
+        rare = SequentialTest(epsilon=9.0, delta=0.0, alpha=0.1)
+        rare.update(coins, shown * 1.0)
+        alone.append(rare.excluded(delta=0.0))
+        granted.append(rare.excluded(delta=0.02))
+    assert over <= 5
+    assert np.median(found) > 0.5 * exact
+    assert np.median(alone) > 0.8
+    assert sum(one > 0 for one in granted) <= 5
 
 
 def test_textbook_noise_is_told_by_its_last_bits():

@@ -943,9 +943,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a lower bound on epsilon leaves delta out",
-        "audit/lower_bounds.py",
-        "        explained = 0.5 * sides * delta / float(share)",
-        "        explained = 0.0 * sides * delta / float(share)",
+        "audit/sequential.py",
+        "    paid = 0.5 * sum(sides) * delta * small * float(stakes.max())",
+        "    paid = 0.0 * sum(sides) * delta * small * float(stakes.max())",
         ("audit",),
     ),
     Fault(
@@ -985,5 +985,36 @@ FAULTS: tuple[Fault, ...] = (
         "            if name in columns:\n",
         "            if name in columns and name not in held:\n",
         ("systems/power",),
+    ),
+    Fault(
+        "pairs of neighbours do not share the level of an audit",
+        "audit/claims.py",
+        "delta=delta, mu=mu, alpha=level / len(pairs)),",
+        "delta=delta, mu=mu, alpha=level),",
+        ("audit",),
+    ),
+    Fault(
+        "an audit multiplies the wealths of beliefs that bet on the same draws",
+        "audit/sequential.py",
+        "            reached = _log_sum(paths + self._log_weights) >= -math.log(self.alpha)",
+        "            reached = paths.max(axis=1) * 2.0 >= -math.log(self.alpha)",
+        ("audit",),
+    ),
+    Fault(
+        "an audit learns from the draw that it bets on",
+        "audit/sequential.py",
+        "        if self._fixed or self._learners:\n",
+        "        if self._learners:\n"
+        "            for learner in self._learners:\n"
+        "                learner.learn(coins, values)\n"
+        "        if self._fixed or self._learners:\n",
+        ("audit",),
+    ),
+    Fault(
+        "an audit bets on the first of a pair only",
+        "audit/sequential.py",
+        "np.concatenate([risked * sides[0], risked * sides[1]])",
+        "np.concatenate([risked * sides[0], 0.0 * risked])",
+        ("audit",),
     ),
 )

@@ -27,7 +27,6 @@ from reticent.audit.lower_bounds import (
     AuditResult,
     binomial_limits,
     epsilon_lower_bound,
-    guessing_lower_bound,
 )
 from reticent.audit.neighbour_pairs import (
     NeighbourPair,
@@ -88,7 +87,6 @@ __all__ = [
     "finite_channel_case",
     "finite_law",
     "gaussian_law",
-    "guessing_lower_bound",
     "hop_release_case",
     "laplace_law",
     "laplace_test_case",

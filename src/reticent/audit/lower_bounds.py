@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from reticent.audit.beliefs import linear_score
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.errors import InvalidInput
@@ -25,19 +24,6 @@ _CANDIDATES = 400
 
 _TAIL_RANKS = 200
 """Further thresholds among the most extreme scores, where small epsilons of rare events show."""
-
-
-_LEARNT = 0.3
-"""Share of runs with a coin that scores and thresholds are chosen by."""
-
-_LEAST_RUNS = 200
-"""Fewer runs with a coin give no bound."""
-
-_RANKS = np.geomspace(0.5, 0.001, 32)
-"""Shares of the runs in which heads are guessed, and tails, among which one is chosen."""
-
-_OF_THE_GUESSES = 0.1
-"""Share of the chance of error that goes to how often a guess is made; none where delta is 0."""
 
 
 @dataclass(frozen=True)
@@ -121,65 +107,6 @@ def epsilon_lower_bound(
     return AuditResult(best, delta, confidence, len(scores[0]))
 
 
-def guessing_lower_bound(
-    coins: npt.ArrayLike, outputs: npt.ArrayLike, *, delta: float, confidence: float
-) -> AuditResult:
-    """Lower confidence bound on epsilon from guesses of the coin that chose each run's neighbour.
-
-    A score and two thresholds are chosen by the first three tenths of the runs: heads are guessed
-    at a high score, tails at a low one, or one of them never. The rest confirms it.
-
-    *Why.* For disjoint sets A, B of outputs, guess heads (D) in A and tails (D') in B. With a fair
-    coin a guess is right with chance R = (P(A) + Q(B)) / 2 and wrong with W = (Q(A) + P(B)) / 2, so
-    (epsilon, delta)-privacy makes R <= e^epsilon W + delta, or + delta / 2 where A or B is empty.
-    Given how many of the runs had a guess, the right ones are binomial with chance R / (R + W).
-    One exact limit of it is all that delta = 0 needs. Otherwise a second one, of R + W, says how
-    many of the right guesses delta explains.
-
-    Args:
-        coins: shape (n,), bool; fair and independent, True where D was drawn from.
-        outputs: shape (n,), scores that are large where D is likely, or (n, d), numbers of which a
-            linear score is learnt; no NaN.
-        delta: in [0, 1).
-        confidence: in (0, 1).
-
-    Raises:
-        InvalidInput: other shapes, or fewer than 200 runs.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> coins = rng.random(20000) < 0.5
-        >>> right = rng.random(20000) < 0.75
-        >>> found = guessing_lower_bound(coins, coins == right, delta=0.0, confidence=0.95)
-        >>> bool(1.05 < found.epsilon_lower < np.log(3))
-        True
-
-    References:
-        - Steinke, Nasr and Jagielski (2023), "Privacy auditing with one (1) training run",
-          arXiv:2305.08846, guesses of coins; here each coin has a run of its own.
-
-    See Also:
-        reticent.audit.epsilon_lower_bound: from equally many runs on either neighbour.
-    """
-    probability(delta, name="delta")
-    probability(confidence, name="confidence", allow_zero=False)
-    heads, values = np.asarray(coins), np.asarray(outputs, dtype=np.float64)
-    if heads.dtype != np.bool_ or heads.ndim != 1 or len(values) != len(heads):
-        raise InvalidInput(f"coins: expected shape ({len(values)},) of bool, got {heads.shape}")
-    if len(heads) < _LEAST_RUNS or values.ndim not in (1, 2):
-        raise InvalidInput(f"outputs: expected at least {_LEAST_RUNS} rows, got {values.shape}")
-    learnt = round(_LEARNT * len(heads))
-    if values.ndim == 2:
-        values = linear_score(heads[:learnt], values[:learnt])(values)
-    level, best, chosen = 1.0 - confidence, -1.0, (np.inf, -np.inf)
-    for high, low in _guesses(values[:learnt]):
-        found = _guessed(heads[:learnt], values[:learnt], high, low, delta, level)
-        if found > best:
-            best, chosen = found, (high, low)
-    found = _guessed(heads[learnt:], values[learnt:], *chosen, delta, level)
-    return AuditResult(found, delta, confidence, len(heads))
-
-
 def binomial_limits(successes: npt.ArrayLike, trials: int, *, level: float) -> tuple[Array, Array]:
     """Exact lower and upper limits of a success probability, each wrong with probability at most
     ``level``.
@@ -220,30 +147,3 @@ def _bounds(own: Array, other: Array, thresholds: Array, delta: float, level: fl
     low = binomial_limits(hits[0], trials, level=level)[0] - delta
     high = binomial_limits(hits[1], trials, level=level)[1]
     return np.log(np.maximum(low, high) / high)
-
-
-def _guesses(scores: Array) -> list[tuple[float, float]]:
-    """Thresholds above which heads, and below which tails are guessed, infinite for never."""
-    high = np.quantile(scores, 1.0 - _RANKS, method="inverted_cdf")
-    low = np.quantile(scores, _RANKS, method="inverted_cdf")
-    pairs = [pair for pair in zip(high, low, strict=True) if pair[0] > pair[1]]
-    return [*pairs, *((one, -np.inf) for one in high), *((np.inf, one) for one in low)]
-
-
-def _guessed(
-    heads: npt.NDArray[np.bool_], scores: Array, high: float, low: float, delta: float, level: float
-) -> float:
-    """The lower limit of epsilon, at least 0, from guesses by two thresholds."""
-    above, below = scores >= high, scores <= low
-    guesses = int(above.sum() + below.sum())
-    if not guesses:
-        return 0.0
-    right = int((above & heads).sum() + (below & ~heads).sum())
-    explained = 0.0
-    if delta:
-        sides = 2 if np.isfinite(high) and np.isfinite(low) else 1
-        share = binomial_limits(guesses, len(heads), level=_OF_THE_GUESSES * level)[0]
-        explained = 0.5 * sides * delta / float(share)
-        level *= 1.0 - _OF_THE_GUESSES
-    low_limit = float(binomial_limits(right, guesses, level=level)[0])
-    return float(np.log(max((low_limit - explained) / (1.0 - low_limit), 1.0)))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.beliefs import linear_score
-from reticent.audit.lower_bounds import AuditResult, guessing_lower_bound
+from reticent.audit.lower_bounds import AuditResult
 from reticent.audit.sequential import Draw, Refutation, SequentialTest, coin_runs
 from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
@@ -89,20 +89,23 @@ class Examination:
     Attributes:
         coins: shape (n,), True for the first neighbour.
         outputs: shape (n, d), what was released.
-        tests: a test of each claim.
+        tests: the result of the test of each claim.
+        first: the test of the first claim itself.
         seconds: the time that it took.
     """
 
     coins: npt.NDArray[np.bool_]
     outputs: Array
     tests: tuple[Refutation, ...]
+    first: SequentialTest
     seconds: float
 
     def bound(self, *, delta: float, confidence: float) -> AuditResult | None:
         """Return the lower bound on epsilon, or None for too few runs."""
         if len(self.coins) < LEAST_RUNS:
             return None
-        return guessing_lower_bound(self.coins, self.outputs, delta=delta, confidence=confidence)
+        excluded = self.first.excluded(delta=delta, alpha=1.0 - confidence)
+        return AuditResult(excluded, delta, confidence, len(self.coins))
 
 
 def examine(
@@ -139,7 +142,7 @@ def examine(
             break
     spent = clock() - start
     results = tuple(test.result(seconds=spent) for test in tests)
-    return Examination(np.concatenate(coins), np.concatenate(outputs), results, spent)
+    return Examination(np.concatenate(coins), np.concatenate(outputs), results, tests[0], spent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +156,7 @@ class RecordsAudit:
         candidates: the number of neighbours among which it was chosen; 1 where it was given.
         runs: the number of fits, or of answers of one fit, that the results rest on, on both sides.
         seconds: the time that everything took.
-        alpha: the chance of refuting a claim that holds, of all tests together.
+        alpha: the chance of refuting a claim that holds, of both tests together.
         claimed: the sequential test of the claim.
         stated_noise: the sequential test of ``mu``, or None where none is stated.
         mu: the Gaussian noise that the method states, as mu-GDP, or None.
@@ -181,9 +184,7 @@ class RecordsAudit:
     def refuted(self) -> bool:
         """Whether the claim, or the noise that it states, cannot stand."""
         return bool(
-            self.claimed.refuted
-            or (self.stated_noise is not None and self.stated_noise.refuted)
-            or self.epsilon_lower > self.claim.epsilon
+            self.claimed.refuted or (self.stated_noise is not None and self.stated_noise.refuted)
         )
 
     @property
@@ -238,9 +239,9 @@ def audit_records(
     training is without noise (certified ones) are fitted once on either side and answer afresh in
     each run. What is released is the model's arrays, or labels of queries.
 
-    Three tests share ``alpha`` evenly: the sequential test of the claimed (epsilon, delta), the
-    same of ``mu``, and a lower bound on epsilon by guesses of the coin. All use a linear score,
-    learnt from earlier runs alone.
+    The sequential tests of the claimed (epsilon, delta) and of ``mu`` share ``alpha`` evenly. The
+    lower bound on epsilon is what the first of them excludes, so it needs no share of its own. All
+    bet by what they learnt from earlier runs alone.
 
     Guarantee:
         If the estimator is as private between the two data sets as it claims, the result is
@@ -293,7 +294,7 @@ def audit_records(
 
     See Also:
         reticent.audit.SequentialTest: the test, and its proof.
-        reticent.audit.guessing_lower_bound: the bound.
+        reticent.audit.claim: of anything that answers.
         reticent.audit.audit_fitted: of fitted systems that protect their inputs.
     """
     from sklearn.base import clone
@@ -336,7 +337,7 @@ def audit_records(
         chosen, spent = _search(draws, round(_SEARCH_SHARE * runs), until, report)
     second = candidates[chosen]
     noise = _stated_mu(estimator, claim) if mu is None else positive(mu, name="mu")
-    level = alpha / (2 if noise is None else 3)
+    level = alpha / (1 if noise is None else 2)
     tests = [SequentialTest(epsilon=claim.epsilon, delta=claim.delta, alpha=level)]
     if noise is not None:
         tests.append(SequentialTest(mu=noise, alpha=level))
