@@ -34,7 +34,7 @@ _RIDGE = 0.01
 _TINY = 1e-100
 _LARGEST = 1e100
 
-_FIRST_BOOST, _BOOSTED = 512, 2**14
+_FIRST_BOOST, _BOOSTED = 1024, 2**14
 """Draws before trees are grown, and the latest draws that they are grown from."""
 
 _SEEN = 4
@@ -174,7 +174,7 @@ class Atoms:
 class Boosted:
     """Boosted trees, for what neither a sum of columns nor a single output shows.
 
-    Grown from 512 draws on. Their odds are shrunk by what the latest quarter of the past, which
+    Grown from 1,024 draws on. Their odds are shrunk by what the latest quarter of the past, which
     they have not seen, says of them.
     """
 
