@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from reticent.planning.released_models import in_parts
 
 from papers.choose.features import DATA, Parts, parts_of
 from papers.result_files import write_result
 from papers.seeds import combined
-from reticent.planning.released_models import in_parts
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import counted

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from papers.choose.plan_regret import DATA, DELTA, Source
+from papers.choose.left_out import DELTA
+from papers.choose.sources import DATA, Source
 from reticent.core.arrays import Integers
 from reticent.datasets import load
 from reticent.systems.votes.cells import CellsClassifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -42,6 +42,8 @@ class DataFiles(_Table):
             ``labels``.
         ignore_columns: columns of such a file that are not read.
         schema_file: "schema" in the file: JSON description of the columns of a table.
+        public: file of PUBLIC rows like ``inputs``, with the same column of labels; ``fit`` gets
+            them as ``public_X`` and ``public_y``. Without ``schema`` one is drafted from them.
         further: further arguments of ``fit``, each a .npy or .npz file.
     """
 
@@ -51,6 +53,7 @@ class DataFiles(_Table):
     labels_array: str | None = None
     label_column: str | None = None
     ignore_columns: list[str] = []
+    public: str | None = None
     schema_file: str | None = Field(default=None, alias="schema")
     further: dict[str, str] = {}
 
@@ -99,13 +102,18 @@ class FitConfig(_Table):
         return self.folder / path
 
     def schema_of_table(self) -> TabularSchema | None:
-        """The schema that the file names, or None.
+        """Return the schema that the file names, a draft from public rows, or None.
 
         Raises:
             InvalidInput: no such file, or no schema.
         """
-        name = self.data.schema_file
-        return None if name is None else TabularSchema.read(self.place(name))
+        data = self.data
+        if data.schema_file is not None:
+            return TabularSchema.read(self.place(data.schema_file))
+        if data.public is None:
+            return None
+        labels = [] if data.label_column is None else [data.label_column]
+        return schema_of_table(self.place(data.public), ignore=[*data.ignore_columns, *labels])
 
 
 def fitting(config: FitConfig, *, bundled: bool = True) -> tuple[Any, FitData]:
@@ -257,7 +265,7 @@ class FitData:
 
     inputs: Any
     labels: npt.NDArray[Any] | None
-    further: dict[str, npt.NDArray[Any]]
+    further: dict[str, Any]
 
 
 def check_arguments(system: Any, config: FitConfig) -> None:
@@ -268,6 +276,13 @@ def check_arguments(system: Any, config: FitConfig) -> None:
     """
     known = inspect.signature(system.fit).parameters
     possible = [name for name in known if name not in _GIVEN]
+    from_public = ("public_X", "public_y") if config.data.public is not None else ()
+    for key in from_public:
+        if key not in possible or key in config.data.further:
+            raise InvalidInput(
+                f"data.public: fit of a {type(system).__name__} takes no {key}, or "
+                "data.further has it too"
+            )
     name = type(system).__name__
     for key in config.data.further:
         if key not in possible:
@@ -278,7 +293,7 @@ def check_arguments(system: Any, config: FitConfig) -> None:
     for key in possible:
         field = known[key]
         needed = field.default is field.empty and field.kind is not field.VAR_KEYWORD
-        if needed and key not in config.data.further:
+        if needed and key not in (*config.data.further, *from_public):
             raise InvalidInput(f"data.further: fit of a {name} needs {key} = FILE")
 
 
@@ -297,28 +312,50 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
         raise InvalidInput("data.labels, data.label_column: expected one of them")
     if data.labels_array is not None and data.labels is None:
         raise InvalidInput("data.labels_array: expected together with data.labels")
-    found = read_rows(
-        path,
-        schema=schema,
-        array=data.array,
-        ignore=data.ignore_columns,
-        beside=data.label_column,
-        name="data.inputs",
-    )
+    reading: dict[str, Any] = {
+        "schema": schema,
+        "array": data.array,
+        "ignore": [*data.ignore_columns, *(() if schema is None else schema.left_out)],
+        "beside": data.label_column,
+    }
+    found = read_rows(path, name="data.inputs", **reading)
     labels: npt.NDArray[Any] | None = None
     if data.labels is not None:
         labels = read_array(config.place(data.labels), array=data.labels_array, name="data.labels")
     elif found.names is not None:
-        labels = _labels(list(found.names))
-    further = {
+        labels = labels_of(list(found.names))
+    further: dict[str, Any] = {
         key: read_array(config.place(file), name=f"data.further.{key}")
         for key, file in data.further.items()
     }
+    if data.public is not None:
+        public = read_rows(config.place(data.public), name="data.public", **reading)
+        further["public_X"] = public.inputs
+        if public.names is not None:
+            further["public_y"] = labels_of(list(public.names))
     return FitData(found.inputs, labels, further)
 
 
-def _labels(cells: list[str]) -> npt.NDArray[Any]:
-    """Labels as words, or as integers where all of them are."""
+def schema_of_table(path: Path, *, ignore: Sequence[str]) -> TabularSchema | None:
+    """Return a draft for a table of PUBLIC rows; None for arrays.
+
+    Args:
+        path: CSV, Parquet or Arrow; or .npy, .npz.
+        ignore: columns that are no data, such as labels.
+
+    Raises:
+        InvalidInput: the file cannot be read, or no column is left.
+    """
+    from reticent.tables.batches import file_kind, read_frame
+    from reticent.tables.drafting import draft_schema
+
+    if file_kind(path, name="rows") in ("npy", "npz"):
+        return None
+    return draft_schema(read_frame(path, name="rows"), ignore=ignore, leave_out=True)
+
+
+def labels_of(cells: list[str]) -> npt.NDArray[Any]:
+    """Return labels as words, or as integers where all of them are."""
     if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in cells):
         return np.array([int(cell) for cell in cells])
     return np.array(cells)

@@ -116,7 +116,7 @@ class PublicPool:
         """
         counts = np.bincount(codes, minlength=classes)
         constant = logarithm((counts + 1.0) / (len(codes) + classes))
-        folds = _folds(rows, codes)
+        folds = public_folds(rows, codes)
         if not folds:
             return cls((), (), np.zeros(0), np.zeros(classes), constant, 0.0), np.tile(
                 constant, (len(rows), 1)
@@ -210,7 +210,7 @@ def checked_pool(pool: Any) -> list[Any] | None:
     return list(pool)
 
 
-def _folds(rows: Array, codes: Integers) -> list[tuple[Integers, Integers]]:
+def public_folds(rows: Array, codes: Integers) -> list[tuple[Integers, Integers]]:
     """Return public folds, or none where every training part cannot have two labels."""
     sizes = np.bincount(codes)
     sizes = sizes[sizes > 0]

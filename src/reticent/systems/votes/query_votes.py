@@ -53,8 +53,7 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         answers: how many labels will ever be released.
         response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
             probability grows with the exact margin), or "auto": stability for one answer.
-        features, counting, data_set: see
-            ``ReleasedModel``.
+        features, counting, data_set, schema: see ``ReleasedModel``.
 
     Attributes:
         classes_: the labels, sorted.

@@ -49,9 +49,12 @@ class ReleasedModel(VoteEstimator):
         features: how a row becomes a vector; None for ``Features()``.
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
         data_set: what the private records are called, by their owner; None books in no ledger.
+        schema: public description of the columns; None drafts one from public rows that are a data
+            frame with words, dates or missing values, and takes numbers as they are.
 
     Attributes:
-        n_features_in_: number of input features.
+        schema_: what rows are encoded by, or None.
+        n_features_in_: number of input features, after encoding.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
         receipt_: what the fit cost and where it was booked.
         simulated_: whether the noise came from a seed.
