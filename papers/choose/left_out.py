@@ -1,13 +1,13 @@
 """What following ``reticent.plan`` costs on tables that had no part in it: ``python -m
 papers.choose.left_out --tables FOLDER``.
 
-Of each table at most 5,000 records are private, a twentieth as many rows are public with labels
-(at least 60, a fifth of small tables), and at most 4,000 others are scored. A plan sees the public
-rows alone. Then every method of the union is fitted on all private records at every total with
-draws of the noise, and scored on the others: that is the truth. The union holds our released
-models, ordinary models of the public rows one by one, descent without a start, and naive Bayes on
-noisy histograms (a rival of a few lines, with noise of numpy). Query methods are not in it: they
-are judged by answers until a point is lost.
+Of each table at most 5,000 records are private, a twentieth as many rows are public with labels (at
+least 60), and at most 3,000 others are scored. Of tables below 1,000 rows a fifth is public, and in
+further cases a twentieth (at least 20). A plan sees the public rows alone. Then every method of the
+union is fitted on all private records at every total with draws of the noise, and scored on the
+others: that is the truth. The union holds our released models, ordinary models of the public rows
+one by one, descent without a start, and naive Bayes on noisy histograms (a rival of a few lines,
+with noise of numpy). Query methods are not in it: they are judged by answers until a point is lost.
 
 Regret is the score of the best of the union in hindsight less that of the plan's choice, in
 points. The best of many is a little lucky: "fair" regret chooses it on one half of the scored rows
@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,13 +45,14 @@ from reticent.planning.tasks import Task
 from reticent.systems.scores import Predictions, lifted, row_scores
 from reticent.tables.drafting import schema_for
 from reticent.tables.frames import NamedRows
+from reticent.training.public_pool import PublicPool
 
 Results = dict[str, Any]
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 DELTA = 1e-5
 DRAWS = (11, 12)
-MOST_PRIVATE, MOST_SCORED, LEAST_PUBLIC = 5000, 4000, 60
+MOST_PRIVATE, MOST_SCORED, LEAST_PUBLIC = 5000, 3000, 60
 SMALL = 1000
 SCORINGS = ("accuracy", "roc_auc", "balanced_accuracy")
 FOLDER = Path("docs/results/choose")
@@ -69,17 +71,20 @@ class Rows:
     classes: int
 
 
-def rows_of(source: Source, split: int) -> Rows:
-    """Return public, private and scored rows. The schema is a draft from the public ones."""
+def rows_of(source: Source, split: int, *, few: bool = False) -> Rows:
+    """Return public, private and scored rows. The schema is a draft from the public ones.
+
+    Args:
+        source: the table.
+        split: seed of the draw of rows.
+        few: whether a twentieth of a small table is public, and not a fifth.
+    """
     order = np.random.default_rng([split, 77]).permutation(len(source.rows))
     scored, rest = np.split(order, [min(MOST_SCORED, len(order) // 4)])
-    share = 0.2 if len(order) < SMALL else 0.05
-    public = max(LEAST_PUBLIC, round(share * min(MOST_PRIVATE, len(rest))))
+    share = 0.2 if len(order) < SMALL and not few else 0.05
+    public = max(20 if few else LEAST_PUBLIC, round(share * min(MOST_PRIVATE, len(rest))))
     parts = (rest[:public], rest[public : public + MOST_PRIVATE], scored)
-    if source.numbers is not None:
-        frames = [source.numbers(source.rows[part]) for part in parts]
-    else:
-        frames = [source.frame(part) for part in parts]
+    frames = [source.frame(part) for part in parts]
     schema = schema_for(None, frames[0])
     encoded = [
         np.asarray(frame, dtype=float) if schema is None else schema.encode(frame)
@@ -151,6 +156,9 @@ def _others() -> dict[str, Callable[[Task], Any]]:
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     return {
+        "noisy gradient descent": lambda task: NoisyGradientClassifier(
+            **total(task), pace=Pace(records=task.n_private)
+        ),
         "moment": lambda task: MomentClassifier(**total(task)),
         "cells": lambda task: CellsClassifier(**total(task), cells=100),
         "warm descent": lambda task: NoisyGradientClassifier(
@@ -223,7 +231,7 @@ def _binned(*columns: npt.NDArray[Any]) -> tuple[int, Integers, Integers, Intege
 
 def truth_of(rows: Rows) -> Results:
     """Return scores by method, total and scoring: of all scored rows, and of each half."""
-    shares = np.bincount(rows.labels[0], minlength=rows.classes) + 1.0
+    shares = np.bincount(rows.labels[0], minlength=rows.classes).astype(np.float64) + 1.0
     truth, found = rows.labels[2], {}
     halves = [slice(None), slice(0, None, 2), slice(1, None, 2)]
     for name, probabilities in union_of(rows):
@@ -284,18 +292,38 @@ def plans_of(rows: Rows, *, seed: int) -> Results:
     return found
 
 
-def case_of(name: str, source: Callable[[], Source], split: int) -> Results:
-    """Return one case."""
+@contextmanager
+def _fitted_once() -> Iterator[None]:
+    """Public models are fitted once for the plan and for every estimator that starts from them."""
+    fitted, known = PublicPool.fitted, {}
+
+    def once(rows: Array, codes: Integers, classes: int, models: Sequence[Any]) -> Any:
+        key = (rows.tobytes(), codes.tobytes(), len(models))
+        if key not in known:
+            known[key] = fitted(rows, codes, classes, models)
+        return known[key]
+
+    PublicPool.fitted = once  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        PublicPool.fitted = fitted  # type: ignore[method-assign]
+
+
+def case_of(name: str, source: Callable[[], Source], split: int, few: bool) -> Results:
+    """Return one case; ``few`` is as of ``rows_of``."""
     begun = time.process_time()
-    rows = rows_of(source(), split)
-    planned = plans_of(rows, seed=split)
-    spent = time.process_time() - begun
+    rows = rows_of(source(), split, few=few)
+    with _fitted_once():
+        planned = plans_of(rows, seed=split)
+        spent = time.process_time() - begun
+        truth = truth_of(rows)
     return {
         "table": name,
         "split": split,
         "n": [len(rows.public), len(rows.private), len(rows.scored)],
         "plan": planned,
-        "truth": truth_of(rows),
+        "truth": truth,
         "seconds": [round(spent, 1), round(time.process_time() - begun, 1)],
     }
 
@@ -397,7 +425,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tables", type=Path, help="folder of export_tables")
     parser.add_argument("--data", nargs="*", default=["adult", "covertype", "higgs", "imdb"])
     parser.add_argument("--splits", type=int, default=1)
-    parser.add_argument("--small-splits", type=int, default=3)
+    parser.add_argument("--small-splits", type=int, default=2)
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--only", nargs="*", help="names of tables")
     parser.add_argument("--write", action="store_true", help="write docs/results/choose")
@@ -412,10 +440,11 @@ def main(arguments: list[str] | None = None) -> None:
         if given.only and name not in given.only:
             continue
         small = len(source().rows) < SMALL
-        for split in range(given.small_splits if small else given.splits):
-            path = given.cache / f"{name}-{split}.json"
-            cases.append(cached_result(path, partial(case_of, name, source, split)))
-            print(name, split, cases[-1]["seconds"], flush=True)
+        for few in (False, True) if small else (False,):
+            for split in range(given.small_splits if small else given.splits):
+                path = given.cache / f"{name}-{split}{'-few' * few}.json"
+                cases.append(cached_result(path, partial(case_of, name, source, split, few)))
+                print(name, split, few, cases[-1]["seconds"], flush=True)
     page = markdown(cases)
     print(page)
     if given.write:

@@ -17,16 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from papers.choose.left_out import DELTA
-from papers.choose.sources import DATA, Source
+from papers.choose.sources import DATA
 from reticent.core.arrays import Integers
-from reticent.datasets import load
 from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.systems.votes.released_classifier import ReleasedClassifier
-from reticent.training.hog import oriented_gradients
 
 PRIVATE, PUBLIC, SCORED = 10_000, 500, 8000
 SEEDS = (0, 1, 2)
@@ -39,30 +37,13 @@ CASES = {
 """By data set: epsilon, and the kind of its rows."""
 
 
-def source_of(data: str) -> Source:
-    """Return a data set. Of Forest Cover two classes are told apart, the second and the others."""
-    if data == "mnist":
-        pictures = load("mnist")
-        return Source(
-            pictures.train_images,
-            pictures.train_labels,
-            lambda planes: oriented_gradients(planes, orientations=8, cell=4).reshape(
-                len(planes), -1
-            ),
-        )
-    found = DATA[data]()
-    if data == "covertype":
-        return Source(found.rows, (found.labels == 1).astype(np.int64), found.numbers)
-    return found
-
-
 def scores_of(data: str, split: int) -> Iterator[tuple[str, float]]:
     """Yield each method's name and its accuracy, the mean over draws of the noise."""
-    (epsilon, kind), source = CASES[data], source_of(data)
+    (epsilon, kind), source = CASES[data], DATA[data]()
     order = np.random.default_rng([split, 77]).permutation(len(source.rows))
     scored, private, public = np.split(order, [SCORED, SCORED + PRIVATE])
     public = public[:PUBLIC]
-    rows = [source.numbers(source.rows[part]) for part in (private, public, scored)]
+    rows = [source.as_numbers(part) for part in (private, public, scored)]
     labels = [source.labels[part] for part in (private, public, scored)]
     classes = tuple(range(int(source.labels.max()) + 1))
     total: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
@@ -89,7 +70,7 @@ def scores_of(data: str, split: int) -> Iterator[tuple[str, float]]:
         yield type(model).__name__ + warm, float(np.mean(right))
         if isinstance(fit, PublicStartClassifier):
             start = fit.space_
-            offsets = start.pool.offsets(start.row_details.scaled(rows[2]))
+            offsets = start.pools[0].offsets(start.row_details.scaled(rows[2]))
             yield "public models alone", _right(offsets.argmax(axis=1), labels[2])
     constant = np.bincount(labels[1]).argmax()
     yield "constant", _right(np.full(SCORED, constant), labels[2])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array, Integers
 from reticent.datasets import Table, load, load_adult, load_covertype, load_higgs, load_imdb
-from reticent.tables import NamedRows, TabularSchema, covertype_schema
+from reticent.tables import NamedRows, TabularSchema, adult_schema, covertype_schema
 from reticent.training.hog import oriented_gradients
 
 
@@ -25,16 +25,25 @@ class Source:
         rows: shape (n, ...).
         labels: shape (n,), places of labels.
         columns: names of columns, or () for rows of numbers.
-        numbers: the public map to numbers, where it is not a draft from public rows.
+        numbers: the public map to numbers by what the data's documentation says, or None.
+        pictures: whether rows are nothing before that map.
     """
 
     rows: npt.NDArray[Any]
     labels: Integers
     columns: tuple[str, ...] = ()
     numbers: Callable[[npt.NDArray[Any]], Array] | None = None
+    pictures: bool = False
+
+    def as_numbers(self, places: Integers) -> Array:
+        """Return some rows as numbers, by a map that public rows have no part in."""
+        rows = self.rows[places]
+        return np.asarray(rows, dtype=float) if self.numbers is None else self.numbers(rows)
 
     def frame(self, places: Integers) -> Any:
         """Return some rows as a plan takes them."""
+        if self.pictures:
+            return self.as_numbers(places)
         rows = self.rows[places]
         return NamedRows(rows, self.columns) if self.columns else np.asarray(rows, dtype=float)
 
@@ -67,7 +76,7 @@ def _mnist() -> Source:
         found = oriented_gradients(planes, orientations=8, cell=4)
         return np.asarray(found.reshape(len(planes), -1))
 
-    return Source(pictures.train_images, pictures.train_labels, numbers=histograms)
+    return Source(pictures.train_images, pictures.train_labels, numbers=histograms, pictures=True)
 
 
 def _breast_cancer() -> Source:
@@ -77,7 +86,7 @@ def _breast_cancer() -> Source:
 
 
 DATA: dict[str, Callable[[], Source]] = {
-    "adult": lambda: _named(load_adult()),
+    "adult": lambda: _by_schema(load_adult(), adult_schema()),
     "covertype": _two_covers,
     "higgs": lambda: _named(load_higgs()),
     "imdb": _imdb,

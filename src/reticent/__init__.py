@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reticent.ledger import Ledger
     from reticent.planning import Plan, plan, plan_inputs
     from reticent.systems import (
+        AdditiveHistogramClassifier,
         BetaVAE,
         Calibration,
         CellsClassifier,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         PowerEncoder,
         PrivateKNNClassifier,
         PrivateKNNStudent,
+        PublicModelsClassifier,
         PublicRanges,
         PublicStartClassifier,
         VectorTraining,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from reticent.testing import check_system
 
 __all__ = [
+    "AdditiveHistogramClassifier",
     "BetaVAE",
     "Calibration",
     "CellsClassifier",
@@ -80,6 +83,7 @@ __all__ = [
     "PrivacyWarning",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
+    "PublicModelsClassifier",
     "PublicRanges",
     "PublicStartClassifier",
     "Scope",

@@ -643,34 +643,60 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a public start is refitted to the labels of private records",
         "systems/votes/public_start.py",
-        "        scores = self._offsets(voting.points)\n",
-        """        counts = np.bincount(voting.codes, minlength=self._columns.width)
-        scores = self._offsets(voting.points) + np.log(counts + 1.0)
+        "        shares = -softmax(offsets + all_scores(linear, offsets.shape[1]))\n",
+        """        offsets = offsets + np.log(np.bincount(codes, minlength=offsets.shape[1]) + 1.0)
+        shares = -softmax(offsets + all_scores(linear, offsets.shape[1]))
 """,
         ("systems/votes",),
     ),
     Fault(
         "the curvature of a public start is that of private records",
-        "systems/votes/public_start.py",
-        "            public_curvature, each = self._curvature(weights, records)\n",
-        """            for voting, directions in blocks:
-                self._unit, self._held_out = directions / LENGTH, self._offsets(voting.points)
-            public_curvature, each = self._curvature(weights, records)
+        "systems/votes/started_model.py",
+        "                public_curvature, each = self._curvature(at, weights, records)\n",
+        """                for voting, directions in blocks:
+                    self._unit, self._held_out = directions / LENGTH, self._offsets(voting.points)
+                public_curvature, each = self._curvature(at, weights, records)
 """,
         ("systems/votes",),
     ),
     Fault(
         "residuals of a public start are cut at 2",
         "systems/votes/public_start.py",
-        "clipped(np.rint(shares[:, -self._width :] * RESIDUAL), RESIDUAL)",
-        "clipped(np.rint(shares[:, -self._width :] * RESIDUAL), 2.0 * RESIDUAL)",
+        "clipped(np.rint(shares[:, -linear.shape[1] :] * RESIDUAL), RESIDUAL)",
+        "clipped(np.rint(shares[:, -linear.shape[1] :] * RESIDUAL), 2.0 * RESIDUAL)",
         ("systems/votes",),
     ),
     Fault(
         "the curvature of a public start counts private records exactly",
-        "systems/votes/public_start.py",
-        "                records = noisy_count.value\n",
+        "systems/votes/started_model.py",
+        "                records = counter.records\n",
         "                records = float(max(1, voters.units))\n",
+        ("systems/votes",),
+    ),
+    Fault(
+        "the offset of a start without public labels is that of exact counts",
+        "systems/votes/public_start.py",
+        "            votes[np.arange(len(codes)), codes] = COUNT_STEPS\n",
+        """            votes[np.arange(len(codes)), codes] = COUNT_STEPS
+            self.bias_ = np.log(np.bincount(codes, minlength=output.width) + 1.0)
+""",
+        ("systems/votes",),
+    ),
+    Fault(
+        "noise of histograms is for one column",
+        "systems/votes/additive_histogram.py",
+        "math.nextafter(VOTE * math.sqrt(self.space_.dimension + 1), math.inf)",
+        "math.nextafter(VOTE * math.sqrt(2), math.inf)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "histograms are calibrated on exact counts of labels",
+        "systems/votes/additive_histogram.py",
+        "        noisy = session.release(totals)\n",
+        """        noisy = [np.array(each) for each in session.release(totals)]
+        for each, total in zip(noisy, totals, strict=True):
+            each.reshape(total.shape)[-1] = total[-1]
+""",
         ("systems/votes",),
     ),
     Fault(

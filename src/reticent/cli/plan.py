@@ -109,6 +109,8 @@ def plan(
         raise InvalidInput("fit, bundle: expected both or neither")
     if fit is None and (ledger is not None or principal or subject):
         raise InvalidInput("ledger, principal, subject: expected together with --fit")
+    if ledger is not None and not subject:
+        raise InvalidInput("subject: expected with --ledger, the name of the private records")
     if fit is not None and (label_column is None or answers is not None):
         raise InvalidInput("fit: expected with --target, and without --answers")
     if bundle is not None:
@@ -195,7 +197,9 @@ def _fit(
             book = Ledger.open(url)
             stack.callback(book.close)
             scope = Scope(principal=principal, subject=subject)
-        fitted = fit_plan(outcome, records, y, **public, ledger=book, scope=scope)
+        fitted = fit_plan(
+            outcome, records, y, **public, data_set=subject or None, ledger=book, scope=scope
+        )
         fitted.estimator.save(bundle, overwrite=overwrite)
     typer.echo(fitted.estimator.card().to_markdown(), err=as_json)
     score = fitted.expected

@@ -45,6 +45,7 @@ def fit_plan(
     public_X: npt.ArrayLike,
     public_y: npt.ArrayLike | None = None,
     persons: Sequence[Any] | None = None,
+    data_set: str | None = None,
     ledger: Ledger | None = None,
     scope: Scope | None = None,
 ) -> PlannedFit:
@@ -55,6 +56,7 @@ def fit_plan(
         X, y: the private records and their labels, as ``fit`` of the winner takes them.
         public_X, public_y: the rows that the plan was made on.
         persons, ledger, scope: see ``ReleasedModel.fit``.
+        data_set: what the private records are called, by their owner; None books in no ledger.
 
     Raises:
         InvalidInput: the plan takes nothing. Else as ``fit`` of the winner.
@@ -80,6 +82,8 @@ def fit_plan(
         reticent.plan: makes the plan.
     """
     made = plan.estimator
+    if data_set is not None:
+        made.set_params(data_set=data_set)
     given = {"public_y": public_y} if isinstance(made, PublicStartClassifier) else {}
     model = made.fit(X, y, public_X=public_X, persons=persons, ledger=ledger, scope=scope, **given)
     costs = _costs(plan, public_y)
@@ -97,6 +101,7 @@ def _costs(plan: Plan, public_y: npt.ArrayLike | None) -> Array | None:
     if plan.scoring != "balanced_accuracy" or public_y is None:
         return None
     codes, _ = public_labels(public_y, len(np.asarray(public_y)), plan.task.label_list)
+    assert codes is not None
     counts = np.bincount(codes, minlength=plan.task.classes) + 1.0
     return np.asarray((1.0 - np.eye(len(counts))) * (counts.sum() / counts)[:, None])
 
@@ -110,6 +115,7 @@ def _score(
         else encoded(model.schema_, public_X, name="public_X")
     )
     codes, _ = public_labels(public_y, len(rows), plan.task.label_list)
+    assert codes is not None
     start = model.space_
     models = checked_pool(model.pool)
     held = PublicPool.fitted(

@@ -238,12 +238,12 @@ def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
             answers=None,
             protects=methods[at].line,
             uses=PublicUse.NOTHING if at == floor else PublicUse.ROWS,
-            constant=at == floor,
+            constant=bool(at == floor),
             make=partial(methods[at].estimator, tasks[0]),
         )
         for at in order
     )
-    winner = next((row for row in rows if row.estimator_there), None)
+    winner = next((row for row in rows if row.estimator_there), rows[0])
     curve: list[Point] = []
     for place, task in enumerate(tasks):
         for method, scores in tried.scores.items():
@@ -257,7 +257,7 @@ def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
         scoring=tried.scoring.name,
         rows=rows,
         winner=winner,
-        decided="it scored best on public rows" if winner is not None else NO_TIME,
+        decided="it scored best on public rows of what has an estimator",
         curve=tuple(sorted(curve, key=lambda point: (point.method, point.at))),
         by_answers=(),
         most_answers=None,
@@ -291,7 +291,7 @@ def standard_errors(table: Array) -> Array:
     return np.asarray(table.std(axis=1, ddof=1) * np.sqrt(1.0 / folds + 1.0 / (folds - 1)))
 
 
-def _notes(rows: Sequence[PlanRow], winner: PlanRow | None) -> Iterator[str]:
+def _notes(rows: Sequence[PlanRow], winner: PlanRow) -> Iterator[str]:
     """What to know before anything is fitted."""
     floor = next((row for row in rows if row.uses is PublicUse.NOTHING), None)
     if floor is not None and floor.behind.value <= SURE * floor.behind.error:
@@ -299,7 +299,7 @@ def _notes(rows: Sequence[PlanRow], winner: PlanRow | None) -> Iterator[str]:
             "no release here beats the majority by more than two standard errors: at this "
             "guarantee an input tells next to nothing about its label"
         )
-    if winner is not None and winner is not rows[0]:
+    if winner is not rows[0]:
         yield (
             f"{rows[0].name} scored best, and this package has it only to compare with; the winner "
             "named here is the best method with an estimator, behind by "

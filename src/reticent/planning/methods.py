@@ -139,7 +139,7 @@ class PublicStart(RecordMethod):
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
         """See ``RecordMethod``; totals that differ in answers alone share a model."""
-        return _by_total(tasks, parts, parts.offsets)
+        return _by_total(tasks, parts, alone=False)
 
     def estimator(self, task: Task) -> Any:
         """``PublicStartClassifier``, unfitted."""
@@ -153,49 +153,44 @@ class ConstantStart(RecordMethod):
 
     name = "start from the constant"
     line = "noisy gradients of the private records in public features, from the shares of labels"
-
-    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``."""
-        return _by_total(tasks, parts, parts.shares)
-
-    def settings(self, task: Task) -> Settings:
-        """The pool: a model of the shares of labels alone."""
-        return {"pool": "shares of labels"}
-
-    def estimator(self, task: Task) -> Any:
-        """``PublicStartClassifier`` whose public model has no slope."""
-        from sklearn.linear_model import LogisticRegression
-
-        from reticent.systems.votes.public_start import PublicStartClassifier
-
-        # So strong a penalty leaves the intercept, which has none: the shares of labels.
-        return PublicStartClassifier(pool=[LogisticRegression(C=1e-9)], **started(task))
-
-
-class Descent(RecordMethod):
-    """Noisy gradient descent, where public rows have no labels."""
-
-    name = "noisy gradient descent"
-    line = "softmax regression by noisy sums of private records; needs no public labels"
     uses = PublicUse.ROWS
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
         """See ``RecordMethod``."""
-        return released(self, tasks, parts)
+        return _by_total(tasks, parts, alone=True)
+
+    def settings(self, task: Task) -> Settings:
+        """The pool: no public model."""
+        return {"pool": []}
+
+    def estimator(self, task: Task) -> Any:
+        """``PublicStartClassifier`` without a public model."""
+        from reticent.systems.votes.public_start import PublicStartClassifier
+
+        return PublicStartClassifier(pool=[], **started(task))
+
+
+class Histograms(RecordMethod):
+    """Noisy histograms of columns by label, and an additive model of them."""
+
+    name = "additive histograms"
+    line = "one noisy histogram of every column by label, and an additive model of all"
+    uses = PublicUse.ROWS
 
     def missing(self, task: Task, *, labelled: bool) -> str:
         """See ``RecordMethod``."""
         why = super().missing(task, labelled=labelled)
-        return why or ("public start has the labels of public rows too" if labelled else "")
+        return why or ("" if task.rows == "table" else "counts columns of tables")
+
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        """See ``RecordMethod``. Labels of stand-ins are private ones here, and public ones too."""
+        return released(self, tasks, parts)
 
     def estimator(self, task: Task) -> Any:
-        """``NoisyGradientClassifier``, unfitted."""
-        from reticent.systems.votes.noisy_counts import Pace
-        from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+        """``AdditiveHistogramClassifier``, unfitted."""
+        from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
 
-        return NoisyGradientClassifier(
-            **total(task), schema=task.schema, pace=Pace(records=task.n_private)
-        )
+        return AdditiveHistogramClassifier(**total(task), schema=task.schema)
 
 
 def total(task: Task) -> dict[str, Any]:
@@ -242,9 +237,9 @@ def released(method: RecordMethod, tasks: Sequence[Task], parts: PublicParts) ->
     return [[Predictions.of(draw) for draw in found[task.guarantee]] for task in tasks]
 
 
-def _by_total(tasks: Sequence[Task], parts: PublicParts, offsets: Any) -> Answers:
+def _by_total(tasks: Sequence[Task], parts: PublicParts, *, alone: bool) -> Answers:
     totals = {task.guarantee: task for task in tasks}
-    found = parts.started(list(totals.values()), offsets)
+    found = parts.started(list(totals.values()), alone=alone)
     known = {
         guarantee: [Predictions.of(draw) for draw in draws]
         for guarantee, draws in zip(totals, found, strict=True)
@@ -261,7 +256,7 @@ def all_methods() -> tuple[RecordMethod, ...]:
         PublicModels(),
         PublicStart(),
         ConstantStart(),
-        Descent(),
+        Histograms(),
         LinearVotes(),
         StableLabels(),
         IndividualNeighbours(),

@@ -306,7 +306,7 @@ def _half(point: Point, plan: Plan) -> float:
 def _share(plan: Plan, value: float) -> float:
     """A score on a scale from 0 to 1; a cost, on that from the dearest answer to none."""
     if plan.costs is not None:
-        return 1.0 + value / max(max(max(row) for row in plan.costs), 1e-12)
+        return 1.0 + value / max(1e-12, *(max(row) for row in plan.costs))
     return criterion_of(plan.scoring).share(value)
 
 

@@ -12,8 +12,10 @@ from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
 from reticent.planning.tasks import Task
-from reticent.systems.votes.public_start import KINDS, PublicStartClassifier
-from reticent.training.public_pool import PublicPool, public_folds, usual_pool
+from reticent.systems.votes.outputs import Columns
+from reticent.systems.votes.public_start import PublicStartClassifier
+from reticent.systems.votes.started_model import KINDS
+from reticent.training.public_pool import ClassColumn, PublicPool, public_folds, usual_pool
 from reticent.training.public_space import PublicSpace
 from reticent.training.public_start import RowDetails, offset_steps
 
@@ -55,8 +57,7 @@ class PublicParts:
     @cached_property
     def scaled(self) -> Array:
         """Columns in standard deviations, shape (m, d)."""
-        table = RowDetails.around(self.rows, self.codes, self.task.classes, table=False)
-        return table.scaled(self.rows)
+        return RowDetails.around(self.rows, (), table=False).scaled(self.rows)
 
     @cached_property
     def offsets(self) -> Array:
@@ -78,12 +79,8 @@ class PublicParts:
         """For each fold, the points of all rows by features of its stand-ins."""
         found = []
         for train, _ in self.folds:
-            details = RowDetails.around(
-                self.rows[train],
-                self.codes[train],
-                self.task.classes,
-                table=self.task.rows == "table",
-            )
+            told = ClassColumn(self.codes[train], self.task.classes, [])
+            details = RowDetails.around(self.rows[train], [told], table=self.task.rows == "table")
             made = details.details(self.rows, details.scaled(self.rows))
             space = PublicSpace.around(
                 made[train],
@@ -95,18 +92,19 @@ class PublicParts:
             found.append(space.points(made))
         return found
 
-    def started(self, tasks: Sequence[Task], offsets: Array) -> list[list[Array]]:
-        """Return probabilities by the recipe on stand-ins, for each task and draw of the noise.
+    def started(self, tasks: Sequence[Task], *, alone: bool) -> list[list[Array]]:
+        """Return probabilities by ``PublicStartClassifier``, for each task and draw of the noise.
 
         Args:
             tasks: totals; they differ in nothing else.
-            offsets: shape (m, classes), of each row by what did not see its label.
+            alone: whether it starts from the shares of labels, and not from public models.
 
         Returns:
             Arrays of shape (m, classes).
         """
         size = (len(self.rows), self.task.classes)
         found = [[np.zeros(size) for _ in self.seeds] for _ in tasks]
+        offsets = self.shares if alone else self.offsets
         numbers = np.arange(len(self.rows), dtype=np.float64)[:, None]
         for (train, test), points in zip(self.folds, self.points, strict=True):
             model = OnStandIns(
@@ -116,8 +114,10 @@ class PublicParts:
                 counting=self.task.counting,
                 records=len(train),
             )
-            model.given = KnownPoints(np.hstack([points, offset_steps(offsets)]))
-            model.given_offsets = offsets[train]
+            model.given = KnownPoints(
+                np.hstack([points, offset_steps(offsets)]), (slice(0, self.task.classes),)
+            )
+            model.given_offsets, model.alone = offsets[train], alone
             model.planned = self.task.n_private
             fits = model.simulate_fits(
                 numbers[train],
@@ -139,21 +139,28 @@ _DRAWS = 3
 
 @dataclass(frozen=True, eq=False)
 class KnownPoints:
-    """A space whose rows are numbers of rows whose points are known.
+    """A start whose rows are numbers of rows whose points are known.
 
     Attributes:
-        table: shape (m, dimension), the points of all rows.
+        table: shape (m, dimension), points and offsets of all rows.
+        parts: where offsets stand among all of a row.
     """
 
     table: Array
+    parts: tuple[slice, ...]
+
+    @property
+    def space(self) -> KnownPoints:
+        """The start itself: its ``dimension`` is that of points without offsets."""
+        return self
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of a point."""
-        return self.table.shape[1]
+        """The number of coordinates of a point, without offsets."""
+        return int(self.table.shape[1] - self.parts[-1].stop)
 
     def points(self, rows: Array) -> Array:
-        """Return shape (n, dimension).
+        """Return points and offsets.
 
         Args:
             rows: shape (n, 1), numbers of rows.
@@ -162,11 +169,12 @@ class KnownPoints:
 
 
 class OnStandIns(PublicStartClassifier):
-    """The recipe on rows whose points and offsets are known; its noise comes from a seed alone."""
+    """The estimator on rows whose points and offsets are known; its noise comes from a seed."""
 
     given: KnownPoints
     given_offsets: Array
     planned: int
+    alone: bool
 
     @override
     def _space(
@@ -175,15 +183,20 @@ class OnStandIns(PublicStartClassifier):
         columns: int,
         public_features: Array | None,
         public_codes: Integers | None,
-        classes: int,
+        labels: Columns,
     ) -> tuple[Any, Array | None]:
         assert public_features is not None
         self._held_out = self.given_offsets
         return self.given, self.given.points(public_features)
 
+    @property
+    @override
+    def _alone(self) -> bool:
+        return self.alone
+
     @override
     def _steps(self) -> int:
-        """As many as the real records will get, for which noise is not scaled."""
+        """Return as many as the real records will get, for which noise is not scaled."""
         stand_ins, self.records = self.records, self.planned
         try:
             return super()._steps()

@@ -250,7 +250,8 @@ class Comparison:
             cut = draw
             if name == "balanced_accuracy" and draw.probabilities is not None:
                 # A threshold at public prevalence is post-processing.
-                labels = lifted(draw.probabilities, np.exp(self.parts.shares))
+                shares = np.bincount(truth, minlength=classes).astype(np.float64) + 1.0
+                labels = lifted(draw.probabilities, shares)
                 cut = Predictions(labels, draw.probabilities)
             known[id(draw)] = row_scores(name, cut, truth, classes=classes, costs=self.costs)
         return np.stack([known[id(draw)] for draw in draws])
@@ -450,6 +451,7 @@ def crossing(leads: Sequence[tuple[int, float]]) -> int:
     return int(answers * math.exp(lead / (lead - lag) * math.log(following / answers)) + 1e-9)
 
 
+HISTOGRAMS, ALONE = "additive histograms", "start from the constant"
 USUAL = ("public start", "start from the constant", "public models alone")
 SMALL = ("public models alone", *USUAL)
 LARGE = ("start from the constant", *USUAL)
@@ -501,7 +503,8 @@ def _unmeasured(
 ) -> Plan:
     """The plan where public rows have no labels."""
     there = [method for method in methods if method.uses is not PublicUse.NOTHING]
-    ranked = sorted(there, key=lambda one: one.limited)
+    first = HISTOGRAMS if task.guarantee.epsilon < SMALL_EPSILON else ALONE
+    ranked = sorted(there, key=lambda one: (one.limited, one.name != first))
     rows = {method: unmeasured_row(method, task) for method in ranked}
     return Plan(
         task=task,
@@ -527,7 +530,5 @@ def _unmeasured(
 def _delta_note(task: Task) -> list[str]:
     if task.guarantee.delta * task.n_private < 1:
         return []
-    return [
-        f"delta={task.guarantee.delta:g} is at least 1 / n_private: a method may give whole "
-        "records away with such a chance"
-    ]
+    chance = f"delta={task.guarantee.delta:g} is at least 1 / n_private"
+    return [f"{chance}: a method may give whole records away with such a chance"]

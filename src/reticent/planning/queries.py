@@ -86,7 +86,7 @@ class LinearVotes(QueryMethod):
         from reticent.systems.votes.linear_vote import LinearVoteClassifier
 
         return LinearVoteClassifier(
-            **total(task), answers=task.answers, clip_quantile=0.6, schema=task.schema
+            **total(task), answers=task.answers or 1, clip_quantile=0.6, schema=task.schema
         )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.cells import CellsClassifier
     from reticent.systems.votes.cells_regressor import CellsRegressor
     from reticent.systems.votes.features import Features
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+    from reticent.systems.votes.public_models import PublicModelsClassifier
     from reticent.systems.votes.public_start import PublicStartClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
@@ -73,10 +75,12 @@ else:
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
+            "reticent.systems.votes.public_models": ("PublicModelsClassifier",),
             "reticent.systems.votes.public_start": ("PublicStartClassifier",),
             "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
+            "reticent.systems.votes.additive_histogram": ("AdditiveHistogramClassifier",),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
                 "Identity",
@@ -88,6 +92,7 @@ else:
     )
 
 __all__ = [
+    "AdditiveHistogramClassifier",
     "Ball",
     "BetaVAE",
     "Calibration",
@@ -117,6 +122,7 @@ __all__ = [
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
+    "PublicModelsClassifier",
     "PublicRanges",
     "PublicStartClassifier",
     "ReleasedClassifier",

@@ -223,9 +223,23 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
+        "PublicModelsClassifier",
+        "systems.votes.public_models",
+        "the pool of public models that a public start begins with, and no private record",
+        protects="one record, or all of one person: none has a part in it",
+        releases="a model, which costs nothing",
+    ),
+    _own(
         "PublicStartClassifier",
         "systems.votes.public_start",
         "the best public model, moved by a few noisy gradients as far as they are worth",
+        protects="one record, or all of one person",
+        releases="a model, under one total",
+    ),
+    _own(
+        "AdditiveHistogramClassifier",
+        "systems.votes.additive_histogram",
+        "noisy histograms of columns by label, and an additive model of them",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),

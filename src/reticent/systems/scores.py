@@ -290,7 +290,7 @@ def row_scores(
     found = predictions.probabilities
     if found is None:
         found = probabilities_of_labels(predictions.labels, truth, classes=classes)
-    right = (predictions.labels == truth).astype(np.float64)
+    right: Array = (predictions.labels == truth).astype(np.float64)
     if name == "accuracy":
         return right
     if name == "cost":
@@ -332,7 +332,11 @@ def _area_by_row(scores: Array, positive: npt.NDArray[np.bool_]) -> Array:
         low, high = (np.searchsorted(other, scores[own], side=side) for side in ("left", "right"))
         below = 0.5 * (low + high) / len(other)
         share[own] = below if sign > 0 else 1.0 - below
-    return _by_label([(share, positive), (share, ~positive)])
+    area = float(share[positive].mean())
+    found = np.full(len(scores), area)
+    for own in (positive, ~positive):
+        found[own] += (share[own] - area) * len(scores) / own.sum()
+    return found
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,13 @@ def rows_to_fit(
     return encoded(schema, X, name="X"), public, None
 
 
+def numbers_of(estimator: Any, X: Any) -> Any:
+    """Return private records as numbers once ``rows_to_fit`` has settled the schema; they are
+    themselves where there is none.
+    """
+    return X if estimator.schema_ is None else encoded(estimator.schema_, X, name="X")
+
+
 def encoded(schema: TabularSchema, X: Any, *, name: str) -> Array:
     """Return encoded rows, shape (n, dimension). There may be none of them.
 

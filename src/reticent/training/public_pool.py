@@ -27,6 +27,9 @@ from reticent.training.public_forest import Forest
 from reticent.training.public_models import BoostedTrees, LinearModel, model_from
 
 FOLDS = 5
+LEAF_TREES, LEAVES = 60, 24
+"""Trees whose leaves are features of a row, and leaves of each at most."""
+
 _PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
 _LEAST_SHARE = 5e-3  # of a label, by one model, over the number of labels
 _LEAST_ALPHA = 0.35
@@ -116,11 +119,9 @@ class PublicPool:
         """
         counts = np.bincount(codes, minlength=classes)
         constant = logarithm((counts + 1.0) / (len(codes) + classes))
-        folds = public_folds(rows, codes)
+        folds = public_folds(rows, codes) if models else []
         if not folds:
-            return cls((), (), np.zeros(0), np.zeros(classes), constant, 0.0), np.tile(
-                constant, (len(rows), 1)
-            )
+            return cls.of_constant(constant), np.tile(constant, (len(rows), 1))
         held = [_held_out(model, rows, codes, classes, folds) for model in models]
         kept = _kept(models, held, codes)
         outside = np.stack([held[at] for at in kept])
@@ -133,6 +134,20 @@ class PublicPool:
             tuple(_as_arrays(fit, classes) for fit in fits), known, weights, bias, constant, alpha
         )
         return found, alpha * pool + (1.0 - alpha) * constant
+
+    @classmethod
+    def of_constant(cls, constant: Array) -> Self:
+        """Return the pool of no models, which gives every row the same log probabilities.
+
+        Args:
+            constant: shape (classes,).
+        """
+        return cls((), (), np.zeros(0), np.zeros(len(constant)), constant, 0.0)
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return len(self.constant)
 
     def offsets(self, rows: Array) -> Array:
         """Return log probabilities, up to a constant, of shape (n, classes).
@@ -194,16 +209,49 @@ class PublicPool:
         return cls(tuple(models), tuple(known), weights, bias, constant, float(alpha[0]))
 
 
+@dataclass(frozen=True, eq=False)
+class ClassColumn:
+    """Labels of public rows, of which models are made.
+
+    Attributes:
+        codes: shape (n,), places of labels; None where nobody told them.
+        classes: the number of labels.
+        models: see ``PublicPool.fitted``.
+    """
+
+    codes: Integers | None
+    classes: int
+    models: Sequence[Any]
+
+    def forest(self, scaled: Array) -> Forest | None:
+        """Return extremely randomised trees of rows, for their leaves."""
+        if self.codes is None:
+            return None
+        least = max(2, min(5, len(scaled) // 20))
+        trees = ExtraTreesClassifier(
+            LEAF_TREES, max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0
+        ).fit(scaled, self.codes)
+        return Forest.from_sklearn(trees, classes=self.classes)
+
+    def pooled(self, scaled: Array) -> tuple[PublicPool, Array]:
+        """Return the pool of rows; without labels, one that tells all labels apart by nothing."""
+        if self.codes is None:
+            nothing = np.zeros(self.classes)
+            return PublicPool.of_constant(nothing), np.tile(nothing, (len(scaled), 1))
+        return PublicPool.fitted(scaled, self.codes, self.classes, self.models)
+
+
 def checked_pool(pool: Any) -> list[Any] | None:
-    """Return the models of a setting ``pool``, or None for the usual ones.
+    """Return the models of a setting ``pool``, perhaps none, or None for the usual ones.
 
     Raises:
         InvalidParameter: no list of classifiers with ``predict_proba``.
     """
     if pool is None:
         return None
-    whole = isinstance(pool, (list, tuple)) and len(pool) > 0
-    if not whole or not all(hasattr(one, "fit") and hasattr(one, "get_params") for one in pool):
+    if not isinstance(pool, (list, tuple)) or not all(
+        hasattr(one, "fit") and hasattr(one, "get_params") for one in pool
+    ):
         raise InvalidParameter("pool: expected None, or a list of classifiers of scikit-learn")
     if not all(hasattr(one, "predict_proba") for one in pool):
         raise InvalidParameter("pool: expected classifiers that have predict_proba")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import ExtraTreesClassifier
 
-from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import finite_array
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.training.public_forest import Forest
@@ -25,9 +25,32 @@ OFFSET_STEPS = 2.0**16
 _FARTHEST = 6.0  # standard deviations of public rows
 _BINS = 8
 _BIN_LENGTH = 1.5
-_TREES, _LEAVES = 60, 24
 _LEAST_SPREAD = 1e-9
 _FARTHEST_OFFSET = 64.0
+
+
+class Pool(Protocol):
+    """Public models of one column of labels, and what they say of a row."""
+
+    @property
+    def width(self) -> int:
+        """The number of offsets of a row."""
+
+    def offsets(self, rows: Array) -> Array:
+        """Return shape (n, width), each row's from that row alone."""
+
+    def describe(self) -> Arrays:
+        """Return named arrays for a bundle."""
+
+
+class PublicColumn(Protocol):
+    """One column of labels of public rows."""
+
+    def forest(self, scaled: Array) -> Forest | None:
+        """Return extremely randomised trees of the rows, or None for a column that nobody told."""
+
+    def pooled(self, scaled: Array) -> tuple[Pool, Array]:
+        """Return the pool of the rows, and their offsets by models that did not see them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +60,8 @@ class RowDetails:
     Attributes:
         center, scale: shape (d,), of the columns. A column that public rows hold constant is 0.
         edges: shape (d, bins - 1), rising ends of bins, filled up with infinity.
-        trees: extremely randomised trees of public rows, or None for scaled columns alone.
+        table: whether leaves and bins are taken; otherwise scaled columns alone.
+        forests: extremely randomised trees of public rows, for each column of labels.
 
     References:
         - Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees",
@@ -47,32 +71,30 @@ class RowDetails:
     center: Array
     scale: Array
     edges: Array
-    trees: Forest | None
+    table: bool
+    forests: tuple[Forest, ...]
 
     @classmethod
-    def around(cls, rows: Array, codes: Integers, classes: int, *, table: bool) -> Self:
+    def around(cls, rows: Array, columns: Sequence[PublicColumn], *, table: bool) -> Self:
         """Return the details of public rows.
 
         Args:
             rows: shape (n, d).
-            codes: shape (n,), places of labels.
-            classes: the number of labels.
+            columns: their labels.
             table: whether rows have columns of many kinds, so that leaves and bins are taken.
         """
         spread = rows.std(axis=0)
         scale = np.where(spread > _LEAST_SPREAD, 1.0 / np.maximum(spread, _LEAST_SPREAD), 0.0)
         edges = np.full((rows.shape[1], _BINS - 1), np.inf)
-        found = cls(rows.mean(axis=0), scale, edges, None)
+        found = cls(rows.mean(axis=0), scale, edges, table, ())
         if not table:
             return found
         for at, column in enumerate(rows.T):
-            ends = _ends(column)
+            ends = bin_ends(column, _BINS)
             edges[at, : len(ends)] = ends
-        least = max(2, min(5, len(rows) // 20))
-        trees = ExtraTreesClassifier(
-            _TREES, max_leaf_nodes=_LEAVES, min_samples_leaf=least, random_state=0
-        ).fit(found.scaled(rows), codes)
-        return cls(found.center, found.scale, edges, Forest.from_sklearn(trees, classes=classes))
+        scaled = found.scaled(rows)
+        forests = tuple(f for column in columns if (f := column.forest(scaled)) is not None)
+        return cls(found.center, found.scale, edges, table, forests)
 
     def scaled(self, rows: Array) -> Array:
         """Return columns in standard deviations of public rows, shape (n, d), cut at 6."""
@@ -86,9 +108,9 @@ class RowDetails:
             rows: shape (n, d).
             scaled: the same in ``scaled``.
         """
-        if self.trees is None:
+        if not self.table:
             return scaled
-        parts = [self._in_leaves(scaled), scaled]
+        parts = [*(_in_leaves(forest, scaled) for forest in self.forests), scaled]
         for column, ends in zip(rows.T, self.edges, strict=True):
             ends = ends[np.isfinite(ends)]
             if not len(ends):
@@ -99,21 +121,13 @@ class RowDetails:
             parts.append(_BIN_LENGTH * (places[:, None] == bins))
         return np.hstack(parts)
 
-    def _in_leaves(self, scaled: Array) -> Array:
-        assert self.trees is not None
-        single = scaled.astype(np.float32)
-        places = np.flatnonzero(self.trees.feature == LEAF)
-        found = np.zeros((len(scaled), len(places)))
-        rows = np.arange(len(scaled))
-        for root in self.trees.roots:
-            nodes = leaves_of(self.trees, single, root=int(root), depth=self.trees.depth)
-            found[rows, np.searchsorted(places, nodes)] = 1.0
-        return found
-
     def describe(self) -> Arrays:
         """Return named arrays that ``from_arrays`` reads."""
         found = {"center": self.center, "scale": self.scale, "edges": self.edges}
-        return found if self.trees is None else found | self.trees.describe()
+        found["table"] = np.array([float(self.table)])
+        for at, forest in enumerate(self.forests):
+            found |= {f"{at}.{name}": part for name, part in forest.describe().items()}
+        return found
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
@@ -122,14 +136,17 @@ class RowDetails:
         Raises:
             CorruptBundle, InvalidInput, KeyError: arrays that are none.
         """
-        center, scale = (finite_array(arrays[n], name=n, ndim=1) for n in ("center", "scale"))
+        center, scale, table = (
+            finite_array(arrays[n], name=n, ndim=1) for n in ("center", "scale", "table")
+        )
         edges = np.asarray(arrays["edges"], dtype=np.float64)
-        if edges.shape != (len(center), _BINS - 1) or np.isnan(edges).any():
+        if edges.shape != (len(center), _BINS - 1) or np.isnan(edges).any() or len(table) != 1:
             raise CorruptBundle("bundle: ends of its bins do not fit its columns")
-        trees = None
-        if "forest.roots" in arrays:
-            trees = Forest.from_arrays(arrays, dimension=len(center))
-        return cls(center, scale, edges, trees)
+        forests = tuple(
+            Forest.from_arrays(_part(arrays, f"{at}."), dimension=len(center))
+            for at in range(sum(name.endswith("forest.roots") for name in arrays))
+        )
+        return cls(center, scale, edges, bool(table[0]), forests)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,38 +160,36 @@ class PublicStart:
     Attributes:
         row_details: what is made of a row.
         space: from these to points.
-        pool: the public models.
+        pools: the public models of each column of labels.
     """
 
     row_details: RowDetails
     space: PublicSpace
-    pool: PublicPool
+    pools: tuple[Pool, ...]
+
+    _pool_kind: ClassVar[Any] = PublicPool
 
     @classmethod
     def around(
         cls,
         rows: Array,
-        codes: Integers,
-        classes: int,
+        columns: Sequence[PublicColumn],
         *,
-        models: Sequence[Any],
         components: int,
         whitening: float,
         table: bool,
     ) -> tuple[Self, Array]:
         """Return the start that public rows give, and their offsets by models that did not see
-        them, shape (n, classes).
+        them, shape (n, width).
 
         Args:
             rows: shape (n, d), public.
-            codes: shape (n,), places of their labels.
-            classes: the number of labels.
-            models: see ``PublicPool.fitted``.
+            columns: their labels.
             components: the number of principal components that are kept at most.
             whitening: see ``PublicSpace.around``.
             table: see ``RowDetails.around``.
         """
-        row_details = RowDetails.around(rows, codes, classes, table=table)
+        row_details = RowDetails.around(rows, columns, table=table)
         scaled = row_details.scaled(rows)
         details = row_details.details(rows, scaled)
         space = PublicSpace.around(
@@ -184,23 +199,24 @@ class PublicStart:
             lower_upper=None,
             alike=True,
         )
-        pool, held_out = PublicPool.fitted(scaled, codes, classes, models)
-        return cls(row_details, space, pool), held_out
+        pools, held_out = zip(*(column.pooled(scaled) for column in columns), strict=True)
+        return cls(row_details, space, tuple(pools)), np.hstack(held_out)
 
     @property
     def features(self) -> int:
         """The number of columns of a row."""
         return len(self.row_details.center)
 
-    @property
-    def classes(self) -> int:
-        """The number of labels."""
-        return len(self.pool.constant)
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """Where each column's offsets stand among all of a row."""
+        ends = np.cumsum([0, *(pool.width for pool in self.pools)]).tolist()
+        return tuple(slice(start, end) for start, end in pairwise(ends))
 
     @cached_property
     def dimension(self) -> int:
-        """Coordinates of a point, its offset included."""
-        return self.space.dimension + self.classes
+        """Coordinates of a point, its offsets included."""
+        return int(self.space.dimension + self.parts[-1].stop)
 
     def points(self, rows: Array) -> Array:
         """Return whole numbers, shape (n, dimension): points, then offsets in ``OFFSET_STEPS``.
@@ -214,7 +230,8 @@ class PublicStart:
             part = slice(begin, begin + 1024)
             details = self.row_details.details(rows[part], scaled[part])
             found[part, : self.space.dimension] = self.space.points(details)
-        found[:, self.space.dimension :] = offset_steps(self.pool.offsets(scaled))
+        for part, pool in zip(self.parts, self.pools, strict=True):
+            found[:, self.space.dimension :][:, part] = offset_steps(pool.offsets(scaled))
         return found
 
     def arrays(self) -> Arrays:
@@ -223,7 +240,8 @@ class PublicStart:
         Raises:
             InvalidInput: a model of the pool that no bundle can hold.
         """
-        parts = {"row": self.row_details.describe(), "pool": self.pool.describe()}
+        parts = {"row": self.row_details.describe()}
+        parts |= {f"pool.{at}": pool.describe() for at, pool in enumerate(self.pools)}
         found: Arrays = {f"turn.{name}": part for name, part in self.space.arrays().items()}
         for head, arrays in parts.items():
             found |= {f"{head}.{name}": part for name, part in arrays.items()}
@@ -238,11 +256,16 @@ class PublicStart:
         """
         row_details = RowDetails.from_arrays(_part(arrays, "row."))
         space = PublicSpace.from_arrays(_part(arrays, "turn."))
-        pool = PublicPool.from_arrays(_part(arrays, "pool."), dimension=len(row_details.center))
+        dimension = len(row_details.center)
+        columns = len({name.split(".")[1] for name in arrays if name.startswith("pool.")})
+        found = tuple(
+            cls._pool_kind.from_arrays(_part(arrays, f"pool.{at}."), dimension=dimension)
+            for at in range(columns)
+        )
         zero = np.zeros((1, len(row_details.center)))
         if row_details.details(zero, row_details.scaled(zero)).shape[1] != space.features:
             raise InvalidInput("space: expected one direction for each detail of a row")
-        return cls(row_details, space, pool)
+        return cls(row_details, space, found)
 
 
 def offset_steps(offsets: npt.ArrayLike) -> Array:
@@ -251,11 +274,26 @@ def offset_steps(offsets: npt.ArrayLike) -> Array:
     return np.asarray(np.rint(cut * OFFSET_STEPS))
 
 
-def _ends(column: Array) -> Array:
+def bin_ends(column: Array, bins: int) -> Array:
+    """Return rising inner ends of at most so many bins of a public column.
+
+    Values of a column of few stand in a bin each. Bins of others hold about as many rows each.
+    """
     values = np.unique(column)
-    if len(values) <= _BINS:
+    if len(values) <= bins:
         return np.asarray(0.5 * (values[1:] + values[:-1]))
-    return np.unique(np.quantile(column, np.linspace(0.0, 1.0, _BINS + 1)[1:-1]))
+    return np.unique(np.quantile(column, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
+
+
+def _in_leaves(trees: Forest, scaled: Array) -> Array:
+    single = scaled.astype(np.float32)
+    places = np.flatnonzero(trees.feature == LEAF)
+    found = np.zeros((len(scaled), len(places)))
+    rows = np.arange(len(scaled))
+    for root in trees.roots:
+        nodes = leaves_of(trees, single, root=int(root), depth=trees.depth)
+        found[rows, np.searchsorted(places, nodes)] = 1.0
+    return found
 
 
 def _part(arrays: Arrays, prefix: str) -> Arrays:

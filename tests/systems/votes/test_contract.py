@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
 from reticent.systems import (
+    AdditiveHistogramClassifier,
     CellsClassifier,
     CellsRegressor,
     Features,
@@ -39,6 +40,10 @@ TARGETS: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "target_range": (0.0, 
 MODELS = {
     "cells": CellsClassifier(cells=4, **LABELLED),
     "cells of a range": CellsClassifier(cells=4, features=Features(range=(-3, 3)), **LABELLED),
+    "histograms": AdditiveHistogramClassifier(bins=3, **LABELLED),
+    "histograms of a range, replaced": AdditiveHistogramClassifier(
+        bins=3, features=Features(range=(-3, 3)), counting="replace", **LABELLED
+    ),
     "moments": MomentClassifier(**LABELLED),
     "moments, replaced": MomentClassifier(counting="replace", **LABELLED),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),
@@ -63,6 +68,16 @@ STARTED = {
     ),
     "public start, three labels": PublicStartClassifier(
         rows="embedding", pool=[LogisticRegression()], **{**LABELLED, "classes": (0, 1, 2)}
+    ),
+    "public start, two columns": PublicStartClassifier(
+        rows="embedding",
+        pool=[LogisticRegression()],
+        records=8,
+        **{**LABELLED, "classes": [(0, 1), (0, 1, 2)]},
+    ),
+    "public start, no public labels": PublicStartClassifier(rows="embedding", **LABELLED),
+    "public start, no public labels, replaced": PublicStartClassifier(
+        rows="embedding", counting="replace", **LABELLED
     ),
 }
 QUERIES = {
@@ -94,7 +109,14 @@ def cases() -> dict[str, Case]:
         found[name] = Case(estimator=model, X=ROWS, y=LABELS, fit=fit, extreme=EXTREME)
     labelled = {"public_X": PUBLIC, "public_y": (PUBLIC[:, 0] > 0).astype(int)}
     for name, model in STARTED.items():
-        found[name] = Case(estimator=model, X=ROWS, y=LABELS, fit=labelled, extreme=EXTREME)
+        y, fit, labels = LABELS, labelled, None
+        if "two columns" in name:
+            y = np.column_stack([LABELS, LABELS + 1])
+            fit = {**labelled, "public_y": np.column_stack([labelled["public_y"]] * 2)}
+            labels = ((0, 2), (1, 0))
+        if "no public labels" in name:
+            fit = {"public_X": PUBLIC}
+        found[name] = Case(estimator=model, X=ROWS, y=y, fit=fit, extreme=EXTREME, labels=labels)
     for name, system in QUERIES.items():
         found[name] = Case(
             estimator=system,
@@ -108,7 +130,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-WHOLE = ("cells", "moments", "descent", "linear votes", "linear votes, one answer")
+WHOLE = ("cells", "histograms", "moments", "descent", "linear votes", "linear votes, one answer")
 """One case of each way to sum: the others share its noise and are audited for less time."""
 
 OF_UNITS = ("few records", "sums", "sizes", "noise", "audit")

@@ -17,8 +17,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.release.fits import not_counted
-from reticent.systems import PublicStartClassifier
-from reticent.systems.votes.public_start import moved
+from reticent.systems import Features, PublicStartClassifier
+from reticent.systems.votes.started_model import moved
+from tests.systems.votes.tiny import Told, told
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(500, 4))
@@ -51,26 +52,57 @@ def test_private_records_move_neither_offset_nor_number_of_sums(records: int | N
 def test_records_reach_the_model_by_released_sums_alone(records: int | None, counting: str) -> None:
     """With the same released sums, models of any records are the same to the bit."""
 
-    class Told:
-        def __init__(self, mechanism: Any) -> None:
-            self.mechanism, self.sigmas = mechanism, mechanism.sigmas
-
-        def release(self, totals: Any) -> list[Any]:
-            rng = np.random.default_rng(1)
-            return [
-                np.rint(rng.normal(size=np.shape(total)) * sigma)
-                for total, sigma in zip(totals, self.sigmas, strict=True)
-            ]
-
     found = []
     for n in (400, 7):
         made = model(records=records, counting=counting)
-        voters, public = made._ready(
-            ROWS[:n], 1 - CODES[:n], PUBLIC["public_X"], PUBLIC["public_y"], None
-        )
-        made.learn(voters, public, Told(made._mechanism()))  # type: ignore[arg-type]
+        told(made, ROWS[:n], 1 - CODES[:n], **PUBLIC)
         found.append(made.weights_)
     assert np.array_equal(*found)
+
+
+def test_records_reach_a_model_without_public_labels_by_released_sums_alone() -> None:
+    found = []
+    for n in (400, 7):
+        made = model()
+        told(made, ROWS[:n], 1 - CODES[:n], public_X=PUBLIC["public_X"])
+        found.append(np.r_[made.weights_[:, 0], made.bias_])
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("records", [None, 400])
+def test_a_start_without_public_labels_finds_rare_labels_and_their_rows(
+    records: int | None,
+) -> None:
+    """One label in ten, told by one column; rows and noise come from fixed seeds."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(6400, 4))
+    codes = (rows[:, 0] + 0.5 * rng.normal(size=6400) > 1.4).astype(int)
+    given = None if records is None else 6000
+    with not_counted("a test: nothing leaves"):
+        made = model(records=given).simulate_fit(
+            rows[:6000], codes[:6000], seed=0, public_X=rows[6000:]
+        )
+    shares = made.predict_proba(rows[:6000])[:, 1]
+    assert abs(shares.mean() - codes.mean()) < 0.05
+    assert shares[codes[:6000] == 1].mean() > 3.0 * shares[codes[:6000] == 0].mean()
+
+
+def test_several_columns_of_labels_are_two_models_with_the_noise_of_both() -> None:
+    both = np.column_stack([CODES, 1 - CODES])
+    public = {"public_X": ROWS[400:], "public_y": both[400:]}
+    with not_counted("a test: nothing leaves"):
+        made = model(classes=[(0, 1), (0, 1)], epsilon=200.0, records=400)
+        made.simulate_fit(ROWS[:400], both[:400], seed=0, **public)
+        alone = model(epsilon=200.0, records=400).simulate_fit(
+            ROWS[:400], CODES[:400], seed=0, **PUBLIC
+        )
+    first, second = made.predict_proba(ROWS)
+    assert made.predict(ROWS).shape == (500, 2)
+    assert np.abs(first[:, 0] - second[:, 1]).max() < 0.05
+    assert abs(made.score(ROWS[:400], both[:400]) - alone.score(ROWS[:400], CODES[:400])) < 0.05
+    sigmas = made.mechanism_.sigmas
+    assert sigmas[0] == sigmas[1]
+    assert 1.40 < sigmas[0] / alone.mechanism_.sigmas[0] < 1.42
 
 
 def test_a_count_that_nobody_states_is_noisy() -> None:
@@ -86,20 +118,11 @@ def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
     voters, public = made._ready(
         np.full((1, 4), 9.0), np.array([2]), PUBLIC["public_X"], public_y, None
     )
-    seen: list[float] = []
-
-    class Told:
-        def __init__(self, mechanism: Any) -> None:
-            self.mechanism, self.sigmas = mechanism, mechanism.sigmas
-
-        def release(self, totals: Any) -> list[Any]:
-            seen.append(float(np.linalg.norm(totals[0])))
-            return [np.zeros_like(total) for total in totals]
-
-    mechanism = made._mechanism()
-    made.learn(voters, public, Told(mechanism))  # type: ignore[arg-type]
-    bound = mechanism.blocks[0].bound
-    assert 0.99 * bound < max(seen) <= bound
+    session = Told(made._mechanism())
+    made.learn(voters, public, session)  # type: ignore[arg-type]
+    bound = session.mechanism.blocks[0].bound
+    longest = max(float(np.linalg.norm(totals[0])) for totals in session.totals)
+    assert 0.99 * bound < longest <= bound
 
 
 def test_a_row_has_the_same_point_alone_and_in_any_batch() -> None:
@@ -132,8 +155,8 @@ def test_a_pool_that_no_bundle_holds_answers_but_is_not_saved(tmp_path: Path) ->
 
 def test_what_cannot_be_used_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        model().fit(ROWS, CODES, public_X=ROWS)
-    for wrong in ({"pool": []}, {"pool": [3]}, {"rows": "text"}, {"classes": [(0, 1), (0, 1)]}):
+        model().fit(ROWS, CODES)
+    for wrong in ({"pool": [3]}, {"rows": "text"}, {"features": Features(range=(0, 1))}):
         with pytest.raises((InvalidParameter, UnknownName)):
             model(**wrong).fit(ROWS, CODES, **PUBLIC)
 
@@ -149,8 +172,10 @@ def test_shrinkage_keeps_a_signal_and_drops_noise() -> None:
     curvature, scale = np.diag([50.0] * 20), np.ones(1)
     noise = 100.0
     rng = np.random.default_rng(0)
-    dropped = moved(rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise)
+    dropped = moved(rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise, middle=0.5)
     true = np.full((20, 1), 2.0)
-    kept = moved(50.0 * true + rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise)
+    kept = moved(
+        50.0 * true + rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise, middle=0.5
+    )
     assert np.abs(dropped).max() < 0.2
     assert np.abs(kept - true).mean() < 0.5

@@ -122,7 +122,7 @@ class VoteEstimator(BaseEstimator):
         )
         public_features = None if public_inputs is None else features_of(row_map, public_inputs)
         space, public_points = self._space(
-            row_map, inputs.shape[1], public_features, public_codes, columns.width
+            row_map, inputs.shape[1], public_features, public_codes, columns
         )
         points_of = _Points(space, row_map)
         voters: Voters | ShardedVoters
@@ -152,7 +152,7 @@ class VoteEstimator(BaseEstimator):
         columns: int,
         public_features: Array | None,
         public_codes: Integers | None,
-        classes: int,
+        labels: Columns,
     ) -> tuple[PublicSpace, Array | None]:
         asked = self._shaping
         if public_features is None:

@@ -54,5 +54,5 @@ class PublicModelsClassifier(PublicStartClassifier):
     def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
-        self.weights_ = np.zeros((self._unit.shape[1], self._width))
+        self.weights_ = np.zeros((self._unit.shape[1], self._parts[-1].stop))
         del self._held_out, self._unit

@@ -1,0 +1,361 @@
+"""``StartedModel``: a few noisy gradients under public curvature, started from public models."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.checks import count, one_of
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.settings import learned, with_settings
+from reticent.mechanisms import SumBlock, SumSession
+from reticent.mechanisms.gaussian import analytic_sigma
+from reticent.systems.votes.descent import RESIDUAL, cut_weights, scores_of
+from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.linear_model import Directions, LinearModel
+from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
+from reticent.systems.votes.outputs import Columns, Output
+from reticent.systems.votes.sums import outer_sum
+from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.training.public_space import LENGTH, RowMap
+from reticent.training.public_start import OFFSET_STEPS, PublicColumn, PublicStart
+
+KINDS = {"table": 150, "embedding": 400, "picture": 100}
+"""Kinds of rows, and how many principal components of each are kept at most."""
+
+_STEPS, _STEPS_ALONE = 3, 4
+_NOISE_RULES = 50.0  # variance of one gradient over mean curvature, beyond which one step is taken
+_VARIANCES = np.exp(np.linspace(np.log(1e-2), np.log(1e5), 40))
+_SPREAD, _UNCHANGED = 1.0, 0.3
+_MOST_RECORDS = 2**53
+
+
+@with_settings
+class StartedModel(LinearModel):
+    """Offsets of public models, and weights of public features that noisy gradients tell.
+
+    Every column of labels has offsets, weights and a block of the sums of its own. The features
+    are the same for all.
+    """
+
+    pool: Sequence[Any] | None = None
+    rows: str = "table"
+    records: int | None = None
+
+    space_: Any = learned()
+    _held_out: Array = learned()
+    _unit: Array = learned()
+
+    _space_kind: ClassVar[Any] = PublicStart
+
+    @override
+    def check_settings(self) -> None:
+        super().check_settings()
+        one_of(self.rows, tuple(KINDS), name="rows")
+        if self.records is not None and count(self.records, name="records") > _MOST_RECORDS:
+            raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
+        if self._shaping.range is not None:
+            raise InvalidParameter("features, range: expected None; public rows give it")
+
+    @override
+    def _space(
+        self,
+        row_map: RowMap | None,
+        columns: int,
+        public_features: Array | None,
+        public_codes: Integers | None,
+        labels: Columns,
+    ) -> tuple[Any, Array | None]:
+        if public_features is None:
+            raise InvalidInput("public_X: expected public rows, got none")
+        asked, each = self._shaping, [None] * len(labels.outputs)
+        if public_codes is not None:
+            each = [codes for _, codes in labels.each(public_codes)]  # type: ignore[misc]
+        space, self._held_out = self._space_kind.around(
+            public_features,
+            [
+                self._column(output, codes)
+                for output, codes in zip(labels.outputs, each, strict=True)
+            ],
+            components=KINDS[self.rows] if asked.components is None else asked.components,
+            whitening=asked.whitening,
+            table=self.rows == "table",
+        )
+        return space, space.points(public_features)
+
+    @abstractmethod
+    def _column(self, output: Output, codes: Integers | None) -> PublicColumn:
+        """Return what public models are made of, for one column of labels."""
+
+    @abstractmethod
+    def _free(self, output: Output) -> int:
+        """Return the number of columns of weights of one column of labels."""
+
+    @abstractmethod
+    def _residuals(self, at: int, offsets: Array, linear: Array, codes: Integers) -> Array:
+        """Return residuals of one column of labels, in steps of 1 / ``RESIDUAL``: shape (n, free),
+        whole numbers of an l2 norm of at most ``RESIDUAL``, each row from that record and released
+        numbers alone, to the last bit.
+
+        Args:
+            at: which column of labels.
+            offsets: shape (n, width), of the public models.
+            linear: shape (n, free), what the weights add.
+            codes: shape (n,), labels.
+        """
+
+    @abstractmethod
+    def _bends(self, at: int, offsets: Array, linear: Array) -> Array:
+        """Return the curvature of each public row's loss by its scores, shape (n, free), positive;
+        arguments are as in ``_residuals``, of public rows.
+        """
+
+    def _sampling(self, at: int) -> float:
+        """Return the variance of a sum of residuals over its curvature, from public rows."""
+        return 1.0
+
+    @property
+    @abstractmethod
+    def _middle(self) -> float:
+        """The likeliest variance of a weight."""
+
+    @property
+    def _alone(self) -> bool:
+        """Whether the start is no public model."""
+        return False
+
+    @property
+    def _parts(self) -> tuple[slice, ...]:
+        """Which columns of weights are whose."""
+        ends = np.cumsum([0, *(self._free(output) for output in self._columns.outputs)]).tolist()
+        return tuple(slice(start, end) for start, end in pairwise(ends))
+
+    @override
+    def _directions(self, points: Array) -> Array:
+        return super()._directions(points[:, : self.space_.space.dimension])
+
+    def _offsets(self, points: Array) -> Array:
+        return points[:, self.space_.space.dimension :] / OFFSET_STEPS
+
+    @override
+    def prepare(self, public: PublicRows | None) -> None:
+        assert public is not None  # ``_space`` refused
+        self._unit = self._directions(public.points) / LENGTH
+
+    @override
+    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+        counts = self._count_blocks()
+        share = (1.0 - sum(block.share for block in counts)) / len(self._columns.outputs)
+        gradients = tuple(
+            SumBlock(self._unit.shape[1] * self._free(output), LENGTH * RESIDUAL, share)
+            for output in self._columns.outputs
+        )
+        return (*gradients, *counts), self._steps()
+
+    def _count_blocks(self) -> tuple[SumBlock, ...]:
+        """Return what is counted beside gradients: records, where nobody states their number."""
+        if self.records is not None or self.counting == "replace":
+            return ()
+        return (SumBlock(1, COUNT_STEPS, COUNT_SHARE),)
+
+    def _steps(self) -> int:
+        """Return T, from public numbers: one step where noise is all that more would show."""
+        most = _STEPS_ALONE if self._alone else _STEPS
+        if self.records is None:
+            return most
+        moved = 2.0 if self.counting == "replace" else 1.0
+        sigma = moved * analytic_sigma(sensitivity=1.0, epsilon=self.epsilon, delta=self.delta)
+        start = np.zeros((self._unit.shape[1], self._parts[-1].stop))
+        bends = [
+            np.trace(self._curvature(at, start, float(self.records))[0]) / len(start)
+            for at in range(len(self._parts))
+        ]
+        return 1 if len(bends) * sigma**2 > _NOISE_RULES * np.mean(bends) else most
+
+    @override
+    def learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
+        blocks, parts = Directions(voters, self), self._parts
+        counter = self._counter(session)
+        # With counting="replace" the number of units is the same for neighbours. It may be 0.
+        records = float(self.records if self.records is not None else max(1, voters.units))
+        size, unit = self._unit.shape[1], LENGTH * RESIDUAL
+        weights = np.zeros((size, parts[-1].stop))
+        shift = np.zeros_like(weights)
+        curvature = np.zeros((len(parts), size, size))
+        scale = np.zeros(parts[-1].stop)
+        for step in range(1, session.mechanism.sums + 1):
+            totals = [np.zeros((size, part.stop - part.start)) for part in parts]
+            counts = [np.zeros(block.width) for block in session.mechanism.blocks[len(parts) :]]
+            for voting, directions in blocks:
+                self._add_gradients(totals, voting, directions, weights)
+                for total, counted in zip(counts, self._counts(voting), strict=False):
+                    total += counted
+            noisy = session.release([*totals, *counts])
+            if counter is not None:
+                counter.add(noisy[len(parts) :])
+                records = counter.records
+            for at, (part, gradient) in enumerate(zip(parts, noisy, strict=False)):
+                public_curvature, each = self._curvature(at, weights, records)
+                shift[:, part] += gradient / unit + public_curvature @ (weights[:, part] * each)
+                curvature[at] += public_curvature
+                scale[part] += each
+            if counter is not None and step == 1:
+                shift += self._recentred(counter, records)
+            found = np.empty_like(weights)
+            for at, part in enumerate(parts):
+                noise = (session.sigmas[at] / unit) ** 2 / step
+                found[:, part] = moved(
+                    shift[:, part] / step,
+                    curvature[at] / step,
+                    scale[part] / step,
+                    noise,
+                    middle=self._middle,
+                    sampling=self._sampling(at),
+                )
+            weights = cut_weights(found)
+        self.weights_ = weights
+        del self._held_out, self._unit
+
+    def _add_gradients(
+        self, totals: list[Array], voting: Voters, directions: Array, weights: Array
+    ) -> None:
+        offsets = self._offsets(voting.points)
+        linear = scores_of(directions, weights)
+        labels = self._columns.each(voting.codes)
+        for at, (total, (_, codes)) in enumerate(zip(totals, labels, strict=True)):
+            own = offsets[:, self.space_.parts[at]]
+            residuals = self._residuals(at, own, linear[:, self._parts[at]], codes)
+            total += outer_sum(voting, directions, residuals, lengths=(LENGTH, RESIDUAL))
+
+    def _counter(self, session: SumSession) -> Any:
+        """Return what takes in noisy counts, or None where there are none."""
+        if not self._count_blocks():
+            return None
+        return _Counter(session.sigmas[-1])
+
+    def _counts(self, voting: Voters) -> list[Array]:
+        """Return what the blocks of counts get of some records, in ``COUNT_STEPS``."""
+        return [np.array([COUNT_STEPS * voting.units])]
+
+    def _recentred(self, counter: Any, records: float) -> Array | float:
+        """Return how the first gradient moves with what was counted beside it."""
+        return 0.0
+
+    def _curvature(self, at: int, weights: Array, records: float) -> tuple[Array, Array]:
+        """Return the curvature of so many records like the public ones, and its share by column.
+
+        Returns:
+            Shape (m, m), shrunk to its trace, and shape (free,), of mean 1.
+        """
+        unit = self._unit
+        offsets = self._held_out[:, self.space_.parts[at]]
+        bends = self._bends(at, offsets, unit @ weights[:, self._parts[at]])
+        found = (unit * bends.mean(axis=1)[:, None]).T @ unit * (records / len(unit))
+        return steadied(found, len(unit)), bends.mean(axis=0) / bends.mean()
+
+    def _linear(self, points: Array) -> Array:
+        return np.asarray(self._directions(points) / LENGTH @ self.weights_)
+
+    @override
+    def restore(self, arrays: Arrays) -> None:
+        weights = np.asarray(arrays["weights"], dtype=np.float64)
+        shape = (self.space_.space.dimension + 1, self._parts[-1].stop)
+        if weights.shape != shape or not np.isfinite(weights).all():
+            raise InvalidInput("weights: expected a finite column for each label")
+        self.weights_ = weights
+
+    @override
+    def _card_details(self) -> tuple[tuple[str, str], ...]:
+        stated = "a noisy count" if self.records is None else f"{self.records:,}, stated as public"
+        models = [str(len(pool.models)) for pool in self.space_.pools]
+        trust = [f"{pool.alpha:g}" for pool in self.space_.pools]
+        return (
+            ("start", f"{', '.join(models)} models of labelled public rows"),
+            ("trust in them", ", ".join(trust)),
+            ("records, for the curvature of public rows", stated),
+        )
+
+
+class _Counter:
+    """The number of records, from noisy counts."""
+
+    def __init__(self, sigma: float) -> None:
+        self._count = NoisyCount(sigma)
+
+    @property
+    def records(self) -> float:
+        return self._count.value
+
+    def add(self, noisy: Sequence[Array]) -> None:
+        self._count.add(noisy[0])
+
+
+def steadied(curvature: Array, rows: int) -> Array:
+    """Return a curvature of so many public rows, shrunk to its trace where they are few.
+
+    Args:
+        curvature: shape (m, m).
+        rows: the number of public rows that it is of.
+    """
+    size = len(curvature)
+    kept = 0.5 * size / (size + 2 * rows)
+    return np.asarray((1.0 - kept) * curvature + kept * np.trace(curvature) / size * np.eye(size))
+
+
+def all_scores(linear: Array, labels: int) -> Array:
+    """Return scores of all labels, of which the first of two has none of its own.
+
+    Args:
+        linear: shape (n, 1) for two labels, else (n, labels).
+        labels: their number.
+    """
+    if labels != 2:
+        return linear
+    return np.column_stack([np.zeros(len(linear)), linear])
+
+
+def moved(
+    shift: Array,
+    curvature: Array,
+    scale: Array,
+    noise: float,
+    *,
+    middle: float,
+    sampling: float = 1.0,
+) -> Array:
+    """Return the weights that noisy gradients tell, shrunk to none where they tell nothing.
+
+    In the basis of the curvature a shift is b = lam w + N(0, s lam + noise), with w ~ N(0, tau) of
+    log tau ~ N(log middle, 1), or w = 0 with probability .3. The weights are the mean of w given b.
+
+    Args:
+        shift: shape (m, width), released.
+        curvature: shape (m, m), symmetric, public.
+        scale: shape (width,), the curvature's share by column.
+        noise: the variance of the noise in ``shift``.
+        middle: the likeliest variance of a weight.
+        sampling: s, the variance of a shift without noise over its curvature.
+
+    Returns:
+        Shape (m, width). It is post-processing.
+    """
+    values, basis = np.linalg.eigh(curvature)
+    lam = np.maximum(values, 1e-6)[:, None] * scale[None, :]
+    b, error = basis.T @ shift, sampling * lam + noise
+    totals = lam**2 * _VARIANCES[:, None, None] + error
+    likely = -0.5 * (np.log(totals) + b**2 / totals).sum(axis=(1, 2))
+    prior = -0.5 * ((np.log(_VARIANCES) - np.log(middle)) / _SPREAD) ** 2
+    prior -= np.logaddexp.reduce(prior)
+    none = -0.5 * (np.log(error) + b**2 / error).sum() + np.log(_UNCHANGED)
+    logs = np.r_[none, likely + prior + np.log(1.0 - _UNCHANGED)]
+    chances = np.exp(logs - np.logaddexp.reduce(logs))[1:]
+    means = (chances * _VARIANCES)[:, None, None] * lam / totals
+    return np.asarray(basis @ (b * means.sum(axis=0)))
