@@ -38,12 +38,13 @@ MODELS: dict[str, Any] = {
 }
 
 
-def rows(n: int, *, seed: int = 0, ages: float = 90.0, place: str = "north") -> NamedRows:
+def rows(n: int, *, seed: int = 0, ages: float = 90.0, odd: str = "north") -> NamedRows:
     """Rows of an age, a word, a date and one value for all; some of each are missing."""
     random = np.random.default_rng(seed)
     table = np.empty((n, 4), dtype=object)
     table[:, 0] = random.uniform(10, ages, n).round(1)
-    table[:, 1] = np.where(random.random(n) < 0.5, "south", place)
+    table[:, 1] = np.where(random.random(n) < 0.5, "south", "north")
+    table[random.random(n) < 0.03, 1] = odd
     table[:, 2] = [
         datetime(2020, 1, 1) + timedelta(days=int(d)) for d in random.integers(0, 900, n)
     ]
@@ -58,7 +59,7 @@ def labels(frame: NamedRows) -> np.ndarray:
 
 
 PUBLIC = rows(120, seed=9)
-PRIVATE = rows(300, seed=1, ages=120.0, place="an island that nobody else has")
+PRIVATE = rows(300, seed=1, ages=120.0, odd="an island that nobody else has")
 TOLD: dict[str, Any] = {"public_X": PUBLIC, "public_y": labels(PUBLIC)}
 
 

@@ -101,8 +101,8 @@ def _header(plan: Plan) -> str:
 <p class="name-of">reticent · plan</p>
 <h1>{escape(head)}</h1>
 <p class="lead">For {what} and {asked}, with {escape(task.promise)}: {escape(plan.decided)}.
-{task.n_public:,} public rows {_words(plan).stood_in}; nothing private was looked at, and nothing
-was spent.</p>
+It was found on {task.n_public:,} public rows {_words(plan).stood_in}. Nothing private was looked
+at, and nothing was spent.</p>
 </header>"""
 
 

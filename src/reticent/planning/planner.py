@@ -64,8 +64,8 @@ def plan(
     Private records are not asked for, so a plan costs nothing. The model that starts from the best
     public models is taken, unless another was measured to be better by two standard errors on the
     public rows. With fewer than 1,000 private records or 100 labelled public rows nothing is
-    decided by measurement: the public models are taken up to epsilon .5, and the same gradients
-    from the constant above.
+    decided by measurement: the public models are taken up to epsilon .5, and the usual method
+    above.
 
     Guarantee:
         None is needed: everything follows from public rows, ``n_private`` and the other arguments,
@@ -454,7 +454,7 @@ def crossing(leads: Sequence[tuple[int, float]]) -> int:
 HISTOGRAMS, ALONE = "additive histograms", "start from the constant"
 USUAL = ("public start", "start from the constant", "public models alone")
 SMALL = ("public models alone", *USUAL)
-LARGE = ("start from the constant", *USUAL)
+LARGE = USUAL
 
 
 def _epsilon(task: Task) -> float:
