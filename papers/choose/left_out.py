@@ -422,7 +422,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tables", type=Path, help="folder of export_tables")
+    parser.add_argument("--tables", type=Path, help="folder of export_outcomes")
     parser.add_argument("--data", nargs="*", default=["adult", "covertype", "higgs", "imdb"])
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--small-splits", type=int, default=2)

@@ -96,7 +96,7 @@ DATA: dict[str, Callable[[], Source]] = {
 
 
 def table_of(path: Path) -> Source:
-    """Return a table in CSV whose column "label" holds the labels; see ``export_tables``.
+    """Return a table in CSV whose column "label" holds the labels; see ``export_outcomes``.
 
     A column is of numbers where every cell is one or empty, and of words otherwise.
     """

@@ -458,7 +458,7 @@ class Reader:
                 if not len(places):
                     continue
                 answers = system.release(np.repeat(asked, len(places), axis=0))
-                named = _named(answers, system.classes_)
+                named = _numbers(answers, system)
                 found = np.empty((len(coins), named.shape[1])) if found is None else found
                 found[places] = named
             assert found is not None
@@ -480,7 +480,7 @@ class Reader:
         if self.outputs is not None:
             return np.asarray(self.outputs(system), dtype=np.float64).ravel()
         if callable(getattr(system, "release", None)):
-            named = _named(system.release(asked), system.classes_)
+            named = _numbers(system.release(asked), system)
             return named.sum(axis=0) if repeated else named.ravel()
         if callable(getattr(system, "arrays", None)):
             arrays = sorted(system.arrays().items())
@@ -497,10 +497,15 @@ def _one_by_one(run: Callable[[int], Array]) -> tuple[Draw, int]:
     return lambda coins: np.stack([run(int(coin)) for coin in coins]), _FITS_AT_ONCE
 
 
-def _named(release: Any, classes: npt.ArrayLike) -> Array:
-    """Which label each answer is, shape (answers, labels), and zeros where it is withheld."""
-    named = np.asarray(release.values)[:, None] == np.asarray(classes)
-    return np.asarray(named & ~np.asarray(release.withheld)[:, None], dtype=np.float64)
+def _numbers(release: Any, system: Any) -> Array:
+    """Return answers as numbers, shape (answers, m), and zeros where they are withheld: which
+    label each is, or the number that a regressor gives.
+    """
+    values = np.asarray(release.values)
+    if hasattr(system, "classes_"):
+        values = values[:, None] == np.asarray(system.classes_)
+    numbers = values.reshape(len(values), -1).astype(np.float64)
+    return np.where(np.asarray(release.withheld)[:, None], 0.0, numbers)
 
 
 def _public(

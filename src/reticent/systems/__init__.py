@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+    from reticent.systems.votes.pate import PateClassifier, PateRegressor
     from reticent.systems.votes.public_models import PublicModelsClassifier
     from reticent.systems.votes.public_start import PublicStartClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
     from reticent.systems.votes.sums import unit_sum
+    from reticent.systems.votes.teachers import Teachers
     from reticent.training.parts.embedders import BetaVAE, Identity, Named
     from reticent.training.parts.label_classifiers import LabelAware
     from reticent.training.parts.obfuscators import NoiseAware
@@ -80,7 +82,9 @@ else:
             "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
+            "reticent.systems.votes.teachers": ("Teachers",),
             "reticent.systems.votes.additive_histogram": ("AdditiveHistogramClassifier",),
+            "reticent.systems.votes.pate": ("PateClassifier", "PateRegressor"),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
                 "Identity",
@@ -117,6 +121,8 @@ __all__ = [
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
     "Pace",
+    "PateClassifier",
+    "PateRegressor",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",
@@ -128,6 +134,7 @@ __all__ = [
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",
+    "Teachers",
     "VectorTraining",
     "train_server",
     "unit_sum",

@@ -244,6 +244,20 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
+        "PateClassifier",
+        "systems.votes.pate",
+        "labels of public queries by noisy votes of any classifiers on parts of the records",
+        protects="one record, or all of one person",
+        releases="labels of a fixed number of queries, under one total",
+    ),
+    _own(
+        "PateRegressor",
+        "systems.votes.pate",
+        "targets of public queries by noisy means of regressors of any kind, each of its own part",
+        protects="one record, or all of one person",
+        releases="numbers for a fixed number of queries, under one total",
+    ),
+    _own(
         "CellsRegressor",
         "systems.votes.cells_regressor",
         "noisy means of private targets over public cells",
@@ -299,6 +313,7 @@ BUILT_IN = (
         role="part",
     ),
     _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
+    _own("Teachers", "systems.votes.teachers", "a model of any kind on parts", role="part"),
     _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
     _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),
     _own("Pace", "systems.votes.noisy_counts", "how far a step of a descent goes", role="part"),

@@ -107,7 +107,9 @@ def _exact(case: Case, fitted: Any) -> tuple[Array, ...]:
     """The exact answer to the first query, and its votes, as numbers, where there are such."""
     query, found = case.asking[:1], []
     if hasattr(fitted, "exact_predict"):
-        found.append(np.asarray(fitted.exact_predict(query)[:, None] == fitted.classes_, float))
+        exact = fitted.exact_predict(query)
+        labels = hasattr(fitted, "classes_")
+        found.append(np.asarray(exact[:, None] == fitted.classes_ if labels else exact, float))
     if isinstance(fitted, QueryVotes):
         found.append(np.asarray(fitted.vote_table(query), dtype=np.float64))
     return tuple(found)

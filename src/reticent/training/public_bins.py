@@ -80,7 +80,7 @@ class PublicBins:
     @cached_property
     def sizes(self) -> Integers:
         """Shape (columns,), the bins of each."""
-        return np.isfinite(self.ends).sum(axis=1).astype(np.int64) + 1
+        return np.asarray(np.isfinite(self.ends).sum(axis=1) + 1, dtype=np.int64)
 
     @cached_property
     def starts(self) -> Integers:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeClassifier
 
 from reticent.systems import (
     AdditiveHistogramClassifier,
@@ -20,7 +21,10 @@ from reticent.systems import (
     MomentRegressor,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
+    PateClassifier,
+    PateRegressor,
     PublicStartClassifier,
+    Teachers,
 )
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.testing import Case, Check, checks_of
@@ -80,10 +84,18 @@ STARTED = {
         rows="embedding", counting="replace", **LABELLED
     ),
 }
+TEACHERS = Teachers(estimator=DecisionTreeClassifier(max_depth=2), number=3, random_state=0)
 QUERIES = {
     "linear votes": LinearVoteClassifier(answers=80, **LABELLED),
     "linear votes, one answer": LinearVoteClassifier(answers=1, **{**LABELLED, "delta": 0.0}),
+    "teachers": PateClassifier(answers=80, teachers=TEACHERS, **LABELLED),
+    "teachers, one answer": PateClassifier(
+        answers=1, teachers=TEACHERS, counting="replace", **{**LABELLED, "delta": 0.0}
+    ),
 }
+MEANS = PateRegressor(
+    answers=80, teachers=Teachers(estimator=Ridge(0.1), number=3, random_state=0), **TARGETS
+)
 
 
 def gaussian_law(fitted: Any) -> dict[Any, float]:
@@ -122,11 +134,14 @@ def cases() -> dict[str, Case]:
             estimator=system,
             X=ROWS,
             y=LABELS,
-            fit={"public_X": PUBLIC},
+            fit={} if "teachers" in name else {"public_X": PUBLIC},
             queries=QUERY,
             extreme=EXTREME,
             law=gaussian_law if system.delta else margin_law,
         )
+    found["means of teachers"] = Case(
+        estimator=MEANS, X=ROWS, y=LABELS, queries=QUERY, extreme=EXTREME
+    )
     return found
 
 

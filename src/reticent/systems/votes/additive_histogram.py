@@ -28,6 +28,9 @@ _MIDDLE = 0.5
 _ROUNDS = 6
 _HALVINGS = 14
 _LARGEST_SCALE = 1.5
+_MOST_CORRECTED = 1024
+"""Bins beyond which naive Bayes is scaled and not corrected, which takes their number cubed."""
+
 _RARE = 0.01
 """Least share of a label in the constant of a model."""
 
@@ -70,7 +73,7 @@ class AdditiveHistogramClassifier(ReleasedClassifier):
     References:
         - Vaidya, Shafiq, Basu and Hong (2013), "Differentially private naive Bayes classification",
           doi:10.1109/WI-IAT.2013.80 (noisy counts of bins by label).
-        - Nori, Caruana, Bu, Shen and Kulkarni (2021), "Accuracy, interpretability, and differential
+        - Nori et al. (2021), "Accuracy, interpretability, and differential
           privacy via explainable boosting", arXiv:2106.09680 (additive models of noisy bins).
         - Hastie and Tibshirani (1986), "Generalized additive models", doi:10.1214/ss/1177013604.
 
@@ -235,8 +238,9 @@ def additive_tables(
     if public is None or not len(public):
         return np.vstack([odds, bias])
     fit = _Calibration(counts, noise, bias, len(sizes), public)
-    scale = fit.scale(odds)
-    return np.vstack([scale * odds, bias]) + fit.corrected(scale * odds)
+    scaled = fit.scale(odds) * odds
+    found = np.vstack([scaled, bias])
+    return found + fit.corrected(scaled) if len(odds) <= _MOST_CORRECTED else found
 
 
 def _constant(counts: Array, noise: float) -> Array:

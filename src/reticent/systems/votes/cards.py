@@ -10,6 +10,7 @@ from reticent.systems.record_labels import is_observed
 from reticent.systems.votes.outputs import is_several
 
 if TYPE_CHECKING:
+    from reticent.systems.votes.pate import PateRegressor
     from reticent.systems.votes.query_votes import QueryVotes
     from reticent.systems.votes.released_model import ReleasedModel
 
@@ -38,14 +39,19 @@ def released_model_card(
     )
 
 
-def query_votes_card(system: QueryVotes, details: tuple[tuple[str, str], ...]) -> GuaranteeCard:
-    """The card of a classifier whose records vote on each query."""
+def query_votes_card(
+    system: QueryVotes | PateRegressor,
+    details: tuple[tuple[str, str], ...],
+    *,
+    title: str = "Labels of public queries, by noisy votes of private records",
+) -> GuaranteeCard:
+    """The card of what answers each public query by a noisy sum of its own."""
     return _card(
         system,
         system.guarantee,
-        title="Labels of public queries, by noisy votes of private records",
+        title=title,
         seeded=False,
-        from_whom="Anyone who sees all labels, with any other knowledge and any computing power. "
+        from_whom="Anyone who sees all answers, with any other knowledge and any computing power. "
         "Not from anyone who has the fitted object: it holds the records.",
         details=details,
     )

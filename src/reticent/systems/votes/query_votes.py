@@ -30,7 +30,7 @@ from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import ClassOutput, Columns
 from reticent.systems.votes.responses import Response, response_of
-from reticent.systems.votes.sums import VOTE, most_records
+from reticent.systems.votes.sums import VOTE, centred_length, most_records
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.shards import Shards
 
@@ -118,9 +118,11 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
             answers=self.answers,
             classes=len(fresh.classes_),
             adjacency=fresh._adjacency,
+            bound=fresh._bound,
         )
         fresh.prepare(public)
-        fresh._voters, fresh.response_ = voters, response
+        fresh._keep(voters)
+        fresh.response_ = response
         fresh._prepaid = Prepaid(response.event, queries=self.answers)
         self.__dict__ = fresh.__dict__
         return self
@@ -198,6 +200,7 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
                 answers=count(answers, name="answers"),
                 classes=len(self.classes_),
                 adjacency=self._adjacency,
+                bound=self._bound,
             )
             for epsilon, delta, answers in totals
         ]
@@ -266,6 +269,15 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
                 ("in all answers together", self.response_.describe()),
             ),
         )
+
+    @property
+    def _bound(self) -> float:
+        """The l2 norm of what one record or person moves in centred votes of a query."""
+        return VOTE * centred_length(len(self.classes_))
+
+    def _keep(self, voters: Voters | ShardedVoters) -> None:
+        """Keep what votes, after all refusals."""
+        self._voters = voters
 
     def _noisy_scores(self, points: Array, sampler: Sampler, noise_scale: float) -> Array:
         table = self._tables(points, self.response_)

@@ -65,8 +65,16 @@ def response_of(
     answers: int,
     classes: int,
     adjacency: AddRemove | Replace,
+    bound: float,
 ) -> Response:
     """The response that was asked for, calibrated to the total of all answers.
+
+    Args:
+        choice: one of ``RESPONSES``.
+        epsilon, delta, answers: the total, and how many answers it is of.
+        classes: how many labels there are.
+        adjacency: what is protected.
+        bound: the l2 norm of what one unit moves in a query's centred votes, in grid steps.
 
     Raises:
         UnknownName: none of ``RESPONSES``.
@@ -82,7 +90,6 @@ def response_of(
         raise InvalidParameter(
             "delta=0: expected a delta above 0 for Gaussian noise, or response='stability'"
         )
-    bound = VOTE * centred_length(classes)
     return GaussianResponse(
         NoisySums(
             blocks=(SumBlock(classes, bound),),

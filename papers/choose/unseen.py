@@ -1,0 +1,163 @@
+"""The start from public models on tables that no setting was chosen on: ``python -m
+papers.choose.unseen FOLDER``.
+
+FOLDER holds CSV files whose last column is the label; ``papers.choose.export_tables`` writes it and
+says which tables are in it. Of each table up to 3,000 rows are scored; of the rest a twenty-first
+is public with labels, at least 300 rows, and the others, up to 10,000, are private. Every method
+has its default settings, the same total and the same public rows. Scores are means of two draws of
+the noise. Regret is the best score among all methods, on the scored rows, less the start's: the
+largest of many noisy scores, so not all of it is regret. Balanced accuracy is that of
+probabilities over public shares. Results of each table are kept in FOLDER/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+
+from papers.choose.public_start import DELTA, methods
+from papers.result_files import cached_result
+from reticent.core.arrays import Integers
+
+Array = npt.NDArray[np.float64]
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+SEEDS = (0, 1)
+RECIPE, PUBLIC = "start from public models", "public models alone"
+LEAST_PRIVATE, MOST_PRIVATE, LEAST_PUBLIC, MOST_SCORED = 5000, 10_000, 300, 3000
+_MOST_WORDS = 30
+_SCORES = ("accuracy", "AUC", "balanced accuracy")
+
+
+def numbers(table: pd.DataFrame, public: Integers) -> Array:
+    """Return a table as numbers: an indicator for each word that public rows have, where there are
+    at most 30, and their median for missing numbers.
+    """
+    found = []
+    for name in table.columns:
+        column = table[name]
+        if pd.api.types.is_numeric_dtype(column):
+            values = column.astype(float).replace([np.inf, -np.inf], np.nan)
+            known = values.iloc[public].dropna()
+            found.append(values.fillna(known.median() if len(known) else 0.0).to_numpy())
+            continue
+        words = column.astype(str)
+        known_words = sorted(words.iloc[public].unique())
+        if 2 <= len(known_words) <= _MOST_WORDS:
+            found += [(words == word).to_numpy(dtype=np.float64) for word in known_words]
+    return np.column_stack(found)
+
+
+def run(path: Path) -> dict[str, Any] | None:
+    """Return all scores on one table, or None for one that is too small."""
+    table = pd.read_csv(path, low_memory=False)
+    labels, codes = np.unique(table.iloc[:, -1].astype(str), return_inverse=True)
+    order = np.random.default_rng([1, 77]).permutation(len(table))
+    scored = min(MOST_SCORED, len(table) // 4)
+    rest = min(len(table) - scored, MOST_PRIVATE + MOST_PRIVATE // 20)
+    public = max(LEAST_PUBLIC, rest // 21)
+    if rest - public < LEAST_PRIVATE:
+        return None
+    test, told, private = np.split(order[: scored + rest], [scored, scored + public])
+    rows = numbers(table.iloc[:, :-1], told)
+    shares = np.bincount(codes[told], minlength=len(labels)) + 0.5
+    classes = tuple(range(len(labels)))
+    total = {"epsilon": 1.0, "delta": DELTA, "classes": classes}
+    found: dict[str, dict[str, list[float]]] = {}
+    for name, (model, labelled) in methods(total, rows="table", records=len(private)).items():
+        given: dict[str, Any] = {"public_y": codes[told]} if labelled else {}
+        fits = model.simulate_fits(
+            rows[private],
+            codes[private],
+            public_X=rows[told],
+            totals=[(epsilon, DELTA) for epsilon in EPSILONS],
+            seeds=SEEDS,
+            **given,
+        )
+        scores: dict[float, list[Array]] = {}
+        for fit in fits:
+            chances = np.log(np.maximum(fit.predict_proba(rows[test]), 1e-300))
+            scores.setdefault(fit.epsilon, []).append(_scores(chances, codes[test], shares))
+        found[name] = {f"{e:g}": np.mean(each, axis=0).tolist() for e, each in scores.items()}
+        if name == RECIPE:
+            start: Any = fit.space_
+            offsets = start.pools[0].offsets(start.row_details.scaled(rows[test]))
+            alone = _scores(offsets, codes[test], shares).tolist()
+            found[PUBLIC] = {f"{e:g}": alone for e in EPSILONS}
+    constant = _scores(np.tile(np.log(shares), (len(test), 1)), codes[test], shares).tolist()
+    found["constant"] = {f"{e:g}": constant for e in EPSILONS}
+    sizes = [len(private), len(told), len(test), rows.shape[1], len(labels)]
+    return {"sizes": sizes, "scores": found}
+
+
+def _scores(chances: Array, truth: Integers, shares: Array) -> Array:
+    """Return accuracy, AUC (of two labels) and balanced accuracy, in points."""
+    right = float((chances.argmax(axis=1) == truth).mean())
+    area = 0.0
+    if chances.shape[1] == 2:
+        area = float(roc_auc_score(truth, chances[:, 1] - chances[:, 0]))
+    balanced = (chances - np.log(shares)).argmax(axis=1)
+    return 100.0 * np.array([right, area, balanced_accuracy_score(truth, balanced)])
+
+
+def table_of(runs: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the page's lines: each table, then regrets over all cases."""
+    lines = ["| table | sizes | epsilon | start | public alone | best | regret | AUC regret |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    regrets: dict[str, list[float]] = {name: [] for name in _SCORES}
+    below: list[float] = []
+    for name, found in runs.items():
+        sizes = " ".join(str(size) for size in found["sizes"])
+        for epsilon in (f"{e:g}" for e in EPSILONS):
+            scores = {method: each[epsilon] for method, each in found["scores"].items()}
+            lost = [
+                max(each[at] for each in scores.values()) - scores[RECIPE][at] for at in (0, 1, 2)
+            ]
+            for at, kind in enumerate(_SCORES):
+                if at != 1 or found["sizes"][-1] == 2:
+                    regrets[kind].append(lost[at])
+            below.append(scores[PUBLIC][0] - scores[RECIPE][0])
+            best = max(scores, key=lambda method: scores[method][0])
+            cells = [f"{scores[one][0]:.2f}" for one in (RECIPE, PUBLIC)]
+            lines.append(
+                f"| {name} | {sizes} | {epsilon} | {' | '.join(cells)} | "
+                f"{scores[best][0]:.2f} {best} | {lost[0]:.2f} | {lost[1]:.2f} |"
+            )
+    for kind, values in regrets.items():
+        each = np.array(values)
+        error = each.std(ddof=1) / len(each) ** 0.5
+        lines.append(
+            f"{kind}: mean regret {each.mean():.2f} +- {error:.2f}, worst {each.max():.2f}, "
+            f"above 2 in {(each > 2).mean():.1%} of {len(each)} cases"
+        )
+    lines.append(f"largest loss against public models alone: {max(below):.2f}")
+    return lines
+
+
+def main() -> None:
+    """Run what is not kept, and print the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    runs: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.csv"), key=lambda each: each.stat().st_size):
+        found = cached_result(
+            folder / "results" / f"{path.stem}.json",
+            lambda path=path: run(path) or {},  # type: ignore[misc]
+        )
+        if found:
+            runs[path.stem] = found
+        print(path.stem, "" if found else "too small", flush=True)
+    print("\n".join(table_of(runs)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Teachers of any kind: who is in which part, what one record moves, and what never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
+from reticent.release.fits import not_counted
+from reticent.systems import PateClassifier, PateRegressor, Teachers
+from reticent.systems.votes.sums import VOTE
+from reticent.systems.votes.teachers import parts_of
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(120, 3))
+CODES = (ROWS[:, 0] > 0).astype(int)
+QUERIES = RNG.normal(size=(40, 3))
+
+
+def classifier(estimator: Any, **more: Any) -> PateClassifier:
+    teachers = Teachers(estimator=estimator, number=6, random_state=1)
+    settings: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-5, "classes": (0, 1), "answers": 100}
+    return PateClassifier(**{**settings, "teachers": teachers, **more})
+
+
+def regressor(estimator: Any) -> PateRegressor:
+    teachers = Teachers(estimator=estimator, number=6, random_state=1)
+    return PateRegressor(
+        epsilon=2.0, delta=1e-5, target_range=(-1, 1), answers=50, teachers=teachers
+    )
+
+
+def votes(model: Any, rows: np.ndarray, codes: np.ndarray, **more: Any) -> np.ndarray:
+    with not_counted("a test: nothing leaves"):
+        fitted = model.fit(rows, codes, **more)
+    if isinstance(fitted, PateRegressor):
+        return fitted._sums(fitted.checked(QUERIES))
+    return fitted.vote_table(QUERIES)
+
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "forest": lambda: classifier(RandomForestClassifier(5)),
+    "scaled": lambda: classifier(make_pipeline(StandardScaler(), LinearSVC())),
+    "trees of numbers": lambda: regressor(DecisionTreeRegressor(max_depth=3)),
+    "lines": lambda: regressor(LinearRegression()),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_one_record_or_person_more_moves_one_teacher_by_the_bound_at_most(name: str) -> None:
+    """At the end and at the beginning, however many records the person has."""
+    model = ESTIMATORS[name]()
+    own = [f"{at // 2}" for at in range(len(ROWS))]
+    mechanism = None
+    for many in (1, 9):
+        more, codes = np.full((many, 3), 4.0), np.zeros(many, dtype=int)
+        persons = None if many == 1 else [*own, *["new"] * many]
+        given = [{}, {}] if persons is None else [{"persons": own}, {"persons": persons}]
+        first = votes(model, ROWS, CODES, **given[0])
+        for front in (False, True):
+            parts = [(more, ROWS), (codes, CODES)] if front else [(ROWS, more), (CODES, codes)]
+            rows, labels = (np.concatenate(part) for part in parts)
+            if persons is not None:
+                given[1] = {"persons": [*["new"] * many, *own] if front else persons}
+            other = votes(model, rows, labels, **given[1])
+            mechanism = getattr(model, "mechanism_", None) or model.response_.mechanism
+            moved = np.linalg.norm((first - other).astype(float), axis=1)
+            assert moved.max() <= mechanism.blocks[0].bound
+    assert mechanism is not None
+
+
+def test_a_part_is_where_the_record_or_its_owner_is_and_not_where_it_stands() -> None:
+    order = RNG.permutation(len(ROWS))
+    model = classifier(DecisionTreeClassifier(random_state=0))
+    assert np.array_equal(votes(model, ROWS, CODES), votes(model, ROWS[order], CODES[order]))
+    owners = [f"{at // 10}".encode() for at in range(len(ROWS))]
+    found = parts_of(ROWS, CODES, owners, number=4, key=b"k" * 16)
+    assert all(
+        len({owners[place] for place in part} & set(owners)) * 10 == len(part) for part in found
+    )
+    assert sorted(np.concatenate(found).tolist()) == list(range(len(ROWS)))
+    other = parts_of(ROWS, CODES, owners, number=4, key=b"o" * 16)
+    assert any(len(a) != len(b) or set(a) != set(b) for a, b in zip(found, other, strict=True))
+
+
+class Failing(DecisionTreeClassifier):
+    """Fails where a record has 9 in its first column, and answers nonsense to large queries."""
+
+    def fit(self, X: Any, y: Any, **more: Any) -> Any:
+        if (X[:, 0] == 9).any():
+            raise ValueError("a secret of this record")
+        return super().fit(X, y)
+
+    def predict(self, X: Any, check_input: bool = True) -> Any:
+        if (X > 5).any():
+            raise RuntimeError("too large")
+        return super().predict(X)
+
+
+def test_a_record_that_makes_its_teacher_fail_is_a_vote_for_the_first_label() -> None:
+    rows = ROWS.copy()
+    rows[3, 0] = 9.0
+    with not_counted("a test: nothing leaves"):
+        fitted = classifier(Failing()).fit(rows, CODES)
+        counts = fitted.vote_table(QUERIES)
+        assert counts.shape == (40, 2)
+        assert len(fitted.release(np.full((2, 3), 7.0)).values) == 2
+
+
+def test_an_estimator_that_never_works_is_refused_before_any_record() -> None:
+    class Broken(DecisionTreeClassifier):
+        def fit(self, X: Any, y: Any, **more: Any) -> Any:
+            raise RuntimeError("no licence")
+
+    with pytest.raises(InvalidParameter):
+        classifier(Broken()).fit(ROWS, CODES)
+    with pytest.raises(InvalidParameter):
+        Teachers(estimator=DecisionTreeClassifier)
+    with pytest.raises(InvalidParameter):
+        Teachers(estimator=DecisionTreeClassifier(), number=1)
+    with pytest.raises(InvalidInput):
+        regressor(LinearRegression()).fit(ROWS, ROWS)
+
+
+def test_answers_are_counted_and_right_where_teachers_agree() -> None:
+    """Noise of .9 of six votes; a label that all give is wrong less than once in 10^4 answers."""
+    with not_counted("a test: nothing leaves"):
+        model = classifier(LogisticRegression(), epsilon=60.0).fit(ROWS, CODES)
+    clear = QUERIES[np.abs(QUERIES[:, 0]) > 1.0]
+    assert (model.predict(clear) == (clear[:, 0] > 0)).mean() > 0.9
+    assert model.remaining_ == 100 - len(clear)
+    with pytest.raises(BudgetExceeded):
+        model.predict(np.zeros((101, 3)))
+
+
+def test_means_of_teachers_have_the_noise_that_is_charged() -> None:
+    """20,000 draws; a sound model fails once in 10^6 runs, half the noise always."""
+    teachers = Teachers(estimator=LinearRegression(), number=50, random_state=0)
+    model = PateRegressor(
+        epsilon=8.0, delta=1e-5, target_range=(-40, 40), answers=20_000, teachers=teachers
+    )
+    with not_counted("a test: nothing leaves"):
+        model.fit(ROWS, ROWS[:, 1])
+    query = np.zeros((1, 3))
+    exact = model.exact_predict(query)[0]
+    answers = model.release(np.repeat(query, 20_000, axis=0)).values
+    # Answers are cut to the range: how many are not says how wide the noise is.
+    spread = norm(exact, model.mechanism_.sigmas[0] / VOTE / 50 * 40.0)
+    law = spread.cdf(40.0) - spread.cdf(-40.0)
+    inside = (np.abs(answers) < 40.0).mean()
+    assert abs(inside - law) < 5.0 * np.sqrt(law * (1.0 - law) / 20_000)
+    assert 0.2 < law < 0.5
