@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array, Integers
-from reticent.datasets import Table, load, load_adult, load_covertype, load_higgs, load_imdb
-from reticent.tables import NamedRows, TabularSchema, adult_schema, covertype_schema
-from reticent.training.hog import oriented_gradients
+from reticent.core.arrays import Integers
+from reticent.datasets import Table, load_adult, load_covertype, load_higgs, load_imdb
+from reticent.tables import NamedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,28 +21,17 @@ class Source:
     """Rows as they were published, and their labels.
 
     Attributes:
-        rows: shape (n, ...).
+        rows: shape (n, columns).
         labels: shape (n,), places of labels.
         columns: names of columns, or () for rows of numbers.
-        numbers: the public map to numbers by what the data's documentation says, or None.
-        pictures: whether rows are nothing before that map.
     """
 
     rows: npt.NDArray[Any]
     labels: Integers
     columns: tuple[str, ...] = ()
-    numbers: Callable[[npt.NDArray[Any]], Array] | None = None
-    pictures: bool = False
-
-    def as_numbers(self, places: Integers) -> Array:
-        """Return some rows as numbers, by a map that public rows have no part in."""
-        rows = self.rows[places]
-        return np.asarray(rows, dtype=float) if self.numbers is None else self.numbers(rows)
 
     def frame(self, places: Integers) -> Any:
         """Return some rows as a plan takes them."""
-        if self.pictures:
-            return self.as_numbers(places)
         rows = self.rows[places]
         return NamedRows(rows, self.columns) if self.columns else np.asarray(rows, dtype=float)
 
@@ -52,31 +40,15 @@ def _named(table: Table) -> Source:
     return Source(table.train_rows, np.asarray(table.train_labels), tuple(table.columns))
 
 
-def _by_schema(table: Table, schema: TabularSchema) -> Source:
-    labels = np.asarray(table.train_labels)
-    return Source(table.train_rows, labels, tuple(table.columns), schema.encode)
-
-
 def _two_covers() -> Source:
     """Forest Cover, of which the second class is told from the others."""
-    found = _by_schema(load_covertype(), covertype_schema())
-    return Source(found.rows, (found.labels == 1).astype(np.int64), found.columns, found.numbers)
+    found = _named(load_covertype())
+    return Source(found.rows, (found.labels == 1).astype(np.int64), found.columns)
 
 
 def _imdb() -> Source:
     table = load_imdb()
     return Source(np.asarray(table.train_rows), np.asarray(table.train_labels))
-
-
-def _mnist() -> Source:
-    """Histograms of gradients of handwritten digits."""
-    pictures = load("mnist")
-
-    def histograms(planes: npt.NDArray[Any]) -> Array:
-        found = oriented_gradients(planes, orientations=8, cell=4)
-        return np.asarray(found.reshape(len(planes), -1))
-
-    return Source(pictures.train_images, pictures.train_labels, numbers=histograms, pictures=True)
 
 
 def _breast_cancer() -> Source:
@@ -86,11 +58,10 @@ def _breast_cancer() -> Source:
 
 
 DATA: dict[str, Callable[[], Source]] = {
-    "adult": lambda: _by_schema(load_adult(), adult_schema()),
+    "adult": lambda: _named(load_adult()),
     "covertype": _two_covers,
     "higgs": lambda: _named(load_higgs()),
     "imdb": _imdb,
-    "mnist": _mnist,
     "breast cancer": _breast_cancer,
 }
 

@@ -16,9 +16,8 @@ from reticent.ledger.ledger import Ledger
 from reticent.planning.plans import NOTHING, Plan, Score
 from reticent.planning.rows import public_labels
 from reticent.systems.scores import Predictions, row_scores
-from reticent.systems.table_rows import encoded
 from reticent.systems.votes.public_start import PublicStartClassifier
-from reticent.tables.frames import plain_rows
+from reticent.tables.frames import rows_as_fitted
 from reticent.training.public_pool import PublicPool, checked_pool, usual_pool
 from reticent.training.public_start import offset_steps
 
@@ -109,11 +108,7 @@ def _costs(plan: Plan, public_y: npt.ArrayLike | None) -> Array | None:
 def _score(
     plan: Plan, model: PublicStartClassifier, public_X: npt.ArrayLike, public_y: npt.ArrayLike
 ) -> Score:
-    rows = (
-        finite_array(plain_rows(public_X), name="public_X", ndim=2)
-        if model.schema_ is None
-        else encoded(model.schema_, public_X, name="public_X")
-    )
+    rows = finite_array(rows_as_fitted(model, public_X), name="public_X", ndim=2)
     codes, _ = public_labels(public_y, len(rows), plan.task.label_list)
     assert codes is not None
     start = model.space_

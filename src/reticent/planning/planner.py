@@ -116,9 +116,13 @@ def plan(
         ('public models alone', True)
 
     References:
+        - Agresti and Coull (1998), "Approximate is better than 'exact' for interval estimation of
+          binomial proportions", doi:10.1080/00031305.1998.10480550, errors of few rows.
         - DeLong, DeLong and Clarke-Pearson (1988), "Comparing the areas under two or more
-          correlated receiver operating characteristic curves", doi:10.2307/2531595, joint standard
-          errors on the same rows.
+          correlated receiver operating characteristic curves: a nonparametric approach",
+          doi:10.2307/2531595, joint standard errors on the same rows.
+        - Nadeau and Bengio (2003), "Inference for the generalization error",
+          doi:10.1023/A:1024068626366, folds that share training rows.
         - Liu and Talwar (2019), "Private selection from private candidates", arXiv:1811.07971,
           selection on the private records, which this replaces.
 
@@ -236,6 +240,46 @@ class Comparison:
             self._values[key] = self._scored(wanted, self.answers[method][key[1]])
         return self._values[key]
 
+    def _score(self, method: RecordMethod, task: Task, name: str | None = None) -> Score:
+        """A score over rows and draws of the noise, one of which will be made.
+
+        Two further rows that score nothing widen its error, as Agresti and Coull (1998) add two
+        failures to a share: so few rows, all of them right, have no error of 0. Nothing is 0 for
+        what lies between 0 and 1, and the constant's mean for what does not.
+        """
+        values = self.values(method, task, name)
+        wanted, floor = name or self.scoring, self._first(PublicUse.NOTHING)
+        worst = 0.0
+        if wanted in ("log_loss", "information", "cost") and floor is not None:
+            worst = float(self.values(floor, task, name).mean())
+        rows, draws = values.mean(axis=0), values.mean(axis=1)
+        spread = float(draws.var(ddof=1)) if len(draws) > 1 else 0.0
+        further = 2.0 * (float(rows.mean()) - worst) ** 2 / len(rows)
+        each = self._wider * (float(rows.var(ddof=1)) + further) / len(rows)
+        return Score(float(draws.mean()), math.sqrt(each + spread))
+
+    @property
+    def _wider(self) -> float:
+        """The variance of a mean over folds that share training rows, over that of a mean over as
+        many rows that share none (Nadeau and Bengio 2003, equation 9).
+        """
+        folds = len(self.parts.folds)
+        return 1.0 + folds / (folds - 1.0)
+
+    def _difference(self, one: RecordMethod, other: RecordMethod, task: Task) -> Score:
+        """How much more the first is worth, with the joint standard error."""
+        if one is other:
+            return Score(0.0, 0.0)
+        both = self.values(one, task), self.values(other, task)
+        away = both[0].mean(axis=0) - both[1].mean(axis=0)
+        spread = sum(
+            float(values.mean(axis=1).var(ddof=1)) / len(values)
+            for values in both
+            if len(values) > 1
+        )
+        error = math.sqrt(self._wider * float(away.var(ddof=1)) / len(away) + spread)
+        return Score(float(away.mean()), error)
+
     def is_constant(self, method: RecordMethod, task: Task) -> bool:
         """Return whether a method names one label for every row, whatever it is called."""
         draws = self.answers[method][_key(method, task)]
@@ -295,15 +339,15 @@ class Comparison:
         )
 
     def _row(self, method: RecordMethod, task: Task, best: RecordMethod | None) -> PlanRow:
-        own, floor = self.values(method, task), self._first(PublicUse.NOTHING)
+        floor = self._first(PublicUse.NOTHING)
         assert best is not None
         names = [*METRICS, *(["cost"] if self.costs is not None else [])]
         return replace(
             unmeasured_row(method, task),
-            utility=_score(own),
-            behind=_difference(self.values(best, task), own),
-            gain=NOTHING if floor is None else _difference(own, self.values(floor, task)),
-            scores={name: _score(self.values(method, task, name)) for name in names},
+            utility=self._score(method, task),
+            behind=self._difference(best, method, task),
+            gain=NOTHING if floor is None else self._difference(method, floor, task),
+            scores={name: self._score(method, task, name) for name in names},
             constant=self.is_constant(method, task),
         )
 
@@ -332,7 +376,7 @@ class Comparison:
         for method, row in rows.items():  # best first
             if method is usual or row.constant:
                 continue
-            lead = _difference(self.values(method, task), self.values(usual, task))
+            lead = self._difference(method, usual, task)
             if lead.value > SURE * lead.error:
                 return method, (
                     f"it was measured to be better than {usual.name} by {lead.value:.4f} ± "
@@ -355,12 +399,12 @@ class Comparison:
             )
         alone = self._first(PublicUse.LABELS_ALONE)
         if alone is not None and taken.private:
-            more = _difference(self.values(winner, task), self.values(alone, task))
+            more = self._difference(winner, alone, task)
             if more.value <= SURE * more.error:
                 notes.append(
-                    "what private records add to the public models was too little to be seen on "
+                    "what private records add to the public models was not seen on "
                     f"{task.n_public:,} public rows in their place ({more.value:+.4f} ± "
-                    f"{more.error:.4f}); that many more records add more"
+                    f"{more.error:.4f}), which are fewer than the records"
                 )
         if taken.constant:
             notes.append(
@@ -375,7 +419,7 @@ class Comparison:
         found = set()
         for method in self.answers:
             for task in filter(wanted, self.tasks):
-                score = _score(self.values(method, task))
+                score = self._score(method, task)
                 found.add(Point(at(task), method.name, score.value, score.error))
         return tuple(sorted(found, key=lambda point: (point.method, point.at)))
 
@@ -459,30 +503,6 @@ LARGE = USUAL
 
 def _epsilon(task: Task) -> float:
     return task.guarantee.epsilon
-
-
-def _score(values: Array) -> Score:
-    """A score over rows and draws of the noise, one of which will be made."""
-    if not values.size:
-        return NOTHING
-    rows = values.mean(axis=0)
-    draws = values.mean(axis=1)
-    spread = float(draws.var(ddof=1)) if len(draws) > 1 else 0.0
-    error = math.sqrt(float(rows.var(ddof=1)) / len(rows) + spread)
-    return Score(float(draws.mean()), error)
-
-
-def _difference(one: Array, other: Array) -> Score:
-    """How much more the first is worth, with the joint standard error."""
-    away = one.mean(axis=0) - other.mean(axis=0)
-    spread = sum(
-        float(values.mean(axis=1).var(ddof=1)) / len(values)
-        for values in (one, other)
-        if len(values) > 1
-    )
-    same = one is other
-    error = 0.0 if same else math.sqrt(float(away.var(ddof=1)) / len(away) + spread)
-    return Score(float(away.mean()), error)
 
 
 def _tasks(task: Task, curve: Sequence[float]) -> tuple[Task, ...]:

@@ -280,7 +280,8 @@ def row_scores(
 
     References:
         - DeLong, DeLong and Clarke-Pearson (1988), "Comparing the areas under two or more
-          correlated receiver operating characteristic curves", doi:10.2307/2531595.
+          correlated receiver operating characteristic curves: a nonparametric approach",
+          doi:10.2307/2531595.
 
     Example:
         >>> sure = Predictions.of(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]))
