@@ -112,6 +112,20 @@ def test_labels_that_rows_say_nothing_about_are_not_learned():
         assert abs(row.scores["roc_auc"].value - 0.5) < 4 * 0.29 / (240 / 4) ** 0.5
 
 
+def test_features_of_a_fold_do_not_know_its_labels():
+    """Other labels inside a fold leave the points of all its rows as they were, to the last bit."""
+    X, y = rows_and_labels(100)
+    task = Task(Guarantee(1.0, 1e-6, AddRemove()), 1000, 100, 2, 2)
+    parts = PublicParts(X, y, task, 0)
+    inside = parts.folds[0][1]
+    flipped = y.copy()
+    flipped[inside] = 1 - y[inside]
+    other = PublicParts(X, flipped, task, 0)
+    other.__dict__["folds"] = parts.folds
+    assert np.array_equal(other.points[0], parts.points[0])
+    assert not np.array_equal(other.points[1], parts.points[1])
+
+
 def test_the_estimator_refits_the_same_and_has_the_plan_s_total():
     X, y = rows_and_labels(120)
     found = plan(
