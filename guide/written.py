@@ -16,7 +16,6 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 TABLES: dict[str, Callable[[], str]] = {
     "answers": odds.answers_table,
-    "best methods": methods_table.best_table,
     "gaussian": odds.gaussian_table,
     "group": odds.group_table,
     "others": odds.others_table,

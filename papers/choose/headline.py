@@ -24,10 +24,10 @@ import numpy.typing as npt
 from papers.choose.features import DATA, Parts, parts_of
 from papers.result_files import write_result
 from papers.seeds import combined
-from reticent.planning.released_models import in_parts
 from reticent.systems.votes.cells import CellsClassifier
+from reticent.systems.votes.features import Features
 from reticent.systems.votes.moment import MomentClassifier
-from reticent.systems.votes.noisy_counts import counted
+from reticent.systems.votes.noisy_counts import Pace, counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.progress import Report, bar, silent
@@ -103,6 +103,15 @@ class AsTheyAre:
     def features(self, inputs: npt.ArrayLike) -> Array:
         """``inputs``."""
         return np.asarray(inputs, dtype=np.float64)
+
+
+def in_parts(settings: Settings) -> dict[str, Any]:
+    """Return settings as an estimator of votes takes them: those of features and pace in parts."""
+    rest = dict(settings)
+    shaping = {name: rest.pop(name) for name in ("components", "whitening") if name in rest}
+    if "learning_rate" in rest:
+        rest["pace"] = Pace(learning_rate=rest.pop("learning_rate"))
+    return {**rest, "features": Features(**shaping)}
 
 
 def fitted(

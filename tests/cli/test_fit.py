@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 import reticent
+from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
 from reticent.release.bundle import Bundle
 from reticent.systems import (
     NoiseAware,
@@ -248,3 +252,52 @@ def test_a_broken_package_is_told_beside_the_list(command, tmp_path, monkeypatch
     assert len(answer.out.splitlines()) == len(BUILT_IN)
     assert answer.err.startswith("warning: ward-methods 2.5, entry point 'ward'")
     assert answer.err.count("\n") == 1
+
+
+PUBLIC = """
+estimator = "PublicModelsClassifier"
+bundle = "bundle"
+
+[parameters]
+epsilon = 1.0
+delta = 1e-5
+classes = ["setosa", "versicolor"]
+data_set = "garden"
+
+[data]
+inputs = "private.csv"
+label_column = "kind"
+public = "public.csv"
+"""
+
+
+def test_public_rows_of_a_table_are_described_and_a_fit_is_booked(
+    fit: Any, command: Any, place: Path
+) -> None:
+    """Words that only the private table has are no part of the schema; one fit is one charge."""
+    lines = ["length,garden,kind"]
+    for index in range(100):
+        kind = index % 2
+        lines.append(f"{IRIS.data[50 * kind + index // 2, 2]},north,{IRIS.target_names[kind]}")
+    lines += [f"3.0,south,{IRIS.target_names[index]}" for index in (0, 1)]
+    (place / "public.csv").write_text("\n".join(lines))
+    (place / "private.csv").write_text("\n".join(lines).replace("north", "an island"))
+    ledger = place / "book.db"
+    with closing(Ledger.create(ledger, synchronous="NORMAL")) as book:
+        total = Guarantee(1.5, 1e-4, AddRemove(data_set="garden"))
+        book.grant(Scope(subject="garden"), total)
+    books = ("--ledger", ledger, "--subject", "garden")
+    started = PUBLIC.replace("PublicModels", "PublicStart").replace(
+        "data_set", "records = 102\ndata_set"
+    )
+    answer = fit(started, *books)
+    assert answer.status == 0, answer.err
+    loaded = reticent.PublicStartClassifier.load(place / "bundle")
+    assert "island" not in str(loaded.schema_.to_dict())
+    assert fit(PUBLIC, *books, "--overwrite").status == 0
+    assert fit(started, *books, "--overwrite").status != 0  # the second one is beyond the budget
+    with closing(Ledger.open(ledger)) as book:
+        [account] = book.report().accounts
+    assert account.spent_epsilon == pytest.approx(1e6, rel=1e-3)
+    assert fit(PUBLIC.replace("public = ", "publik = "), *books).status != 0
+    assert fit(POSTHOC, *books).status != 0  # its answers are charged, not its fit

@@ -1,79 +1,133 @@
-"""`reticent plan` reads public rows and prints which method to take."""
+"""`reticent plan` reads public rows, prints which method to take, and fits it on private ones."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from reticent.planning import candidates as registry
-from reticent.planning.constant import Constant
-from reticent.planning.public_rows import PublicRows
-from reticent.planning.released_models import released_models
+from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.core.scopes import Scope
+from reticent.ledger.ledger import Ledger
+from reticent.planning import planner
+from reticent.planning.methods import Constant, PublicModels, PublicStart
+from reticent.systems.loading import load
+from reticent.tables import NamedRows
 
 WANTED = ("--private", 5000, "--epsilon", 1, "--delta", "1e-6", "--seed", 0)
 
 
 @pytest.fixture
 def few(monkeypatch):
-    """The quickest methods, so that a test takes seconds."""
-    moment = next(one for one in released_models() if one.name == "moment")
-    monkeypatch.setattr(registry, "_own", lambda: [Constant(), PublicRows(), moment])
+    """The constant and the public models, so that a test takes seconds."""
+    methods = [Constant(), PublicModels()]
+    monkeypatch.setattr(planner, "all_methods", lambda: methods)
+    return methods
 
 
-@pytest.fixture
-def table(tmp_path):
-    """breast_cancer as CSV, with its labels in words and a column to leave out."""
-    data = load_breast_cancer()
-    names = [f"x{place}" for place in range(6)]
-    lines = [",".join([*names, "kind", "note"])]
-    lines += [
-        ",".join([*(f"{value:.6g}" for value in row[:6]), data.target_names[kind], "n"])
-        for row, kind in zip(data.data, data.target, strict=True)
-    ]
-    path = tmp_path / "public.csv"
+def written(path, rows, *, seed):
+    """A table of numbers, words, dates and missing values, with labels in words."""
+    random = np.random.default_rng(seed)
+    lines = ["age,place,seen,same,kind,note"]
+    for _ in range(rows):
+        sick = random.random() < 0.5
+        place = ("island" if seed else "north") if random.random() < 0.2 else "south"
+        age = "" if random.random() < 0.05 else f"{40 * sick + random.uniform(0, 50):.1f}"
+        day, kind = random.integers(1, 29), "ill" if sick else "well"
+        lines.append(f"{age},{place},2020-01-{day:02},x,{kind},n")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def test_a_csv_file_from_end_to_end(few, table, tmp_path, command):
-    page = tmp_path / "plan.html"
-    answer = command(
-        *("plan", table, *WANTED, "--label-column", "kind", "--ignore-column", "note"),
-        *("--scoring", "accuracy", "--page", page),
+def spending(ledger):
+    """What was spent, in millionths of epsilon."""
+    with closing(Ledger.open(ledger)) as book:
+        [account] = book.report().accounts
+        return account.spent_epsilon
+
+
+def test_a_raw_table_from_end_to_end(few, tmp_path, command):
+    """Plan, fit, book and save in one command: the bundle answers raw rows, and the ledger has the
+    whole total once.
+    """
+    few.append(PublicStart())
+    public, private = (
+        written(tmp_path / "p.csv", 130, seed=0),
+        written(tmp_path / "s.csv", 600, seed=1),
     )
+    bundle, ledger, page = tmp_path / "model", tmp_path / "book.db", tmp_path / "plan.html"
+    scope = Scope(subject="patients")
+    with closing(Ledger.create(ledger, synchronous="NORMAL")) as book:
+        book.grant(scope, Guarantee(3.0, 1e-5, AddRemove(data_set="patients")))
+    words = (
+        *("plan", public, *WANTED, "--target", "kind", "--ignore-column", "note"),
+        *("--fit", private, "--bundle", bundle, "--ledger", ledger, "--subject", "patients"),
+        *("--scoring", "balanced_accuracy", "--page", page),
+    )
+    answer = command(*words)
     assert answer.status == 0, answer.err
-    assert "public rows alone" in answer.out
-    assert "Take: " in answer.out
-    assert f"Open {page}" in answer.out
-    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    again = command("plan", table, *WANTED, "--label-column", "kind", "--page", page)
-    assert again.status == 2
-    assert again.out == ""
+    assert "Take: public start" in answer.out
+    assert "of the fitted model on public rows" in answer.out
+    assert "Left out, for they tell nothing: 'same'" in answer.err
+    model = load(bundle)
+    assert model.schema_ is not None
+    assert model.costs_ is not None
+    asked = NamedRows(
+        np.array([[85.0, "elsewhere", None, "x"], [5.0, "south", None, "y"]], dtype=object),
+        ("age", "place", "seen", "same"),
+    )
+    assert model.predict(asked).tolist() == ["ill", "well"]
+    spent = spending(ledger)
+    assert spent == pytest.approx(1e6, rel=1e-3)
+    assert command(*words).status == 2  # the page is there, and nothing is spent again
+    assert spending(ledger) == spent
+
+
+def test_nothing_is_spent_by_a_plan_that_takes_nothing(few, tmp_path, command):
+    public = written(tmp_path / "p.csv", 130, seed=0)
+    answer = command(
+        *("plan", public, *WANTED, "--target", "kind", "--ignore-column", "note"),
+        *("--seconds", "1e-9", "--fit", public, "--bundle", tmp_path / "model"),
+    )
+    assert answer.status == 2
+    assert "not tried, no time" in answer.out
+    assert not (tmp_path / "model").exists()
 
 
 def test_arrays_and_json(few, tmp_path, command):
     X, y = load_breast_cancer(return_X_y=True)
-    np.save(tmp_path / "rows.npy", X)
-    np.save(tmp_path / "labels.npy", y)
+    np.save(tmp_path / "rows.npy", X[:150])
+    np.save(tmp_path / "labels.npy", y[:150])
     answer = command(
         *("plan", tmp_path / "rows.npy", *WANTED, "--labels", tmp_path / "labels.npy", "--json"),
-        *("--answers", 20, "--neighbours", "replace"),
+        *("--answers", 20, "--neighbours", "replace", "--cost", "0,1;5,0"),
     )
     found = json.loads(answer.out)
     assert found["guarantee"]["adjacency"]["records"] == 1
-    assert found["n_public"] == 569
+    assert found["n_public"] == 150
     assert found["answers"] == 20
-    assert {row["method"] for row in found["rows"]} == {"constant", "public rows alone", "moment"}
-    assert found["rows"][0]["utility"] > -0.3
+    assert found["scoring"] == "cost"
+    assert {row["method"] for row in found["rows"]} == {"constant", "public models alone"}
+    assert found["expected"]["at_least"] > -0.5
 
 
-def test_privacy_has_no_default(table, command):
+def test_privacy_has_no_default(tmp_path, command):
+    public = written(tmp_path / "p.csv", 30, seed=0)
     for missing in ("--private", "--epsilon", "--delta"):
-        words = [*map(str, WANTED), "--label-column", "kind", "--ignore-column", "note"]
+        words = [*map(str, WANTED), "--target", "kind", "--ignore-column", "note"]
         at = words.index(missing)
-        answer = command("plan", table, *words[:at], *words[at + 2 :])
+        answer = command("plan", public, *words[:at], *words[at + 2 :])
         assert answer.status == 2
         assert missing in answer.err
+
+
+@pytest.mark.parametrize(
+    "more",
+    [("--fit", "x.csv"), ("--bundle", "x"), ("--ledger", "x.db"), ("--subject", "patients")],
+)
+def test_options_of_a_fit_come_together(more, tmp_path, command):
+    public = written(tmp_path / "p.csv", 30, seed=0)
+    assert command("plan", public, *WANTED, "--target", "kind", *more).status == 2

@@ -1,18 +1,16 @@
-"""Candidates whose utilities are known, and rows to try them on."""
+"""Methods whose scores are known, and rows to try them on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from reticent.core.arrays import Array
-from reticent.core.guarantees import AddRemove, Guarantee
-from reticent.planning.candidates import PublicUse, Requirements
-from reticent.planning.noise_levels import sum_noise
-from reticent.planning.tasks import Settings, StandIns, Task
+from reticent.planning.methods import Answers, PublicUse, RecordMethod
+from reticent.planning.parts import PublicParts
+from reticent.planning.tasks import Task
 from reticent.systems.scores import Predictions
 from reticent.tables import Categorical, Numeric, TabularSchema
 
@@ -30,18 +28,6 @@ INPUT_GIVEN: dict[str, Any] = {"schema": _SCHEMA, "delta": 0.0, "random_state": 
 """A function of age but for one label in twenty, and what every plan for inputs is given."""
 
 
-def task(**changed: Any) -> Task:
-    """A task of 10,000 records."""
-    settings = {
-        "guarantee": Guarantee(1.0, 1e-5, AddRemove()),
-        "n_private": 10_000,
-        "n_public": 400,
-        "classes": 2,
-        "features": 2,
-    }
-    return Task(**{**settings, **changed})
-
-
 def rows_and_labels(rows: int = 400, seed: int = 0) -> tuple[Array, Any]:
     """Rows whose first column is the label."""
     random = np.random.default_rng(seed)
@@ -49,96 +35,47 @@ def rows_and_labels(rows: int = 400, seed: int = 0) -> tuple[Array, Any]:
     return np.column_stack([labels, random.normal(size=rows)]).astype(np.float64), labels
 
 
-@dataclass
-class Known:
-    """Is right with a given probability, whatever the rows; the label is in the first column.
+class Known(RecordMethod):
+    """Is right with a given probability, whatever the rows; one draw of errors for each seed.
 
     Attributes:
-        accuracies: by the number of stand-ins in use, as a function, or one number.
-        seen: what ``evaluate`` was given: stand-ins, noise scale and seeds.
+        share: that probability, or a function of the task.
+        asked: how often it was tried.
     """
 
-    name: str
-    accuracy: Any
-    requirements: Requirements = field(default_factory=Requirements)
-    settings_: Sequence[Settings] = ({},)
-    line: str = "a coin"
-    protects: str = "nothing"
-    made: bool = True
-    seen: list[tuple[StandIns, float, tuple[int, ...]]] = field(default_factory=list)
+    line = "a coin"
+    delta = False
 
-    def settings(self, task: Task) -> Sequence[Settings]:
-        return self.settings_
-
-    def evaluate(
+    def __init__(
         self,
-        settings: Settings,
-        tasks: Sequence[Task],
-        stand_ins: StandIns,
-        queries: Array,
+        name: str,
+        share: float | Callable[[Task], float],
         *,
-        noise_scale: float,
-        seeds: Sequence[int],
-    ) -> list[list[Predictions]]:
-        self.seen.append((stand_ins, noise_scale, tuple(seeds)))
-        truth = queries[:, 0].astype(np.int64)
-        found = []
-        for task in tasks:
-            chance = self.accuracy(stand_ins, task, settings) if callable(self.accuracy) else None
-            share = self.accuracy if chance is None else chance
-            draws = []
-            for seed in seeds:
-                own = np.random.default_rng([seed, len(self.name)])
-                wrong = own.random(len(truth)) >= share
-                draws.append(Predictions(np.where(wrong, 1 - truth, truth)))
-            found.append(draws)
-        return found
+        uses: PublicUse = PublicUse.LABELS_TOO,
+        limited: bool = False,
+        one_label: bool = False,
+    ) -> None:
+        self.name, self.share, self.uses, self.limited = name, share, uses, limited  # type: ignore[misc]
+        self.one_label, self.asked = one_label, 0
 
-    def estimator(self, settings: Settings, task: Task) -> Any:
-        from sklearn.dummy import DummyClassifier
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        self.asked += 1
+        return [[self._draw(task, parts, seed) for seed in parts.seeds] for task in tasks]
 
-        return DummyClassifier() if self.made else None
+    def _draw(self, task: Task, parts: PublicParts, seed: int) -> Predictions:
+        share = self.share(task) if callable(self.share) else self.share
+        random = np.random.default_rng([parts.seed, len(self.name), *map(ord, self.name)])
+        labels = np.where(random.random(len(parts.codes)) >= share, 1 - parts.codes, parts.codes)
+        if self.one_label:
+            labels = np.zeros_like(labels)
+        chances = np.full((len(labels), 2), 0.2)
+        chances[np.arange(len(labels)), labels] = 0.8
+        return Predictions(labels, None if self.limited else chances)
 
-
-@dataclass
-class NoisySign:
-    """One noisy sum of +-1 votes of the records, whose sign answers every query at once.
-
-    Its accuracy on rows of label 1 is known: Phi(margin n / noise).
-    """
-
-    name: str = "noisy sign"
-    line: str = "the sign of a noisy sum"
-    protects: str = "every record"
-    requirements: Requirements = field(default_factory=Requirements)
-
-    def settings(self, task: Task) -> Sequence[Settings]:
-        return [{}]
-
-    def evaluate(
-        self,
-        settings: Settings,
-        tasks: Sequence[Task],
-        stand_ins: StandIns,
-        queries: Array,
-        *,
-        noise_scale: float,
-        seeds: Sequence[int],
-    ) -> list[list[Predictions]]:
-        votes = float((2 * stand_ins.private_labels - 1).sum())
-        found = []
-        for task in tasks:
-            noise = sum_noise(task, releases=1, noise_scale=noise_scale)
-            signs = [np.random.default_rng(seed).normal(votes, noise) > 0 for seed in seeds]
-            found.append(
-                [Predictions(np.full(len(queries), sign, dtype=np.int64)) for sign in signs]
-            )
-        return found
-
-    def estimator(self, settings: Settings, task: Task) -> Any:
-        return None
+    def estimator(self, task: Task) -> Any:
+        return (self.name, task.guarantee.epsilon)
 
 
-PUBLIC = Requirements(public=PublicUse.LABELS_ALONE, delta=False)
-NOTHING = Requirements(public=PublicUse.NOTHING, delta=False)
-LIMITED = Requirements(limited=True)
+def floor(share: float = 0.5) -> Known:
+    """A constant that names one label."""
+    return Known("constant", share, uses=PublicUse.NOTHING, one_label=True)

@@ -21,7 +21,7 @@ def test_randomised_response_is_worth_what_its_formula_says() -> None:
         ROWS, LABELS, epsilon=1.0, scoring="accuracy", methods=[LabelResponse()], **GIVEN
     )
     expected = 0.93 * kept + 0.07 * (1 - kept)
-    assert found.rows[0].utility == pytest.approx(expected, abs=0.06)
+    assert found.rows[0].utility.value == pytest.approx(expected, abs=0.06)
     at = {point.at: point.utility for point in found.curve}
     assert list(at) == [0.3, 1.0, 3.0]
     assert at[0.3] < at[1.0] < at[3.0]
@@ -40,8 +40,8 @@ def test_codes_beat_the_majority_and_the_winner_is_an_estimator() -> None:
     fitted = winner.fit(rows, labels)
     assert fitted.guarantee == found.guarantee
     codes = next(row for row in found.rows if row.method == "score codes")
-    assert codes.utility > 0.15
-    assert not any("majority" in warning for warning in found.warnings)
+    assert codes.utility.value > 0.15
+    assert not any("majority" in note for note in found.notes)
 
 
 def test_a_radius_brings_in_what_reads_free_columns() -> None:

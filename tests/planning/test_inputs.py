@@ -69,12 +69,14 @@ def test_rows_are_ranked_and_warnings_follow(tmp_path) -> None:
     assert found.winner.method == "known <b>"
     assert found.estimator == ("estimator", 1.0)
     assert found.left_out == (("broken", "no noise fits"),)
-    assert any("only to compare with" in warning for warning in found.warnings)
-    assert found.rows[1].behind == pytest.approx(np.log(0.95 / 0.9))
+    assert any("only to compare with" in note for note in found.notes)
+    assert found.rows[1].behind.value == pytest.approx(np.log(0.95 / 0.9))
+    assert found.rows[1].scores["accuracy"].value == 1.0
+    assert found.rows[2].constant
     assert found.guess_cap == pytest.approx(np.e / (1 + np.e))
     alone = plan_inputs(ROWS, LABELS, epsilon=1.0, methods=methods[:1], **GIVEN)
     assert alone.estimator is None
-    assert any("beats the majority" in warning for warning in alone.warnings)
+    assert any("beats the majority" in note for note in alone.notes)
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["winner"] == "known <b> (right=0.9)"
     html = found.page(tmp_path / "plan.html").read_text(encoding="utf-8")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from reticent.core.errors import InvalidInput
+from reticent.planning.methods import PublicUse
 from reticent.planning.planner import plan
-from reticent.planning.prior import Prior
 from tests.demos.conftest import open_page, read_page  # noqa: F401
-from tests.planning.fakes import LIMITED, NOTHING, PUBLIC, Known, rows_and_labels
+from tests.planning.fakes import Known, floor, rows_and_labels
 
 
 @pytest.fixture(scope="module")
 def found():
-    def falling(stand_ins, task, settings):
+    def falling(task):
         return 0.97 - 0.03 * len(str(task.answers))
 
-    candidates = [
-        Known("training", 0.85, settings_=({"steps": 1}, {"steps": 2})),
-        Known("prediction <b>", falling, requirements=LIMITED),
-        Known("alone", 0.8, requirements=PUBLIC),
-        Known("floor", 0.5, requirements=NOTHING),
+    methods = [
+        floor(),
+        Known("public start", 0.85),
+        Known("prediction <b>", falling, limited=True),
+        Known("public models alone", 0.8, uses=PublicUse.LABELS_ALONE),
     ]
     X, y = rows_and_labels(2000)
     return plan(
@@ -31,8 +31,7 @@ def found():
         delta=1e-5,
         answers=10,
         scoring="accuracy",
-        candidates=candidates,
-        prior=Prior(()),
+        methods=methods,
         random_state=0,
     )
 

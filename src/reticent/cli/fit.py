@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from reticent.cli.options import IgnoreColumns, Json, Overwrite, PublicRows
+from reticent.cli.options import (
+    IgnoreColumns,
+    Json,
+    OptionalLedger,
+    Overwrite,
+    Principal,
+    PublicRows,
+    Subject,
+)
+from reticent.core.errors import InvalidInput
 
 
 def fit(
@@ -19,15 +30,21 @@ def fit(
             "for each system."
         ),
     ],
+    ledger: OptionalLedger = None,
+    principal: Principal = "",
+    subject: Subject = "",
     overwrite: Overwrite = False,
 ) -> None:
     """Fit the estimator that a TOML file describes, and write its bundle, whole or not at all.
 
-    Ends with the guarantee card, which the bundle holds too. Privacy parameters have no defaults.
+    A model that is paid for by its fit is booked where a ledger is named. Ends with the guarantee
+    card, which the bundle holds too. Privacy parameters have no defaults.
     Paths in the file start from its folder.
     """
     from reticent.cli.fit_config import FitConfig, fitting
     from reticent.core.files import check_folder_replaceable
+    from reticent.core.scopes import Scope
+    from reticent.ledger.ledger import Ledger
     from reticent.release.bundle import MARKER
 
     wanted = FitConfig.read(config)
@@ -35,7 +52,20 @@ def fit(
     check_folder_replaceable(target, marker=MARKER, overwrite=overwrite)
     system, data = fitting(wanted)
     labels = () if data.labels is None else (data.labels,)
-    system.fit(data.inputs, *labels, **data.further)
+    if ledger is None and (principal or subject):
+        raise InvalidInput("principal, subject: expected together with --ledger")
+    with ExitStack() as stack:
+        books = {}
+        if ledger is not None:
+            if "ledger" not in inspect.signature(system.fit).parameters:
+                raise InvalidInput(
+                    f"ledger: fit of a {type(system).__name__} costs nothing; its answers are "
+                    "booked by reticent release"
+                )
+            book = Ledger.open(ledger)
+            stack.callback(book.close)
+            books = {"ledger": book, "scope": Scope(principal=principal, subject=subject)}
+        system.fit(data.inputs, *labels, **data.further, **books)
     written = system.save(target, overwrite=overwrite)
     typer.echo(system.card().to_markdown())
     typer.echo(f"written to {written}")

@@ -42,6 +42,8 @@ class DataFiles(_Table):
             ``labels``.
         ignore_columns: columns of such a file that are not read.
         schema_file: "schema" in the file: JSON description of the columns of a table.
+        public: file of PUBLIC rows like ``inputs``, with the same column of labels; ``fit`` gets
+            them as ``public_X`` and ``public_y``. Without ``schema`` one is drafted from them.
         further: further arguments of ``fit``, each a file: an array, rows with the columns of
             ``inputs``, or a table with one column.
     """
@@ -52,6 +54,7 @@ class DataFiles(_Table):
     labels_array: str | None = None
     label_column: str | None = None
     ignore_columns: list[str] = []
+    public: str | None = None
     schema_file: str | None = Field(default=None, alias="schema")
     further: dict[str, str] = {}
 
@@ -100,13 +103,18 @@ class FitConfig(_Table):
         return self.folder / path
 
     def schema_of_table(self) -> TabularSchema | None:
-        """The schema that the file names, or None.
+        """Return the schema that the file names, a draft from public rows, or None.
 
         Raises:
             InvalidInput: no such file, or no schema.
         """
-        name = self.data.schema_file
-        return None if name is None else TabularSchema.read(self.place(name))
+        data = self.data
+        if data.schema_file is not None:
+            return TabularSchema.read(self.place(data.schema_file))
+        if data.public is None:
+            return None
+        labels = [] if data.label_column is None else [data.label_column]
+        return schema_of_table(self.place(data.public), ignore=[*data.ignore_columns, *labels])
 
 
 def fitting(config: FitConfig, *, bundled: bool = True) -> tuple[Any, FitData]:
@@ -269,6 +277,13 @@ def check_arguments(system: Any, config: FitConfig) -> None:
     """
     known = inspect.signature(system.fit).parameters
     possible = [name for name in known if name not in _GIVEN]
+    from_public = ("public_X", "public_y") if config.data.public is not None else ()
+    for key in from_public:
+        if key not in possible or key in config.data.further:
+            raise InvalidInput(
+                f"data.public: fit of a {type(system).__name__} takes no {key}, or "
+                "data.further has it too"
+            )
     name = type(system).__name__
     for key in config.data.further:
         if key not in possible:
@@ -279,7 +294,7 @@ def check_arguments(system: Any, config: FitConfig) -> None:
     for key in possible:
         field = known[key]
         needed = field.default is field.empty and field.kind is not field.VAR_KEYWORD
-        if needed and key not in config.data.further:
+        if needed and key not in (*config.data.further, *from_public):
             raise InvalidInput(f"data.further: fit of a {name} needs {key} = FILE")
 
 
@@ -294,23 +309,33 @@ def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
         InvalidInput: a file that cannot be read, or keys that do not fit its kind.
     """
     data = config.data
+    reading: dict[str, Any] = {
+        "schema": schema,
+        "array": data.array,
+        "ignore": [*data.ignore_columns, *(() if schema is None else schema.left_out)],
+        "label_column": data.label_column,
+    }
     found, labels = read_labelled(
         config.place(data.inputs),
-        schema=schema,
-        array=data.array,
-        ignore=data.ignore_columns,
+        **reading,
         labels=None if data.labels is None else config.place(data.labels),
         labels_array=data.labels_array,
-        label_column=data.label_column,
         name="data.inputs",
         table="data.",
     )
     wanted = schema or found.column_names
     unread = (*data.ignore_columns, data.label_column)
-    further = {
+    further: dict[str, Any] = {
         key: _further(config.place(file), wanted, unread, name=f"data.further.{key}")
         for key, file in data.further.items()
     }
+    if data.public is not None:
+        public, public_labels = read_labelled(
+            config.place(data.public), **reading, name="data.public", table="data."
+        )
+        further["public_X"] = public.inputs
+        if public_labels is not None:
+            further["public_y"] = public_labels
     return FitData(found.inputs, labels, further)
 
 
@@ -330,3 +355,21 @@ def _further(
         return read_labels(path, name=name)
     left_out = [column for column in unread if column in columns]
     return read_whole(path, wanted, ignore=left_out, name=name).rows
+
+
+def schema_of_table(path: Path, *, ignore: Sequence[str]) -> TabularSchema | None:
+    """Return a draft for a table of PUBLIC rows; None for arrays.
+
+    Args:
+        path: CSV, Parquet or Arrow; or .npy, .npz.
+        ignore: columns that are no data, such as labels.
+
+    Raises:
+        InvalidInput: the file cannot be read, or no column is left.
+    """
+    from reticent.tables.batches import file_kind, read_frame
+    from reticent.tables.drafting import draft_schema
+
+    if file_kind(path, name="rows") in ("npy", "npz"):
+        return None
+    return draft_schema(read_frame(path, name="rows"), ignore=ignore, leave_out=True)

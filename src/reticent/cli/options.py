@@ -41,7 +41,10 @@ IgnoreColumns = Annotated[
     ),
 ]
 LabelColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Column that holds the labels.")
+    str | None,
+    typer.Option(
+        "--label-column", "--target", metavar="NAME", help="Column that holds the labels."
+    ),
 ]
 LabelsFile = Annotated[
     Path | None,
@@ -121,7 +124,7 @@ Scoring = Annotated[
     ScoringName,
     typer.Option(help="What an answer is worth; the first three are proper scores."),
 ]
-Seconds = Annotated[float, typer.Option(help="Time limit.")]
+Seconds = Annotated[float, typer.Option(help="Limit of CPU time.")]
 TrainingSeed = Annotated[
     int, typer.Option("--seed", min=0, help="Of training. The noise of a release has no seed.")
 ]

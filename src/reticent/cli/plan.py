@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,16 +16,18 @@ from reticent.cli.options import (
     DrawnSeed,
     Epsilon,
     IgnoreColumns,
-    Jobs,
     Json,
     LabelColumn,
     LabelsFile,
+    OptionalLedger,
     Overwrite,
     Page,
+    Principal,
     PublicRows,
     SchemaFile,
     Scoring,
     Seconds,
+    Subject,
 )
 from reticent.core.errors import InvalidInput
 
@@ -55,44 +57,79 @@ def plan(
     classes: Annotated[
         str, typer.Option(help="All labels, separated by commas; needed without labels.")
     ] = "",
-    prevalence: Annotated[
-        str, typer.Option(help="Shares of the classes, separated by commas; without labels only.")
-    ] = "",
     scoring: Scoring = "log_loss",
+    cost: Annotated[
+        str,
+        typer.Option(
+            metavar="MATRIX",
+            help="Costs of wrong labels, such as 0,1;5,0: a row for each true label, in the order "
+            "of sorted labels.",
+        ),
+    ] = "",
+    kind: Annotated[
+        str | None, typer.Option(help="table, embedding or picture; by the columns, if absent.")
+    ] = None,
     seconds: Seconds = 300.0,
     seed: DrawnSeed = None,
-    jobs: Jobs = None,
     page: Page = None,
+    fit: Annotated[
+        Path | None,
+        typer.Option(metavar="ROWS", help="PRIVATE rows with labels, to fit the winner on."),
+    ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Bundle of the fitted winner to write.")
+    ] = None,
+    ledger: OptionalLedger = None,
+    principal: Principal = "",
+    subject: Subject = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Tries every method that fits at a guarantee on public rows, and says which one to take.
+    """Compares the methods that fit at a guarantee on public rows, and says which one to take.
 
-    Epsilon and delta are those of everything that is released. Private records are not read, and
-    nothing is spent. Standard error shows the progress.
+    Epsilon and delta are those of everything that is released. Of a table whose columns are not
+    described a schema is drafted. Private records are not read, and nothing is spent, unless --fit
+    names them: then the winner is fitted on them, booked where a ledger is named, and written with
+    its card. Standard error shows the progress.
     """
     from reticent.cli.files import check_page, read_labelled
+    from reticent.cli.fit_config import schema_of_table
+    from reticent.core.files import check_folder_replaceable
     from reticent.planning.planner import plan as find_plan
+    from reticent.release.bundle import MARKER
     from reticent.tables.schema import TabularSchema
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
-    shares = _shares(prevalence)
-    known = None if schema is None else TabularSchema.read(schema)
-    found, y = read_labelled(
-        rows,
-        schema=known,
-        array=array,
-        ignore=ignore_column,
-        labels=labels,
-        label_column=label_column,
+    if (fit is None) != (bundle is None):
+        raise InvalidInput("fit, bundle: expected both or neither")
+    if fit is None and (ledger is not None or principal or subject):
+        raise InvalidInput("ledger, principal, subject: expected together with --fit")
+    if ledger is not None and not subject:
+        raise InvalidInput("subject: expected with --ledger, the name of the private records")
+    if fit is not None and (label_column is None or answers is not None):
+        raise InvalidInput("fit: expected with --target, and without --answers")
+    if bundle is not None:
+        check_folder_replaceable(bundle, marker=MARKER, overwrite=overwrite)
+    unread = [*(ignore_column or ())]
+    known = (
+        schema_of_table(rows, ignore=[*unread, *([label_column] if label_column else [])])
+        if schema is None
+        else TabularSchema.read(schema)
     )
+    reading: dict[str, Any] = {
+        "schema": known,
+        "array": array,
+        "ignore": ignore_column if known is None else [*unread, *known.left_out],
+        "label_column": label_column,
+    }
+    found, y = read_labelled(rows, labels=labels, **reading)
     listed = [word.strip() for word in classes.split(",") if word.strip()] or None
     if y is not None and listed is not None:
         raise InvalidInput("classes: expected only for rows without labels")
     with bar() as report:
         outcome = find_plan(
-            found.numbers() if known is None else known.encode(found.inputs),
+            found.numbers() if known is None else found.inputs,
             y,
             n_private=private,
             epsilon=epsilon,
@@ -100,14 +137,71 @@ def plan(
             adjacency=record_adjacency(neighbours),
             answers=answers,
             classes=listed,
-            prevalence=shares,
             scoring=scoring,
+            cost=_matrix(cost),
+            rows=kind,
+            schema=known,
             seconds=seconds,
             random_state=seed,
             report=report,
-            n_jobs=jobs,
         )
     _show(outcome, page, overwrite=overwrite, as_json=as_json)
+    if known is not None and schema is None:
+        typer.echo(known.note, err=True)
+    if fit is None or bundle is None:
+        return
+    records, private_labels = read_labelled(fit, name="fit", **reading)
+    _fit(
+        outcome,
+        records.inputs if known is not None else records.numbers(),
+        private_labels,
+        {"public_X": found.inputs if known is not None else found.numbers(), "public_y": y},
+        bundle,
+        (ledger, principal, subject),
+        overwrite=overwrite,
+        as_json=as_json,
+    )
+
+
+def _fit(
+    outcome: Plan,
+    records: Any,
+    y: Any,
+    public: dict[str, Any],
+    bundle: Path,
+    books: tuple[str | None, str, str],
+    *,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Fits the winner, books it and writes its bundle."""
+    from contextlib import ExitStack
+
+    from reticent.core.scopes import Scope
+    from reticent.ledger.ledger import Ledger
+    from reticent.planning.fitting import fit_plan
+
+    url, principal, subject = books
+    with ExitStack() as stack:
+        book = scope = None
+        if url is not None:
+            book = Ledger.open(url)
+            stack.callback(book.close)
+            scope = Scope(principal=principal, subject=subject)
+        fitted = fit_plan(
+            outcome, records, y, **public, data_set=subject or None, ledger=book, scope=scope
+        )
+        fitted.estimator.save(bundle, overwrite=overwrite)
+    typer.echo(fitted.estimator.card().to_markdown(), err=as_json)
+    score = fitted.expected
+    if not math.isnan(score.value):
+        typer.echo(
+            f"{outcome.scoring} of the fitted model on public rows, by offsets that did not see "
+            f"them: at least {score.at_least:.4f} in 9 cases of 10 ({score.value:.4f} ± "
+            f"{score.error:.4f})",
+            err=as_json,
+        )
+    typer.echo(f"written to {bundle}", err=as_json)
 
 
 def plan_inputs(
@@ -205,12 +299,11 @@ def _radii(words: list[str], schema: TabularSchema) -> dict[str, float] | None:
     return radii
 
 
-def _shares(text: str) -> list[float] | None:
+def _matrix(text: str) -> list[list[float]] | None:
+    """A matrix of rows separated by semicolons; None for no text."""
     if not text:
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        return [[float(part) for part in row.split(",")] for row in text.split(";")]
     except ValueError:
-        raise InvalidInput(
-            f"prevalence={text!r}: expected numbers separated by commas, such as 0.8,0.2"
-        ) from None
+        raise InvalidInput(f"cost={text!r}: expected rows of numbers, such as 0,1;5,0") from None

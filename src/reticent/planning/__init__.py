@@ -7,11 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reticent.planning.candidates import Candidate, PublicUse, Requirements, all_candidates
+    from reticent.planning.fitting import PlannedFit, fit_plan
     from reticent.planning.inputs import plan_inputs
+    from reticent.planning.methods import PublicUse, RecordMethod, all_methods
+    from reticent.planning.parts import PublicParts
     from reticent.planning.planner import plan
-    from reticent.planning.plans import Plan, PlanRow
-    from reticent.planning.tasks import StandIns, Task
+    from reticent.planning.plans import Plan, PlanRow, Score
+    from reticent.planning.tasks import Task
     from reticent.systems.scores import Predictions
 else:
     from reticent.core.lazy import lazy_names
@@ -19,30 +21,29 @@ else:
     __getattr__ = lazy_names(
         __name__,
         {
-            "reticent.planning.candidates": (
-                "Candidate",
-                "PublicUse",
-                "Requirements",
-                "all_candidates",
-            ),
-            "reticent.planning.plans": ("Plan", "PlanRow"),
+            "reticent.planning.fitting": ("PlannedFit", "fit_plan"),
+            "reticent.planning.methods": ("PublicUse", "RecordMethod", "all_methods"),
+            "reticent.planning.parts": ("PublicParts",),
+            "reticent.planning.plans": ("Plan", "PlanRow", "Score"),
             "reticent.planning.inputs": ("plan_inputs",),
             "reticent.planning.planner": ("plan",),
-            "reticent.planning.tasks": ("StandIns", "Task"),
+            "reticent.planning.tasks": ("Task",),
             "reticent.systems.scores": ("Predictions",),
         },
     )
 
 __all__ = [
-    "Candidate",
     "Plan",
     "PlanRow",
+    "PlannedFit",
     "Predictions",
+    "PublicParts",
     "PublicUse",
-    "Requirements",
-    "StandIns",
+    "RecordMethod",
+    "Score",
     "Task",
-    "all_candidates",
+    "all_methods",
+    "fit_plan",
     "plan",
     "plan_inputs",
 ]

@@ -18,17 +18,17 @@ from reticent.core.checks import positive, probability
 from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, MissingExtra
 from reticent.core.guarantees import Guarantee
 from reticent.core.seeds import training_seed
-from reticent.planning.candidates import PublicUse
 from reticent.planning.input_methods import METHODS, InputMethod, Majority, Thirds
-from reticent.planning.planner import SECONDS, standard_errors
-from reticent.planning.plans import Plan, PlanRow, Point
-from reticent.planning.survey import Report
+from reticent.planning.methods import PublicUse
+from reticent.planning.planner import NO_TIME, SECONDS
+from reticent.planning.plans import METRICS, SURE, Plan, PlanRow, Point, Score
 from reticent.planning.tasks import Inputs, Radius, Task
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import neighbours_within
 from reticent.systems.record_labels import record_labels
 from reticent.systems.scores import Criterion, Predictions, criterion_of, lifted
 from reticent.tables.schema import TabularSchema
+from reticent.training.progress import Report, silent
 
 _LEAST_ROWS = 100
 _SPLITS = 3
@@ -50,7 +50,7 @@ def plan_inputs(
     methods: Sequence[InputMethod] = METHODS,
     seconds: float = SECONDS,
     random_state: Any = None,
-    report: Report | None = None,
+    report: Report = silent,
 ) -> Plan:
     """The releases of one private input that fit at a guarantee, tried on public rows, and the one
     to take.
@@ -74,7 +74,7 @@ def plan_inputs(
         scoring: "information", "log_loss", "brier", "accuracy", "balanced_accuracy" or "roc_auc".
         epsilons: further totals for the page's curve; None for .3 and 3 times ``epsilon``.
         methods: what is tried.
-        seconds: time limit, above 0; what is not begun then is named in ``left_out``.
+        seconds: limit of CPU time, above 0; what is not begun then is named in ``left_out``.
         random_state: seed of splits, training and simulated noise; None for the operating system.
         report: told after every trial.
 
@@ -149,20 +149,23 @@ def plan_inputs(
 
 @dataclass
 class _Trials:
-    """Scores of every method that was finished, shape (tasks, splits)."""
+    """Scores of every method that was finished, shape (tasks, splits); ``metrics`` are those of
+    ``METRICS`` at the wanted total, shape (metrics, splits).
+    """
 
     scoring: Criterion
     classes: int
     seconds: float
-    report: Report | None
-    begun: float = field(default_factory=time.monotonic)
+    report: Report
+    begun: float = field(default_factory=time.process_time)
     scores: dict[InputMethod, Array] = field(default_factory=dict)
+    metrics: dict[InputMethod, Array] = field(default_factory=dict)
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def spent(self) -> float:
-        """Seconds since the beginning."""
-        return time.monotonic() - self.begun
+        """CPU seconds since the beginning."""
+        return time.process_time() - self.begun
 
     def run(
         self, methods: Sequence[InputMethod], tasks: Sequence[Task], parts: list[Thirds]
@@ -181,27 +184,34 @@ class _Trials:
 
     def _tried(self, method: InputMethod, place: int, task: Task, parts: list[Thirds]) -> str:
         """Fills in one row of a method's scores; or says why it did not."""
-        found = np.empty(len(parts))
+        found, metrics = np.empty(len(parts)), np.empty((len(METRICS), len(parts)))
         for at, thirds in enumerate(parts):
             if self.spent > self.seconds:
-                return f"no time at epsilon={task.guarantee.epsilon:g} within {self.seconds:g} s"
+                return (
+                    f"{NO_TIME} at epsilon={task.guarantee.epsilon:g} within {self.seconds:g} CPU "
+                    "seconds"
+                )
             try:
                 answers = method.answers(task, thirds, self.classes)
             except (CalibrationFailed, InvalidParameter, MissingExtra) as error:
                 return str(error)
-            found[at] = np.mean([self._score(answer, thirds) for answer in answers])
-            if self.report is not None:
-                self.report(method.name, at + 1, len(parts), -float(found[at]))
+            found[at] = np.mean([self._score(self.scoring, one, thirds) for one in answers])
+            for row, name in enumerate(METRICS if place == 0 else ()):
+                metric = criterion_of(name)
+                metrics[row, at] = np.mean([self._score(metric, one, thirds) for one in answers])
+            self.report(method.name, at + 1, len(parts), -float(found[at]))
         self.scores[method][place] = found
+        if place == 0:
+            self.metrics[method] = metrics
         return ""
 
-    def _score(self, probabilities: Array, parts: Thirds) -> float:
+    def _score(self, scoring: Criterion, probabilities: Array, parts: Thirds) -> float:
         labels = probabilities.argmax(axis=1)
-        if self.scoring.name == "balanced_accuracy":
+        if scoring.name == "balanced_accuracy":
             often = np.bincount(parts.learned_y, minlength=self.classes)
             labels = lifted(probabilities, np.maximum(often, 1.0))
         found = Predictions(labels, probabilities)
-        return self.scoring.of(found, parts.scored_y, classes=self.classes)
+        return scoring.of(found, parts.scored_y, classes=self.classes)
 
 
 def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
@@ -210,24 +220,30 @@ def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
     means, errors = table.mean(axis=1), standard_errors(table)
     order = np.argsort(-means, kind="stable")
     joint = standard_errors(table[order[0]] - table)
+    floor = next((at for at, method in enumerate(methods) if method.name == Majority.name), None)
+    gains = np.full(table.shape, np.nan) if floor is None else table - table[floor]
+    over = standard_errors(gains)
     rows = tuple(
         PlanRow(
             method=methods[at].name,
             line=methods[at].line,
             settings=methods[at].settings(tasks[0]),
-            utility=float(means[at]),
-            error=float(errors[at]),
-            behind=float(means[order[0]] - means[at]),
-            behind_error=float(joint[at]),
-            score=float(means[at]),
-            splits=table.shape[1],
+            utility=Score(float(means[at]), float(errors[at])),
+            behind=Score(float(means[order[0]] - means[at]), float(joint[at])),
+            gain=Score(float(gains[at].mean()), float(over[at])),
+            scores={
+                name: Score(float(each.mean()), float(standard_errors(each[None, :])[0]))
+                for name, each in zip(METRICS, tried.metrics[methods[at]], strict=True)
+            },
             answers=None,
             protects=methods[at].line,
-            uses=PublicUse.NOTHING if methods[at].name == Majority.name else PublicUse.ROWS,
+            uses=PublicUse.NOTHING if at == floor else PublicUse.ROWS,
+            constant=bool(at == floor),
             make=partial(methods[at].estimator, tasks[0]),
         )
         for at in order
     )
+    winner = next((row for row in rows if row.estimator_there), rows[0])
     curve: list[Point] = []
     for place, task in enumerate(tasks):
         for method, scores in tried.scores.items():
@@ -239,32 +255,55 @@ def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
     return Plan(
         task=tasks[0],
         scoring=tried.scoring.name,
-        labelled=True,
         rows=rows,
+        winner=winner,
+        decided="it scored best on public rows of what has an estimator",
         curve=tuple(sorted(curve, key=lambda point: (point.method, point.at))),
         by_answers=(),
         most_answers=None,
-        warnings=tuple(_warnings(rows)),
+        notes=tuple(_notes(rows, winner)),
         left_out=tuple(tried.left_out),
-        close=float(np.median(joint)),
-        prior_used=False,
         seconds=tried.spent,
     )
 
 
-def _warnings(rows: Sequence[PlanRow]) -> Iterator[str]:
+def standard_errors(table: Array) -> Array:
+    """Return standard errors of the means over the splits of a cross-validation.
+
+    Folds share most of the rows that they train on, so their scores are not independent: the
+    variance of their mean is (1/J + held out/trained on) times that of one score, for J of them.
+
+    Args:
+        table: shape (methods, folds).
+
+    Returns:
+        Shape (methods,).
+
+    References:
+        - Nadeau and Bengio (2003), "Inference for the generalization error",
+          doi:10.1023/A:1024068626366, equation 9 (corrected resampled variance).
+
+    Example:
+        >>> standard_errors(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]])).round(4)
+        array([1.0607])
+    """
+    folds = table.shape[1]
+    return np.asarray(table.std(axis=1, ddof=1) * np.sqrt(1.0 / folds + 1.0 / (folds - 1)))
+
+
+def _notes(rows: Sequence[PlanRow], winner: PlanRow) -> Iterator[str]:
     """What to know before anything is fitted."""
-    if any(row.uses is PublicUse.NOTHING and row.as_good for row in rows):
+    floor = next((row for row in rows if row.uses is PublicUse.NOTHING), None)
+    if floor is not None and floor.behind.value <= SURE * floor.behind.error:
         yield (
             "no release here beats the majority by more than two standard errors: at this "
             "guarantee an input tells next to nothing about its label"
         )
-    winner = next((row for row in rows if row.estimator_there), rows[0])
     if winner is not rows[0]:
         yield (
             f"{rows[0].name} scored best, and this package has it only to compare with; the winner "
             "named here is the best method with an estimator, behind by "
-            f"{winner.behind:.4f} ± {winner.behind_error:.4f}"
+            f"{winner.behind.value:.4f} ± {winner.behind.error:.4f}"
         )
 
 

@@ -12,12 +12,11 @@ from html import escape
 from reticent.accounting.telling_apart import which_of_two_cap
 from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.pages.parts import document, figure_table, percent
-from reticent.planning.candidates import PublicUse
-from reticent.planning.plans import Plan, PlanRow, Point
-from reticent.planning.text import interval, questions, shown_rows
-from reticent.systems.scores import Criterion, criterion_of
+from reticent.planning.methods import PublicUse
+from reticent.planning.plans import METRICS, NOTHING, Plan, PlanRow, Point
+from reticent.planning.text import NAMES, interval, questions, short, unit_of
+from reticent.systems.scores import criterion_of
 
-_ROWS = 12
 _STYLES = ("ours", "label", "best", "published")
 _MARKERS = ("circle", "square", "diamond", "triangle")
 _ANSWERED = (
@@ -30,15 +29,14 @@ _SHOWN = 21
 
 def page_of(plan: Plan) -> str:
     """The whole page as HTML; it needs no script and loads nothing."""
-    scoring = criterion_of(plan.scoring)
     body = [
         _header(plan),
         "<main>",
-        _facts(plan, scoring),
-        _warnings(plan),
+        _facts(plan),
+        _notes(plan),
         _table(plan),
-        _curve(plan, scoring),
-        _answers(plan, scoring),
+        _curve(plan),
+        _answers(plan),
         _attacker(plan),
         _left_out(plan),
         "</main>",
@@ -66,7 +64,9 @@ class _Words:
 _RECORDS = _Words(
     protected="records",
     stood_in="that stood in for the records",
-    tried="Folds of the public rows played the records.",
+    tried="Four fifths of the public rows played public rows and private records, with noise in "
+    "proportion, and every method predicted the last fifth, whose labels it had not seen. So few "
+    "stand-ins teach less than the records will.",
     epsilon="epsilon of everything that is released",
     attacker="Somebody who sees everything that is released, knows every other record and computes "
     "without limit guesses whether one given record was among the private ones. If it was there "
@@ -96,34 +96,43 @@ def _header(plan: Plan) -> str:
         "any number of answers" if task.answers is None else f"{task.answers:,} answer(s) at most"
     )
     what = "one private input" if plan.of_inputs else f"{task.n_private:,} private records"
+    head = "Nothing is taken" if plan.winner is None else plan.winner.method
     return f"""<header>
 <p class="name-of">reticent · plan</p>
-<h1>{escape(plan.winner.method)}</h1>
-<p class="lead">The method to take for {what} and {asked}, with
-{escape(task.promise)}. It was found on {task.n_public:,} public rows {_words(plan).stood_in};
-nothing private was looked at, and nothing was spent.</p>
+<h1>{escape(head)}</h1>
+<p class="lead">For {what} and {asked}, with {escape(task.promise)}: {escape(plan.decided)}.
+It was found on {task.n_public:,} public rows {_words(plan).stood_in}. Nothing private was looked
+at, and nothing was spent.</p>
 </header>"""
 
 
-def _facts(plan: Plan, scoring: Criterion) -> str:
+def _facts(plan: Plan) -> str:
     facts = []
-    if plan.labelled:
+    unit, floor = f"{plan.scoring} ({unit_of(plan)})", plan.constant
+    if plan.winner is not None and plan.winner.measured:
+        found = plan.expected
         facts.append(
             (
                 "ours",
-                f"{plan.winner.utility:.3f}",
-                f"{plan.scoring} expected ({scoring.unit}); standard error {plan.winner.error:.3f}",
+                f"≥ {found.at_least:.3f}",
+                f"{unit} expected at least, in 9 cases of 10; measured {interval(found)}",
             )
+        )
+    if floor is not None:
+        facts.append(
+            (
+                "plain",
+                f"{floor.utility.value:.3f}",
+                f"the constant's {plan.scoring}: the same answer for everybody",
+            )
+        )
+    if not math.isnan(plan.power):
+        facts.append(
+            ("published", f"{plan.power:.3f}", "difference that would be seen, 4 times in 5")
         )
     if plan.most_answers is not None:
         facts.append(("label", f"{plan.most_answers:,}", f"Q*: {questions(plan.most_answers)}"))
-    facts.append(
-        (
-            "best",
-            percent(plan.guess_cap),
-            _words(plan).cap,
-        )
-    )
+    facts.append(("best", percent(plan.guess_cap), _words(plan).cap))
     items = "\n".join(
         f'<li class="{style}"><b>{escape(value)}</b><span>{escape(text)}</span></li>'
         for style, value, text in facts
@@ -131,50 +140,59 @@ def _facts(plan: Plan, scoring: Criterion) -> str:
     return f'<ul class="facts">\n{items}\n</ul>'
 
 
-def _warnings(plan: Plan) -> str:
-    if not plan.warnings:
+def _notes(plan: Plan) -> str:
+    if not plan.notes:
         return ""
-    items = "".join(f"<li>{escape(warning)}</li>" for warning in plan.warnings)
-    return f"""<section aria-labelledby="warnings">
-<h2 id="warnings">Before you start</h2><ul>{items}</ul></section>"""
+    items = "".join(f"<li>{escape(note)}</li>" for note in plan.notes)
+    return f"""<section aria-labelledby="notes">
+<h2 id="notes">Before you start</h2><ul>{items}</ul></section>"""
 
 
 def _table(plan: Plan) -> str:
+    names = [name for name in (*METRICS, "cost") if name != plan.scoring]
+    shown = [name for name in names if any(name in row.scores for row in plan.rows)]
     rows = [
         (
             row.name,
             [
-                escape(interval(row.utility, row.error)),
-                escape(interval(row.behind, row.behind_error)),
+                escape(interval(row.utility)),
+                escape(interval(row.behind)),
+                *(escape(short(row.scores.get(name, NOTHING))) for name in shown),
                 "any number" if row.answers is None else f"{row.answers:,}",
-                escape(row.protects),
             ],
             "strong ours" if row is plan.winner else "",
         )
-        for row in shown_rows(plan, rows=_ROWS)
+        for row in plan.rows
     ]
-    settings = ", ".join(f"{key}={value}" for key, value in plan.winner.settings.items())
     caption = f"{plan.scoring}, higher is better; ± one standard error, joint for differences"
-    table = figure_table(
-        caption, "method", ("expected", "behind the first", "answers", "protects"), rows
+    heads = (plan.scoring, "behind the first", *(NAMES[name] for name in shown), "answers")
+    table = figure_table(caption, "method", heads, rows)
+    taken = ""
+    if plan.winner is not None:
+        settings = ", ".join(f"{key}={value}" for key, value in plan.winner.settings.items())
+        taken = (
+            f"<b>{escape(plan.winner.name)}</b>: {escape(plan.winner.line)}. It protects "
+            f"{escape(plan.winner.protects)}. Settings: {escape(settings) or 'as they are'}. "
+            "<code>plan.estimator</code> is the unfitted estimator."
+        )
+    lines = "".join(
+        f"<li><b>{escape(row.method)}</b>: {escape(row.line)}</li>" for row in plan.rows
     )
     return f"""<section aria-labelledby="methods">
 <h2 id="methods">What each method is worth</h2>
-<p>{_words(plan).tried} <b>{escape(plan.winner.name)}</b>: {escape(plan.winner.line)}. Settings:
-{escape(settings) or "none"}. <code>plan.estimator</code> is the unfitted estimator.</p>
+<p>{_words(plan).tried}</p><p>{taken}</p>
 {table}
+<details><summary>The methods</summary><ul>{lines}</ul></details>
 </section>"""
 
 
-def _curve(plan: Plan, scoring: Criterion) -> str:
-    text = (
-        "Totals that other guarantees would have, everything else as it is. Each line is the best "
-        "setting of one method at each total."
-    )
+def _curve(plan: Plan) -> str:
+    if not plan.curve:
+        return ""
+    text = "Totals that other guarantees would have, everything else as it is."
     chart = _chart(
         plan,
         plan.curve,
-        scoring,
         name="epsilons",
         title="Utility against epsilon",
         x_name=_words(plan).epsilon,
@@ -182,7 +200,7 @@ def _curve(plan: Plan, scoring: Criterion) -> str:
     return _section("epsilons", "Against epsilon", text, chart)
 
 
-def _answers(plan: Plan, scoring: Criterion) -> str:
+def _answers(plan: Plan) -> str:
     if not plan.by_answers:
         return ""
     text = (
@@ -194,7 +212,6 @@ def _answers(plan: Plan, scoring: Criterion) -> str:
     chart = _chart(
         plan,
         plan.by_answers,
-        scoring,
         name="answers",
         title="Utility against the number of answers",
         x_name="answers at the total of this plan",
@@ -214,20 +231,19 @@ def _section(name: str, head: str, text: str, chart: str) -> str:
 def _chart(
     plan: Plan,
     points: Sequence[Point],
-    scoring: Criterion,
     *,
     name: str,
     title: str,
     x_name: str,
 ) -> str:
-    """A drawing of some methods' points, the winner's most clearly, and its numbers."""
+    """Return a drawing of some methods' points, the winner's most clearly, and its numbers."""
     chosen, constant = _lines(plan)
     series = []
     shares = []
     for place, method in enumerate(chosen):
         own = sorted((point for point in points if point.method == method), key=lambda p: p.at)
         drawn = tuple(
-            (point.at, scoring.share(point.utility), 1.96 * _half(point, scoring)) for point in own
+            (point.at, _share(plan, point.utility), 1.96 * _half(point, plan)) for point in own
         )
         shares += [value for _, value, _ in drawn]
         if drawn:
@@ -235,7 +251,7 @@ def _chart(
     levels = []
     flat = [point for point in points if point.method == constant]
     if flat:
-        level = scoring.share(flat[0].utility)
+        level = _share(plan, flat[0].utility)
         levels.append(Level("constant", level))
         shares.append(level)
     floor = math.floor(20 * min(shares)) / 20
@@ -244,9 +260,9 @@ def _chart(
         series[::-1],
         levels,
         title=title,
-        description=f"{scoring.name} on a scale from 0 to 1 for {', '.join(chosen)}",
+        description=f"{plan.scoring} on a scale from 0 to 1 for {', '.join(chosen)}",
         x_name=x_name,
-        y_name=_axis(scoring.name),
+        y_name=_axis(plan.scoring),
         y_range=(max(0.0, floor - 0.05), max(ceiling, floor + 0.05)),
         name=name,
     )
@@ -259,7 +275,7 @@ def _chart(
         for line in series
     ]
     values = sorted({x for line in series for x, _, _ in line.points})
-    table = figure_table(_axis(scoring.name), x_name, [f"{x:g}" for x in values], rows)
+    table = figure_table(_axis(plan.scoring), x_name, [f"{x:g}" for x in values], rows)
     label = f'role="region" aria-label="{escape(title)}" tabindex="0"'
     scrolled = f'<div class="scroll" {label}>{drawing}</div>'
     return f"{scrolled}\n<details><summary>The numbers</summary>{table}</details>"
@@ -281,16 +297,24 @@ def _percent_of(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-def _half(point: Point, scoring: Criterion) -> float:
+def _half(point: Point, plan: Plan) -> float:
     """The standard error on the scale from 0 to 1."""
-    low, high = (scoring.share(point.utility + sign * point.error) for sign in (-1.0, 1.0))
+    low, high = (_share(plan, point.utility + sign * point.error) for sign in (-1.0, 1.0))
     return (high - low) / 2
+
+
+def _share(plan: Plan, value: float) -> float:
+    """A score on a scale from 0 to 1; a cost, on that from the dearest answer to none."""
+    if plan.costs is not None:
+        return 1.0 + value / max(1e-12, *(max(row) for row in plan.costs))
+    return criterion_of(plan.scoring).share(value)
 
 
 def _axis(scoring: str) -> str:
     return {
         "log_loss": "geometric mean probability of the true label",
         "information": "nats per answer, in hundredths",
+        "cost": "share of the dearest answer that is saved",
     }.get(scoring, scoring.replace("_", " "))
 
 
@@ -346,5 +370,5 @@ def _left_out(plan: Plan) -> str:
     items = "".join(f"<li><b>{escape(name)}</b>: {escape(why)}</li>" for name, why in plan.left_out)
     return (
         '<section aria-labelledby="left-out"><h2 id="left-out">What was left out, and why</h2>'
-        f"<ul>{items}</ul><p>The plan took {plan.seconds:.0f} seconds.</p></section>"
+        f"<ul>{items}</ul><p>The plan took {plan.seconds:.0f} CPU seconds.</p></section>"
     )

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array, Integers
-from reticent.core.checks import check_jobs, count, finite_array, one_of, positive, probability
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.arrays import Array
+from reticent.core.checks import count, one_of, positive, probability
+from reticent.core.errors import CalibrationFailed, InvalidInput, MissingExtra
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
 from reticent.core.seeds import training_seed
-from reticent.planning.candidates import Candidate, PublicUse, all_candidates
-from reticent.planning.plans import Plan, PlanRow, Point, uses_private
-from reticent.planning.prior import Prior, mixed, shipped_prior
-from reticent.planning.pseudo_labels import checked_prevalence, pseudo_labels
-from reticent.planning.survey import Report, Survey, Trials
-from reticent.planning.tasks import Task
-from reticent.systems.scores import DEFAULT, Criterion, criterion_of
-from reticent.tables.frames import named_rows
+from reticent.planning.methods import PublicUse, RecordMethod, all_methods
+from reticent.planning.parts import PublicParts
+from reticent.planning.plans import METRICS, NOTHING, SURE, Plan, PlanRow, Point, Score
+from reticent.planning.rows import checked_costs, kind_of_rows, public_labels, public_rows
+from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, Task
+from reticent.systems.scores import DEFAULT, Predictions, criterion_of, lifted, row_scores
 from reticent.tables.schema import TabularSchema
+from reticent.training.progress import Report, silent
 
 SECONDS = 300.0
+NO_TIME = "not tried, no time"
 
 _CURVE = (0.1, 0.3, 3.0)
 _ANSWERS = (1, 10, 100, 1000, 10_000, 100_000)
 _LEAST_ROWS = 20
+SMALL_EPSILON = 0.5
 _ADJACENCIES: dict[str, Callable[[], AddRemove | Replace]] = {
     "add-remove": AddRemove,
     "replace": Replace,
@@ -48,33 +50,32 @@ def plan(
     answers: int | None = None,
     classes: Sequence[Any] | None = None,
     scoring: str = DEFAULT,
-    prevalence: npt.ArrayLike | None = None,
+    cost: npt.ArrayLike | None = None,
+    rows: str | None = None,
     schema: TabularSchema | None = None,
     epsilons: Sequence[float] | None = None,
-    candidates: Sequence[Candidate] | None = None,
-    prior: Prior | None = None,
+    methods: Sequence[RecordMethod] | None = None,
     seconds: float = SECONDS,
     random_state: Any = None,
-    report: Report | None = None,
-    n_jobs: int | None = None,
+    report: Report = silent,
 ) -> Plan:
-    """The methods that fit at a guarantee, tried on public stand-ins, and the one to take.
+    """Return the methods that fit at a guarantee, compared on public rows, and the one to take.
 
-    Folds of the public rows play the private records. Noise is scaled by the number of stand-ins
-    over ``n_private``, so that it has the effect that it will have; what is lost by learning from
-    fewer rows is measured at two sizes and extrapolated. Private records are not asked for, so a
-    plan costs nothing.
+    Private records are not asked for, so a plan costs nothing. The model that starts from the best
+    public models is taken, unless another was measured to be better by two standard errors on the
+    public rows. With fewer than 1,000 private records or 100 labelled public rows nothing is
+    decided by measurement: the public models are taken up to epsilon .5, and the usual method
+    above.
 
     Guarantee:
         None is needed: everything follows from public rows, ``n_private`` and the other arguments,
         all of which count as public. The winner states its own guarantee once it is fitted.
 
     Args:
-        X: shape (m, features), *public* rows; numbers, or rows as ``schema`` describes them. An
-            array, or a data frame of pandas, polars or pyarrow.
-        y: shape (m,), their labels, numbers or words; None where they have none. Then clusters of
-            the rows stand for labels, and the plan ranks methods and cannot say what accuracy to
-            expect.
+        X: shape (m, columns), *public* rows: an array of numbers, or a data frame of pandas, polars
+            or pyarrow, for which a schema is drafted where it does not hold numbers alone.
+        y: shape (m,), their labels, numbers or words; None where they have none. Then nothing is
+            measured.
         n_private: number of private records, at least 1; counts as public.
         epsilon: of everything that is released, above 0.
         delta: of everything that is released, in [0, 1).
@@ -85,299 +86,423 @@ def plan(
             ``y``.
         scoring: "log_loss", "brier", "information" (proper scores), "accuracy",
             "balanced_accuracy" or "roc_auc".
-        prevalence: shape (classes,), shares of the classes where ``y`` is None; None for equal.
-        schema: what the columns are, where they are not all numbers. The estimator then takes
-            ``schema.encode`` of the private records, as it was tried on that of the public rows.
-        epsilons: further totals for the page's curve; None for a tenth to ten times ``epsilon``.
-        candidates: methods to try; None for all that are registered.
-        prior: what methods lost on other data sets; None for the measurements that come with the
-            package. It counts by its precision: less, the more public rows there are.
-        seconds: time limit, above 0. What is not finished then is named in ``left_out``. One
-            method that has begun is waited for.
-        random_state: seed of splits and noise; None for the operating system. Two plans of one seed
-            are equal as long as neither runs into the time limit.
-        report: told after every trial.
-        n_jobs: workers that try settings, as of ``joblib.Parallel``; None for one, or for those of
-            ``joblib.parallel_config``. The plan is the same, but for the last digits of sums.
+        cost: shape (classes, classes), what answering column j costs where row i is true; None for
+            none. Methods are then compared by cost, in place of ``scoring``.
+        rows: "table", "embedding" or "picture", as of ``PublicStartClassifier``; None for the
+            number of columns to say it.
+        schema: what the columns are; the estimator has it too.
+        epsilons: further totals for the page's curve; None for a tenth to three times ``epsilon``.
+        methods: what is compared; None for all.
+        seconds: limit of CPU time, above 0. One method that has begun is waited for. What is not
+            begun is named in ``left_out``, and has no score.
+        random_state: seed of simulated noise; None for the operating system.
+        report: told after every method.
 
     Returns:
-        A ``Plan``: rows with joint standard errors, warnings, and ``estimator``, the winner.
+        A ``Plan``: rows with joint standard errors, notes, and ``estimator``, the winner.
 
     Raises:
         InvalidInput, InvalidParameter, UnknownName: arguments that do not fit; nothing is tried.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
-        >>> from reticent.planning.public_rows import PublicRows
+        >>> from reticent.planning.methods import Constant, PublicModels
         >>> X, y = load_breast_cancer(return_X_y=True)
         >>> found = plan(
-        ...     X, y, n_private=5000, epsilon=1.0, delta=1e-6, scoring="accuracy", random_state=0,
-        ...     candidates=[PublicRows()],
+        ...     X[:200], y[:200], n_private=5000, epsilon=1.0, delta=1e-6, scoring="accuracy",
+        ...     random_state=0, methods=[Constant(), PublicModels()],
         ... )
-        >>> found.winner.utility > 0.9, found.estimator.fit(X, y).score(X, y) > 0.9
-        (True, True)
+        >>> found.winner.method, found.expected.at_least > 0.9
+        ('public models alone', True)
 
     References:
+        - Agresti and Coull (1998), "Approximate is better than 'exact' for interval estimation of
+          binomial proportions", doi:10.1080/00031305.1998.10480550, errors of few rows.
+        - DeLong, DeLong and Clarke-Pearson (1988), "Comparing the areas under two or more
+          correlated receiver operating characteristic curves: a nonparametric approach",
+          doi:10.2307/2531595, joint standard errors on the same rows.
+        - Nadeau and Bengio (2003), "Inference for the generalization error",
+          doi:10.1023/A:1024068626366, folds that share training rows.
         - Liu and Talwar (2019), "Private selection from private candidates", arXiv:1811.07971,
           selection on the private records, which this replaces.
 
     See Also:
-        reticent.planning.Candidate: what a method of your own has to have.
+        reticent.PublicStartClassifier: what is usually taken.
+        reticent.plan_inputs: where inputs are protected, and not records.
     """
-    check_jobs(n_jobs)
-    rows = _numbers(X, schema)
-    if len(rows) < _LEAST_ROWS:
-        raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(rows)}")
-    criterion = criterion_of(scoring)
+    begun = time.process_time()
+    numbers, known_schema, notes = public_rows(X, schema)
+    if len(numbers) < _LEAST_ROWS:
+        raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(numbers)}")
+    criterion_of(scoring)
     make = _ADJACENCIES[one_of(adjacency, _ADJACENCIES, name="adjacency")]
     guarantee = Guarantee(
         positive(epsilon, name="epsilon"), probability(delta, name="delta"), make()
     )
-    seed = training_seed(random_state)
-    labels, shares, known = _labels(y, len(rows), classes, prevalence)
+    seed, limit = training_seed(random_state), positive(seconds, name="seconds")
+    codes, labels = public_labels(y, len(numbers), classes)
+    costs = checked_costs(cost, len(labels))
     task = Task(
         guarantee,
         count(n_private, name="n_private"),
-        len(rows),
-        len(shares),
-        rows.shape[1],
+        len(numbers),
+        len(labels),
+        numbers.shape[1],
         answers,
-        tuple(rows.min(axis=0).tolist()),
-        tuple(rows.max(axis=0).tolist()),
+        tuple(numbers.min(axis=0).tolist()),
+        tuple(numbers.max(axis=0).tolist()),
+        labels=labels,
+        rows=kind_of_rows(rows, numbers.shape[1], known_schema),
+        schema=known_schema,
     )
-    labelled = labels is not None
-    found = pseudo_labels(rows, shares, seed=seed) if labels is None else labels
     curve = [positive(value, name="epsilons") for value in epsilons or ()] or [
-        factor * task.guarantee.epsilon for factor in _CURVE
+        factor * guarantee.epsilon for factor in _CURVE
     ]
-    tasks = _tasks(task, curve)
-    trials = Trials(
-        rows=rows,
-        labels=found,
-        labelled=labelled,
-        tasks=tasks,
-        scoring=criterion,
-        seed=seed,
-        seconds=positive(seconds, name="seconds"),
-        report=report if report is not None else _silent,
-        n_jobs=n_jobs,
-    )
-    survey = trials.run(all_candidates() if candidates is None else candidates)
-    return planned(survey, criterion, labelled=labelled, prior=prior, labels=known)
+    tried = all_methods() if methods is None else tuple(methods)
+    fitting, left_out = [], []
+    for method in tried:
+        why = method.missing(task, labelled=codes is not None)
+        fitting += [] if why else [method]
+        left_out += [(method.name, why)] if why else []
+    if codes is None:
+        return _unmeasured(task, scoring, fitting, left_out, notes, begun)
+    parts = PublicParts(numbers, codes, task, seed)
+    name = scoring if costs is None else "cost"
+    comparison = Comparison(parts, name, costs, _tasks(task, curve), left_out)
+    comparison.run(fitting, lambda: time.process_time() - begun > limit, limit, report)
+    return comparison.plan(task, fitting, notes=notes, seconds=time.process_time() - begun)
 
 
-def planned(
-    survey: Survey,
-    scoring: Criterion,
-    *,
-    labelled: bool,
-    prior: Prior | None,
-    task: int = 0,
-    labels: tuple[Any, ...] = (),
-) -> Plan:
-    """What a survey says about one of its tasks.
+@dataclass(eq=False)
+class Comparison:
+    """Answers of methods for public rows whose labels they did not see, and what follows.
 
-    Args:
-        survey: measurements.
-        scoring: the criterion that they were made by.
-        labelled: whether the labels were true ones.
-        prior: None for the one that comes with the package.
-        task: place of the task among ``survey.tasks``.
-        labels: as private records have them; empty for their numbers.
-    """
-    wanted = survey.tasks[task]
-    aim = replace(wanted, labels=labels)
-    few = wanted.n_public < wanted.enough_public
-    cases = prior if prior is not None else shipped_prior()
-    ranked = _ranked(survey, task, scoring, cases if labelled else Prior(()))
-    rows = tuple(_rows(survey, ranked, aim, labelled))
-    limits = [
-        point
-        for at, other in enumerate(survey.tasks)
-        if other.guarantee == wanted.guarantee and other.answers is not None
-        for point in _points(survey, at, scoring, float(other.answers))
-    ]
-    curve = [
-        point
-        for at, other in enumerate(survey.tasks)
-        if other.answers == wanted.answers
-        for point in _points(survey, at, scoring, other.guarantee.epsilon)
-    ]
-    most = most_answers(survey, wanted, scoring)
-    return Plan(
-        task=aim,
-        scoring=scoring.name,
-        labelled=labelled,
-        rows=rows,
-        curve=tuple(sorted(set(curve), key=lambda point: (point.method, point.at))),
-        by_answers=tuple(sorted(set(limits), key=lambda point: (point.method, point.at))),
-        most_answers=most,
-        warnings=tuple(_warnings(rows, wanted, labelled=labelled, few=few, prior=ranked.mixed)),
-        left_out=survey.left_out,
-        close=ranked.close,
-        prior_used=ranked.mixed,
-        seconds=survey.seconds,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """Means of one task, shape (entries,) each; ``order`` is best first, ``close`` the joint
-    standard error of two good settings.
+    Attributes:
+        parts: public rows in the places of public rows and private records.
+        scoring: what methods are compared by: a criterion, or "cost".
+        costs: of wrong labels, or None.
+        tasks: totals and numbers of answers that are tried.
+        left_out: what was not tried, and why.
+        answers: by method and task, predictions of all rows for each draw of the noise.
     """
 
-    utility: Array
-    error: Array
-    behind: Array
-    behind_error: Array
-    score: Array
-    order: Integers
-    close: float
-    mixed: bool
+    parts: PublicParts
+    scoring: str
+    costs: Array | None
+    tasks: tuple[Task, ...]
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    answers: dict[RecordMethod, dict[Task, list[Predictions]]] = field(default_factory=dict)
+    _values: dict[tuple[RecordMethod, Task, str], Array] = field(default_factory=dict)
+
+    def run(
+        self,
+        methods: Sequence[RecordMethod],
+        over: Callable[[], bool],
+        seconds: float,
+        report: Report = silent,
+    ) -> None:
+        """Compare one method after the other, as long as there is time.
+
+        Args:
+            methods: what fits the task.
+            over: whether the time is over.
+            seconds: the limit, for whoever reads why a method is missing.
+            report: told after every method.
+        """
+        if not self.parts.folds:
+            self.left_out += [(one.name, "labels are too few to compare by") for one in methods]
+            return
+        for place, method in enumerate(methods):
+            if over():
+                self.left_out.append((method.name, f"{NO_TIME} within {seconds:g} CPU seconds"))
+                continue
+            asked = list(dict.fromkeys(_key(method, task) for task in self.tasks))
+            try:
+                found = method.answers(asked, self.parts)
+            except (CalibrationFailed, MissingExtra) as error:
+                self.left_out.append((method.name, str(error)))
+                continue
+            self.answers[method] = dict(zip(asked, found, strict=True))
+            worth = float(self.values(method, self.tasks[0]).mean())
+            report(method.name, place + 1, len(methods), -worth)
+
+    def values(self, method: RecordMethod, task: Task, name: str | None = None) -> Array:
+        """Return a value for each draw and row, shape (draws, m), whose mean is a score.
+
+        Args:
+            method: one that was tried.
+            task: a total and number of answers that were.
+            name: of the score; None for the one that methods are compared by.
+        """
+        wanted = self.scoring if name is None else name
+        key = (method, _key(method, task), wanted)
+        if key not in self._values:
+            self._values[key] = self._scored(wanted, self.answers[method][key[1]])
+        return self._values[key]
+
+    def _score(self, method: RecordMethod, task: Task, name: str | None = None) -> Score:
+        """A score over rows and draws of the noise, one of which will be made.
+
+        Two further rows that score nothing widen its error, as Agresti and Coull (1998) add two
+        failures to a share: so few rows, all of them right, have no error of 0. Nothing is 0 for
+        what lies between 0 and 1, and the constant's mean for what does not.
+        """
+        values = self.values(method, task, name)
+        wanted, floor = name or self.scoring, self._first(PublicUse.NOTHING)
+        worst = 0.0
+        if wanted in ("log_loss", "information", "cost") and floor is not None:
+            worst = float(self.values(floor, task, name).mean())
+        rows, draws = values.mean(axis=0), values.mean(axis=1)
+        spread = float(draws.var(ddof=1)) if len(draws) > 1 else 0.0
+        further = 2.0 * (float(rows.mean()) - worst) ** 2 / len(rows)
+        each = self._wider * (float(rows.var(ddof=1)) + further) / len(rows)
+        return Score(float(draws.mean()), math.sqrt(each + spread))
+
+    @property
+    def _wider(self) -> float:
+        """The variance of a mean over folds that share training rows, over that of a mean over as
+        many rows that share none (Nadeau and Bengio 2003, equation 9).
+        """
+        folds = len(self.parts.folds)
+        return 1.0 + folds / (folds - 1.0)
+
+    def _difference(self, one: RecordMethod, other: RecordMethod, task: Task) -> Score:
+        """How much more the first is worth, with the joint standard error."""
+        if one is other:
+            return Score(0.0, 0.0)
+        both = self.values(one, task), self.values(other, task)
+        away = both[0].mean(axis=0) - both[1].mean(axis=0)
+        spread = sum(
+            float(values.mean(axis=1).var(ddof=1)) / len(values)
+            for values in both
+            if len(values) > 1
+        )
+        error = math.sqrt(self._wider * float(away.var(ddof=1)) / len(away) + spread)
+        return Score(float(away.mean()), error)
+
+    def is_constant(self, method: RecordMethod, task: Task) -> bool:
+        """Return whether a method names one label for every row, whatever it is called."""
+        draws = self.answers[method][_key(method, task)]
+        return all(len(np.unique(draw.labels)) == 1 for draw in draws)
+
+    def _scored(self, name: str, draws: Sequence[Predictions]) -> Array:
+        classes, truth = self.parts.task.classes, self.parts.codes
+        known: dict[int, Array] = {}  # a method without noise returns one object for all
+        for draw in draws:
+            if id(draw) in known:
+                continue
+            cut = draw
+            if name == "balanced_accuracy" and draw.probabilities is not None:
+                # A threshold at public prevalence is post-processing.
+                shares = np.bincount(truth, minlength=classes).astype(np.float64) + 1.0
+                labels = lifted(draw.probabilities, shares)
+                cut = Predictions(labels, draw.probabilities)
+            known[id(draw)] = row_scores(name, cut, truth, classes=classes, costs=self.costs)
+        return np.stack([known[id(draw)] for draw in draws])
+
+    def plan(
+        self,
+        task: Task,
+        fitting: Sequence[RecordMethod],
+        *,
+        notes: Sequence[str] = (),
+        seconds: float = math.nan,
+    ) -> Plan:
+        """Return the plan for one of the tasks.
+
+        Args:
+            task: the one that is wanted.
+            fitting: methods that fit it, tried or not.
+            notes: what is known about the rows.
+            seconds: CPU seconds that were spent.
+        """
+        methods = sorted(self.answers, key=lambda one: -self.values(one, task).mean())
+        best = methods[0] if methods else None
+        rows = {method: self._row(method, task, best) for method in methods}
+        winner, decided = self._taken(task, fitting, rows)
+        if winner is not None and winner not in rows:  # too few labels to compare by
+            rows[winner] = unmeasured_row(winner, task)
+        taken = None if winner is None else rows[winner]
+        return Plan(
+            task=task,
+            scoring=self.scoring,
+            rows=tuple(rows.values()),
+            winner=taken,
+            decided=decided,
+            curve=self._points(lambda t: t.answers == task.answers, _epsilon),
+            by_answers=self._points(_of_total(task), lambda t: float(t.answers or 0)),
+            most_answers=self._most_answers(task),
+            notes=(*notes, *self._notes(task, winner, taken)),
+            left_out=tuple(self.left_out),
+            seconds=seconds,
+            costs=None if self.costs is None else tuple(map(tuple, self.costs.tolist())),
+        )
+
+    def _row(self, method: RecordMethod, task: Task, best: RecordMethod | None) -> PlanRow:
+        floor = self._first(PublicUse.NOTHING)
+        assert best is not None
+        names = [*METRICS, *(["cost"] if self.costs is not None else [])]
+        return replace(
+            unmeasured_row(method, task),
+            utility=self._score(method, task),
+            behind=self._difference(best, method, task),
+            gain=NOTHING if floor is None else self._difference(method, floor, task),
+            scores={name: self._score(method, task, name) for name in names},
+            constant=self.is_constant(method, task),
+        )
+
+    def _taken(
+        self,
+        task: Task,
+        fitting: Sequence[RecordMethod],
+        rows: dict[RecordMethod, PlanRow],
+    ) -> tuple[RecordMethod | None, str]:
+        """Return the method to take, or None, and why."""
+        named = {method.name: method for method in fitting if method.uses is not PublicUse.NOTHING}
+        if task.few:
+            small = SMALL if task.guarantee.epsilon <= SMALL_EPSILON else LARGE
+            wanted = [named[name] for name in small if name in named] or list(named.values())
+            return (wanted[0] if wanted else None), (
+                f"nothing was decided by measurement: fewer than {FEW_RECORDS:,} private records "
+                f"or {FEW_LABELS} labelled public rows. This is what did best at such a total on "
+                "other small tables"
+            )
+        usual = next((named[name] for name in USUAL if name in named), None)
+        if usual is None or usual not in rows:
+            others = [one for one in rows if one.uses is not PublicUse.NOTHING]
+            if usual is not None or not others:
+                return None, NO_TIME
+            usual = others[0]
+        for method, row in rows.items():  # best first
+            if method is usual or row.constant:
+                continue
+            lead = self._difference(method, usual, task)
+            if lead.value > SURE * lead.error:
+                return method, (
+                    f"it was measured to be better than {usual.name} by {lead.value:.4f} ± "
+                    f"{lead.error:.4f}"
+                )
+        return usual, "nothing else was measured to be better by two standard errors"
+
+    def _first(self, use: PublicUse) -> RecordMethod | None:
+        return next((method for method in self.answers if method.uses is use), None)
+
+    def _notes(self, task: Task, winner: RecordMethod | None, taken: PlanRow | None) -> list[str]:
+        """What to know before anything is fitted."""
+        notes = _delta_note(task)
+        if winner is None or taken is None or not taken.measured:
+            return notes
+        if taken.constant or not taken.gain.value > SURE * taken.gain.error:
+            notes.append(
+                f"{winner.name} was not measured to beat the constant by two standard errors "
+                f"({taken.gain.value:+.4f} ± {taken.gain.error:.4f}): what is spent may buy nothing"
+            )
+        alone = self._first(PublicUse.LABELS_ALONE)
+        if alone is not None and taken.private:
+            more = self._difference(winner, alone, task)
+            if more.value <= SURE * more.error:
+                notes.append(
+                    "what private records add to the public models was not seen on "
+                    f"{task.n_public:,} public rows in their place ({more.value:+.4f} ± "
+                    f"{more.error:.4f}), which are fewer than the records"
+                )
+        if taken.constant:
+            notes.append(
+                f"{winner.name} names one label for every public row: by accuracy it is the "
+                "constant, and only its order of rows, or another threshold, tells anything"
+            )
+        return notes
+
+    def _points(
+        self, wanted: Callable[[Task], bool], at: Callable[[Task], float]
+    ) -> tuple[Point, ...]:
+        found = set()
+        for method in self.answers:
+            for task in filter(wanted, self.tasks):
+                score = self._score(method, task)
+                found.add(Point(at(task), method.name, score.value, score.error))
+        return tuple(sorted(found, key=lambda point: (point.method, point.at)))
+
+    def _most_answers(self, wanted: Task) -> int | None:
+        """Up to how many answers the best answers one by one are worth more than the best model.
+
+        Between two numbers that were tried, the lead is read off a straight line over the
+        logarithm.
+        """
+        single = [one for one in self.answers if one.limited]
+        models = [
+            one
+            for one in self.answers
+            if not one.limited and one.uses not in (PublicUse.NOTHING, PublicUse.LABELS_ALONE)
+        ]
+        if not single or not models:
+            return None
+        level = max(self.values(one, wanted).mean() for one in models)
+        leads = [
+            (
+                int(task.answers or 0),
+                float(max(self.values(one, task).mean() for one in single) - level),
+            )
+            for task in filter(_of_total(wanted), self.tasks)
+        ]
+        return crossing(sorted(leads)) if leads else None
 
 
-def _ranked(survey: Survey, task: int, scoring: Criterion, prior: Prior) -> _Ranked:
-    table = survey.utilities[:, task, :]
-    splits = (~np.isnan(table)).sum(axis=1)
-    # Settings that were dropped after the screening splits are compared on those alone.
-    full = np.where(splits == splits.max(), np.nanmean(table, axis=1), -np.inf)
-    leader = table[full.argmax()]
-    utility = np.nanmean(leader) - np.nanmean(leader - table, axis=1)
-    joint = standard_errors(leader - table)
-    regrets = prior.regrets(
-        survey.entries,
-        survey.tasks[task],
-        scoring="log_loss" if scoring.proper else "accuracy",
+def unmeasured_row(method: RecordMethod, task: Task) -> PlanRow:
+    """Return the row of a method that has no score."""
+    return PlanRow(
+        method=method.name,
+        line=method.line,
+        settings=method.settings(task),
+        utility=NOTHING,
+        behind=NOTHING,
+        gain=NOTHING,
+        scores=dict.fromkeys(METRICS, NOTHING),
+        answers=task.answers if method.limited else None,
+        protects=method.protects,
+        uses=method.uses,
+        constant=False,
+        make=partial(method.estimator, task),
     )
-    close = joint[np.argsort(-utility)][: max(2, len(utility) // 2)]
-    error = float(np.median(close))
-    score = mixed(
-        utility,
-        regrets,
-        methods=[entry.candidate.name for entry in survey.entries],
-        error=error,
-        extrapolated=_extrapolated(survey, task, utility),
-    )
-    order = np.argsort(-score, kind="stable")
-    return _Ranked(
-        utility,
-        standard_errors(table),
-        utility[order[0]] - utility,
-        standard_errors(table[order[0]] - table),
-        score,
-        order,
-        error,
-        bool((score != utility).any()),
-    )
 
 
-def _extrapolated(survey: Survey, task: int, utility: Array) -> float:
-    """How much of the utility of a good setting is extrapolated: the median of the better half."""
-    gains = np.nanmean(np.abs(survey.utilities[:, task, :] - survey.measured[:, task, :]), axis=1)
-    better = np.argsort(-utility)[: max(2, len(utility) // 2)]
-    return float(np.median(gains[better]))
+def _key(method: RecordMethod, task: Task) -> Task:
+    """The task as it matters to a method: a released model answers any number of queries alike."""
+    return task if method.limited else replace(task, answers=None)
 
 
-def standard_errors(table: Array) -> Array:
-    """Standard errors of the means over the splits of a cross-validation.
+def _of_total(wanted: Task) -> Callable[[Task], bool]:
+    return lambda task: task.answers is not None and task.guarantee == wanted.guarantee
 
-    Folds share most of the rows that they train on, so their scores are not independent: the
-    variance of their mean is (1/J + held out/trained on) times that of one score, for J of them.
+
+def crossing(leads: Sequence[tuple[int, float]]) -> int:
+    """Return the number of answers at which a lead is lost; 0 where there is none.
 
     Args:
-        table: shape (entries, folds), NaN where an entry was not tried.
-
-    Returns:
-        Shape (entries,).
-
-    References:
-        - Nadeau and Bengio (2003), "Inference for the generalization error",
-          doi:10.1023/A:1024068626366, equation 9 (corrected resampled variance).
+        leads: numbers of answers, rising, with the lead at each.
 
     Example:
-        >>> standard_errors(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]])).round(4)
-        array([1.0607])
+        >>> crossing([(1, 0.2), (100, -0.2)])
+        10
     """
-    splits = (~np.isnan(table)).sum(axis=1)
-    if table.shape[1] < 2 or splits.min() < 2:
-        return np.zeros(len(table))
-    spread = np.nanstd(table, axis=1, ddof=1)
-    return np.asarray(spread * np.sqrt(1.0 / splits + 1.0 / (table.shape[1] - 1)))
-
-
-def _rows(survey: Survey, ranked: _Ranked, task: Task, labelled: bool) -> list[PlanRow]:
-    splits = (~np.isnan(survey.utilities[:, 0, :])).sum(axis=1)
-    rows = []
-    for place, at in enumerate(ranked.order):
-        entry = survey.entries[at]
-        candidate = entry.candidate
-        rows.append(
-            PlanRow(
-                method=candidate.name,
-                line=candidate.line,
-                settings=entry.settings,
-                utility=float(ranked.utility[at]) if labelled else math.nan,
-                error=float(ranked.error[at]) if labelled else math.nan,
-                behind=float(ranked.behind[at]) if labelled else math.nan,
-                behind_error=float(ranked.behind_error[at]) if labelled else math.nan,
-                score=float(ranked.score[at]) if labelled else float(-place),
-                splits=int(splits[at]),
-                answers=task.answers if candidate.requirements.limited else None,
-                protects=candidate.protects,
-                uses=candidate.requirements.public,
-                make=partial(candidate.estimator, entry.settings, task),
-            )
-        )
-    return rows
-
-
-def _points(survey: Survey, task: int, scoring: Criterion, at: float) -> list[Point]:
-    ranked = _ranked(survey, task, scoring, Prior(()))
-    found: dict[str, Point] = {}
-    for place in ranked.order:
-        method = survey.entries[place].candidate.name
-        found.setdefault(
-            method,
-            Point(at, method, float(ranked.utility[place]), float(ranked.error[place])),
-        )
-    return list(found.values())
-
-
-def most_answers(survey: Survey, task: Task, scoring: Criterion) -> int | None:
-    """Q*: up to how many answers the best private prediction is worth more than the best private
-    training, at ``task``'s total.
-
-    Between two numbers that were tried, the difference is read off a straight line over the
-    logarithm. Where prediction is ahead at the largest number tried, that number comes out.
-
-    Returns:
-        A number of answers; 0 where prediction is never ahead; None where either was not tried.
-    """
-    kinds = np.array(
-        [
-            uses_private(needed.public) * (2 if needed.limited else 1)
-            for needed in (entry.candidate.requirements for entry in survey.entries)
-        ]
-    )
-    if not ((kinds == 1).any() and (kinds == 2).any()):
-        return None
-    found: dict[float, float] = {}
-    for at, other in enumerate(survey.tasks):
-        if other.answers is None or other.guarantee != task.guarantee:
-            continue
-        utility = _ranked(survey, at, scoring, Prior(())).utility
-        found[other.answers] = float(utility[kinds == 2].max() - utility[kinds == 1].max())
-    leads = sorted(found.items())
     ahead = [place for place, (_, lead) in enumerate(leads) if lead >= 0]
     if not ahead:
         return 0
-    last = ahead[-1]
-    answers, lead = leads[last]
-    if last + 1 == len(leads):
-        return int(answers)
-    following, lag = leads[last + 1]
-    share = lead / (lead - lag)
-    return int(answers * math.exp(share * math.log(following / answers)) + 1e-9)
+    answers, lead = leads[ahead[-1]]
+    if ahead[-1] + 1 == len(leads):
+        return answers
+    following, lag = leads[ahead[-1] + 1]
+    return int(answers * math.exp(lead / (lead - lag) * math.log(following / answers)) + 1e-9)
+
+
+HISTOGRAMS, ALONE = "additive histograms", "start from the constant"
+USUAL = ("public start", "start from the constant", "public models alone")
+SMALL = ("public models alone", *USUAL)
+LARGE = USUAL
+
+
+def _epsilon(task: Task) -> float:
+    return task.guarantee.epsilon
 
 
 def _tasks(task: Task, curve: Sequence[float]) -> tuple[Task, ...]:
@@ -388,95 +513,42 @@ def _tasks(task: Task, curve: Sequence[float]) -> tuple[Task, ...]:
     return tuple(dict.fromkeys([task, *others]))
 
 
-def _numbers(X: Any, schema: TabularSchema | None) -> Array:
-    """Public rows as numbers, shape (m, features)."""
-    if schema is not None:
-        return finite_array(schema.encode(X), name="X", ndim=2)
-    values, _ = named_rows(X)
-    if np.asarray(values).dtype.kind in "OSU":
-        raise InvalidInput(
-            "X: expected numbers, got columns of words or dates; pass schema=, which "
-            "TabularSchema.from_frame drafts from public rows"
-        )
-    return finite_array(values, name="X", ndim=2)
+def _unmeasured(
+    task: Task,
+    scoring: str,
+    methods: Sequence[RecordMethod],
+    left_out: list[tuple[str, str]],
+    notes: Sequence[str],
+    begun: float,
+) -> Plan:
+    """The plan where public rows have no labels."""
+    there = [method for method in methods if method.uses is not PublicUse.NOTHING]
+    first = HISTOGRAMS if task.guarantee.epsilon < SMALL_EPSILON else ALONE
+    ranked = sorted(there, key=lambda one: (one.limited, one.name != first))
+    rows = {method: unmeasured_row(method, task) for method in ranked}
+    return Plan(
+        task=task,
+        scoring=scoring,
+        rows=tuple(rows.values()),
+        winner=rows[ranked[0]] if ranked else None,
+        decided="public rows have no labels, so nothing was measured"
+        if ranked
+        else "no method fits without labels of public rows",
+        curve=(),
+        by_answers=(),
+        most_answers=None,
+        notes=(
+            *notes,
+            "public rows without labels: nothing was measured, and what to expect cannot be said",
+            *_delta_note(task),
+        ),
+        left_out=tuple(left_out),
+        seconds=time.process_time() - begun,
+    )
 
 
-def _labels(
-    y: npt.ArrayLike | None,
-    rows: int,
-    classes: Sequence[Any] | None,
-    prevalence: npt.ArrayLike | None,
-) -> tuple[Integers | None, Array, tuple[Any, ...]]:
-    """Public labels as numbers, or None; the shares of the classes; and the classes."""
-    if y is None:
-        if classes is None:
-            raise InvalidParameter(
-                "classes: expected the labels that there are, since there is no y to find them in"
-            )
-        known = list(dict.fromkeys(classes))
-        if len(known) < 2:
-            raise InvalidParameter(f"classes: expected at least two, got {len(known)}")
-        return None, checked_prevalence(prevalence, len(known)), tuple(known)
-    if prevalence is not None:
-        raise InvalidParameter("prevalence: expected only without y, whose own shares are used")
-    from reticent.systems.record_labels import record_labels
-
-    found, codes = record_labels(y, rows, "observed" if classes is None else classes)
-    return codes, np.bincount(codes, minlength=len(found)) / rows, tuple(found.tolist())
-
-
-def _warnings(
-    rows: Sequence[PlanRow], task: Task, *, labelled: bool, few: bool, prior: bool
-) -> list[str]:
-    found = []
-    if not labelled:
-        found.append(
-            "public rows without labels: clusters stood for labels. The order of methods means "
-            "something, their scores do not, and what accuracy to expect cannot be said"
-        )
-    if labelled and few:
-        more = "; what methods lost on other data sets was mixed in" if prior else ""
-        found.append(
-            f"{task.n_public} labelled public rows: with fewer than {task.enough_public} the order "
-            f"of close methods is uncertain{more}"
-        )
-    if task.guarantee.delta * task.n_private >= 1:
-        found.append(
-            f"delta={task.guarantee.delta:g} is at least 1 / n_private: a method may give whole "
-            "records away with such a chance"
-        )
-    best = rows[0]
-    if labelled:
-        found += _comparisons(rows)
-    if not best.estimator_there:
-        found.append(
-            f"{best.name} scored best, and this package has it only to compare with; the winner "
-            "named here is the best method with an estimator"
-        )
-    return found
-
-
-def _comparisons(rows: Sequence[PlanRow]) -> list[str]:
-    found = []
-    best = rows[0]
-    constants = [row for row in rows if row.uses is PublicUse.NOTHING]
-    if constants and (best in constants or constants[0].as_good):
-        found.append("no method here beats the constant by more than two standard errors")
-    alone = [row for row in rows if row.uses is PublicUse.LABELS_ALONE]
-    if not alone or not any(row.private for row in rows):
-        return found
-    if best in alone:
-        found.append(
-            f"public rows alone train as good a model ({best.name}): nothing private is needed, "
-            "and nothing has to be protected"
-        )
-    elif alone[0].as_good:
-        found.append(
-            f"public rows alone may train as good a model ({alone[0].name}), within two joint "
-            "standard errors of the best: where they do, nothing private is needed"
-        )
-    return found
-
-
-def _silent(stage: str, done: int, total: int, loss: float) -> None:
-    """Reports nothing."""
+def _delta_note(task: Task) -> list[str]:
+    if task.guarantee.delta * task.n_private < 1:
+        return []
+    chance = f"delta={task.guarantee.delta:g} is at least 1 / n_private"
+    return [f"{chance}: a method may give whole records away with such a chance"]

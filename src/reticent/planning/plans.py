@@ -6,67 +6,91 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from reticent.accounting.telling_apart import which_of_two_cap
+from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 from reticent.core.guarantees import Guarantee
-from reticent.planning.candidates import PublicUse
-from reticent.planning.survey import named
+from reticent.planning.methods import PublicUse
 from reticent.planning.tasks import Task
 
-CLOSE = 0.25
-"""Joint standard errors by which a method that uses private records has to be ahead."""
 SURE = 2.0
-"""Joint standard errors within which a row may be as good as the best one, as warnings say."""
+"""Joint standard errors from which a difference counts as measured."""
+
+LOWER_END = 1.2816
+"""Standard errors below a score that hold in 90 of 100 cases."""
+
+SEEN = 2.8416
+"""Joint standard errors of a true difference that is measured with chance 4 in 5."""
+
+METRICS = ("accuracy", "roc_auc", "balanced_accuracy")
+"""Scores that every page has, whatever the plan's own is."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score and its standard error; NaN where it was not measured."""
+
+    value: float
+    error: float
+
+    @property
+    def at_least(self) -> float:
+        """The lower end, which a later score is above in 90 of 100 cases."""
+        return self.value - LOWER_END * self.error
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain values for JSON."""
+        return {"value": _or_none(self.value), "error": _or_none(self.error)}
+
+
+NOTHING = Score(math.nan, math.nan)
 
 
 @dataclass(frozen=True)
 class PlanRow:
-    """One setting of one method.
+    """One method.
 
     Attributes:
         method: its name.
         line: what it does.
-        settings: of the method.
-        utility: expected on the real number of rows, by the plan's criterion; higher is better. NaN
-            where the public rows have no labels: ``score`` still ranks.
-        error: standard error of ``utility``.
-        behind: how much less than the best row, on the same splits and draws.
-        behind_error: joint standard error of that difference.
-        score: what rows are ranked by: utility, mixed with the prior where that was used.
-        splits: on how many splits it was tried.
+        settings: that are not the estimator's own defaults.
+        utility: by the plan's criterion; higher is better.
+        behind: how much less than the best row, on the same rows, with its joint standard error.
+        gain: how much more than the constant, likewise.
+        scores: by the name of each of ``METRICS``, and "cost" where costs were given.
         answers: for how many answers; None for any number.
         protects: what its releases protect; of a release of inputs, what leaves.
         uses: what the method does with public rows.
+        constant: whether it names one label for all public rows, so that it is the constant.
         make: makes the unfitted estimator; None where the package has only a baseline.
     """
 
     method: str
     line: str
     settings: Mapping[str, Any]
-    utility: float
-    error: float
-    behind: float
-    behind_error: float
-    score: float
-    splits: int
+    utility: Score
+    behind: Score
+    gain: Score
+    scores: Mapping[str, Score]
     answers: int | None
     protects: str
     uses: PublicUse
-    make: Callable[[], Any]
+    constant: bool
+    make: Callable[[], Any] = field(repr=False)
 
     @property
-    def as_good(self) -> bool:
-        """Whether it may be as good as the best row: within two joint standard errors of it."""
-        return self.behind <= SURE * self.behind_error
+    def measured(self) -> bool:
+        """Whether there is a score."""
+        return not math.isnan(self.utility.value)
 
     @property
     def private(self) -> bool:
         """Whether it uses what is private at all."""
-        return uses_private(self.uses)
+        return self.uses not in (PublicUse.NOTHING, PublicUse.LABELS_ALONE)
 
     @property
     def estimator_there(self) -> bool:
@@ -75,32 +99,37 @@ class PlanRow:
 
     @property
     def name(self) -> str:
-        """Method and settings."""
-        return named(self.method, self.settings)
+        """Method and settings, and whether it is the constant."""
+        inside = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        found = f"{self.method} ({inside})" if inside else self.method
+        same = self.constant and self.uses is not PublicUse.NOTHING
+        return f"{found} = the constant" if same else found
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; None stands for NaN."""
-        numbers = ("utility", "error", "behind", "behind_error", "score")
+        """Plain values for JSON; None stands for what was not measured."""
         return {
             "method": self.method,
             "settings": dict(self.settings),
-            **{name: _or_none(getattr(self, name)) for name in numbers},
-            "splits": self.splits,
+            "utility": self.utility.to_dict(),
+            "behind": self.behind.to_dict(),
+            "gain": self.gain.to_dict(),
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
             "answers": self.answers,
             "protects": self.protects,
             "private": self.private,
+            "constant": self.constant,
             "estimator": self.estimator_there,
         }
 
 
 @dataclass(frozen=True)
 class Point:
-    """The best setting of one method at one total, or for one number of answers.
+    """A method at one total, or for one number of answers.
 
     Attributes:
         at: epsilon, or the number of answers.
         method: name of the method.
-        utility, error: as in ``PlanRow``.
+        utility, error: its score and the standard error of that.
     """
 
     at: float
@@ -117,33 +146,32 @@ class Plan:
     Attributes:
         task: what was wanted.
         scoring: the criterion.
-        labelled: whether public labels were there; without them only the order of rows means
-            anything.
-        rows: one for each setting, best first.
-        curve: the best setting of each method, by epsilon.
-        by_answers: the same by the number of answers, at the task's total.
+        rows: one for each method, best score first.
+        winner: the row to take, or None: not tried, no time.
+        decided: why it is taken, in a sentence.
+        curve: each method by epsilon.
+        by_answers: each method by the number of answers, at the task's total.
         most_answers: Q*, up to how many answers private prediction (answers paid for one by one) is
             worth more than private training (a released model) at this total; 0 where it never is,
             None where one of them was not tried.
-        warnings: what to know before anything is fitted.
+        notes: what to know before anything is fitted.
         left_out: what was not tried, or not to the end, and why.
-        close: joint standard error of the difference of two good rows.
-        prior_used: whether measurements on other data sets were mixed in.
-        seconds: how long it took.
+        seconds: CPU seconds that it took.
+        costs: shape (classes, classes) as rows, or None.
     """
 
     task: Task
     scoring: str
-    labelled: bool
     rows: tuple[PlanRow, ...]
+    winner: PlanRow | None
+    decided: str
     curve: tuple[Point, ...]
     by_answers: tuple[Point, ...]
     most_answers: int | None
-    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
-    close: float
-    prior_used: bool
     seconds: float
+    costs: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def of_inputs(self) -> bool:
@@ -156,32 +184,42 @@ class Plan:
         return self.task.guarantee
 
     @property
-    def best(self) -> PlanRow:
-        """The row of highest score."""
-        return self.rows[0]
+    def expected(self) -> Score:
+        """The winner's score on labelled public rows whose labels it did not see; it counts from
+        its lower end, ``at_least``.
+        """
+        return NOTHING if self.winner is None else self.winner.utility
 
     @property
-    def winner(self) -> PlanRow:
-        """The row to take: the highest score among methods that this package has an estimator for.
+    def constant(self) -> PlanRow | None:
+        """The row of the constant, where it was tried."""
+        return next((row for row in self.rows if row.uses is PublicUse.NOTHING), None)
 
-        Labelled public rows alone give nothing private away, so they are taken where they are
-        within a quarter of a joint standard error of the best row: as measured where there are
-        enough of them, and by the score, which rests on other data sets too, where they are few.
+    @property
+    def beats_constant(self) -> bool:
+        """Whether the winner was measured to be better than the constant."""
+        found = self.winner
+        if found is None or found.constant:
+            return False
+        return found.gain.value > SURE * found.gain.error
+
+    @property
+    def power(self) -> float:
+        """The true difference to the best row that would be seen with chance 4 in 5; NaN where
+        nothing was compared.
         """
-        there = [row for row in self.rows if row.estimator_there] or list(self.rows)
-        alone = [row for row in there if row.uses is PublicUse.LABELS_ALONE]
-        if self.task.n_public >= self.task.enough_public:
-            close = [row for row in alone[:1] if row.behind <= CLOSE * row.behind_error]
-        else:
-            margin = CLOSE * self.close
-            close = [row for row in alone if there[0].score - row.score <= margin]
-        return next(iter(close), there[0])
+        errors = sorted(row.behind.error for row in self.rows if row.behind.error > 0)
+        return SEEN * errors[len(errors) // 2] if errors else math.nan
 
     @property
     def estimator(self) -> Any:
-        """The winner as an unfitted estimator with its settings, a new one each time; None where no
-        row has one.
+        """The winner as an unfitted estimator with its settings, a new one each time.
+
+        Raises:
+            InvalidInput: nothing is taken.
         """
+        if self.winner is None:
+            raise InvalidInput(f"plan: {self.decided}; nothing is taken")
         return self.winner.make()
 
     @property
@@ -189,7 +227,7 @@ class Plan:
         """Largest share of right guesses: whether a record was there, all others being known; or
         which of two neighbouring inputs was released.
         """
-        if not self.winner.private:
+        if self.winner is None or not self.winner.private:
             return 0.5
         return float(which_of_two_cap(self.guarantee.epsilon, self.guarantee.delta))
 
@@ -208,9 +246,11 @@ class Plan:
             "classes": self.task.classes,
             "answers": self.task.answers,
             "scoring": self.scoring,
-            "labelled": self.labelled,
-            "winner": self.winner.name,
-            "best": self.best.name,
+            "winner": None if self.winner is None else self.winner.name,
+            "decided": self.decided,
+            "expected": {**self.expected.to_dict(), "at_least": _or_none(self.expected.at_least)},
+            "beats_constant": self.beats_constant,
+            "power": _or_none(self.power),
             "most_answers": self.most_answers,
             "guess_cap": self.guess_cap,
             "rows": self.records(),
@@ -226,21 +266,16 @@ class Plan:
                 ]
                 for axis, found in points.items()
             },
-            "warnings": list(self.warnings),
+            "notes": list(self.notes),
             "left_out": [{"name": name, "why": why} for name, why in self.left_out],
-            "prior_used": self.prior_used,
             "seconds": round(self.seconds, 2),
         }
 
-    def table(self, *, rows: int = 20) -> str:
-        """The plan as text: rows, what was left out, warnings.
-
-        Args:
-            rows: how many of the best rows; the best row of every method is always there.
-        """
+    def table(self) -> str:
+        """The plan as text: rows, what was left out, notes, what to take."""
         from reticent.planning.text import text_of
 
-        return text_of(self, rows=rows)
+        return text_of(self)
 
     def page(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Writes the plan as one HTML page that needs nothing else.
@@ -260,11 +295,6 @@ class Plan:
         with output_file(target, size=len(content), overwrite=overwrite) as put:
             put(content)
         return target
-
-
-def uses_private(uses: PublicUse) -> bool:
-    """Return whether a method uses what is private."""
-    return uses not in (PublicUse.NOTHING, PublicUse.LABELS_ALONE)
 
 
 def _or_none(value: float) -> float | None:

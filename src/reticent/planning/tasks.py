@@ -1,27 +1,21 @@
-"""What a plan is made for, and the rows that stand in for the records that it may not see."""
+"""What a plan is made for, in public numbers only."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replace
 from reticent.tables.schema import TabularSchema
 
 Settings = Mapping[str, Any]
-
-FEW_ROWS = 2000
-"""Labelled public rows below which a plan says that it may be wrong."""
-FEW_SHARE = 0.2
-"""The same for public rows over private records."""
-
-
 Radius = float | Mapping[str, float] | None
+
+FEW_RECORDS, FEW_LABELS = 1000, 100
+"""Private records, or labelled public rows, below which nothing is decided by measurement."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +51,8 @@ class Task:
             known.
         labels: the labels as private records have them, in the order of their numbers; empty where
             they are 0 to classes - 1.
+        rows: what rows are, as of ``PublicStartClassifier``.
+        schema: of the rows, where they are not all numbers.
         inputs: None where records are protected.
 
     Raises:
@@ -64,8 +60,8 @@ class Task:
             of records.
 
     Example:
-        >>> Task(Guarantee(1.0, 1e-5, AddRemove()), 1000, 200, 2, 5, answers=10).sensitivity
-        1.0
+        >>> Task(Guarantee(1.0, 1e-5, AddRemove()), 1000, 200, 2, 5, answers=10).counting
+        'add-remove'
     """
 
     guarantee: Guarantee
@@ -77,6 +73,8 @@ class Task:
     lower: tuple[float, ...] = ()
     upper: tuple[float, ...] = ()
     labels: tuple[Any, ...] = ()
+    rows: str = "table"
+    schema: TabularSchema | None = None
     inputs: Inputs | None = None
 
     def __post_init__(self) -> None:
@@ -123,24 +121,9 @@ class Task:
         )
 
     @property
-    def sensitivity(self) -> float:
-        """How far neighbours move a sum of contributions of norm 1: one for each record that they
-        differ in, two where it is replaced.
-        """
-        adjacency = self.guarantee.adjacency
-        assert isinstance(adjacency, AddRemove | Replace)
-        return float(adjacency.records * (2 if isinstance(adjacency, Replace) else 1))
-
-    @property
-    def enough_public(self) -> int:
-        """Labelled public rows from which on the order of close methods can be relied on.
-
-        Example:
-            >>> task = Task(Guarantee(1.0, 1e-5, AddRemove()), 20_000, 500, 2, 5)
-            >>> task.enough_public
-            4000
-        """
-        return max(FEW_ROWS, math.ceil(FEW_SHARE * self.n_private))
+    def few(self) -> bool:
+        """Whether there are too few records or labelled public rows to decide by measurement."""
+        return self.n_private < FEW_RECORDS or self.n_public < FEW_LABELS
 
     @property
     def label_list(self) -> list[Any]:
@@ -163,37 +146,3 @@ class Task:
         if epsilon is not None:
             changed = replace(changed, guarantee=replace(self.guarantee, epsilon=epsilon))
         return changed if answers is None else replace(changed, answers=answers)
-
-
-@dataclass(frozen=True, eq=False)
-class StandIns:
-    """Public rows in the places that public rows and private records will have.
-
-    Attributes:
-        public_rows: shape (p, d), float64.
-        public_labels: shape (p,), 0 to classes - 1; None where the method gets no public labels.
-        private_rows: shape (s, d); public rows too, in the place of private records.
-        private_labels: shape (s,).
-        prepared: what candidates have computed from these rows already, such as centroids, by a
-            key of their own.
-    """
-
-    public_rows: Array
-    public_labels: Integers | None
-    private_rows: Array
-    private_labels: Integers
-    prepared: dict[Hashable, Any] = field(default_factory=dict)
-
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What ``make`` returns, computed the first time that ``key`` is asked for.
-
-        Example:
-            >>> import numpy as np
-            >>> rows = np.zeros((2, 1))
-            >>> stand_ins = StandIns(rows, None, rows, np.zeros(2, dtype=np.int64))
-            >>> stand_ins.once("mean", lambda: 1.0), stand_ins.once("mean", lambda: 2.0)
-            (1.0, 1.0)
-        """
-        if key not in self.prepared:
-            self.prepared[key] = make()
-        return self.prepared[key]

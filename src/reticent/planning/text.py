@@ -4,55 +4,73 @@ from __future__ import annotations
 
 import math
 
-from reticent.planning.plans import Plan, PlanRow
+from reticent.planning.plans import METRICS, NOTHING, Plan, Score
 from reticent.systems.scores import criterion_of
 
+NAMES = {"accuracy": "accuracy", "roc_auc": "AUC", "balanced_accuracy": "balanced", "cost": "cost"}
+"""Heads of columns of scores."""
 
-def text_of(plan: Plan, *, rows: int) -> str:
-    """The table, what was left out, warnings, and the winner.
 
-    Args:
-        plan: what was found.
-        rows: how many of the best rows; the best row of each method is always there.
-    """
-    task = plan.task
-    asked = "any number of answers" if task.answers is None else f"{task.answers} answer(s)"
-    what = (
-        f"one private input, {task.n_public} public rows"
-        if plan.of_inputs
-        else f"{task.n_private} private records, {task.n_public} public rows, {asked}"
-    )
-    unit = criterion_of(plan.scoring).unit
-    lines = [
-        f"Plan for {what}",
-        task.promise,
-        f"score: {plan.scoring} ({unit}) ± standard error; joint one beside the difference",
-        "",
-    ]
-    shown = shown_rows(plan, rows=rows)
-    names = [row.name for row in shown]
+def text_of(plan: Plan) -> str:
+    """Return the table, what was left out, notes, and the winner."""
+    lines = [f"Plan for {subject_of(plan)}", plan.task.promise]
+    lines += [f"compared by {plan.scoring} ({unit_of(plan)}) ± standard error", ""]
+    names = [row.name for row in plan.rows]
     width = max(len(name) for name in [*names, "method"])
-    lines.append(f"{'method':<{width}}  {'score':>15}  {'behind by':>15}  splits  answers")
-    for row, name in zip(shown, names, strict=True):
+    kept = [name for name in METRICS if name != plan.scoring]
+    heads = "".join(f"  {NAMES[name]:>14}" for name in kept)
+    lines.append(f"{'method':<{width}}  {'score':>16}  {'behind by':>16}{heads}  answers")
+    for row, name in zip(plan.rows, names, strict=True):
         answers = "any" if row.answers is None else str(row.answers)
+        cells = "".join(f"  {short(row.scores.get(each, NOTHING)):>14}" for each in kept)
         lines.append(
-            f"{name:<{width}}  {interval(row.utility, row.error):>15}  "
-            f"{interval(row.behind, row.behind_error):>15}  {row.splits:>6}  {answers:>7}"
+            f"{name:<{width}}  {interval(row.utility):>16}  {interval(row.behind):>16}{cells}"
+            f"  {answers:>7}"
         )
-    if len(shown) < len(plan.rows):
-        lines.append(f"({len(plan.rows) - len(shown)} further settings were worse than these)")
     if plan.left_out:
         lines += ["", "Left out:", *(f"- {name}: {why}" for name, why in plan.left_out)]
-    lines += ["", *(f"warning: {warning}" for warning in plan.warnings)]
-    lines.append(f"Take: {plan.winner.name}")
+    lines += ["", *(f"note: {note}" for note in plan.notes)]
+    if not math.isnan(plan.power):
+        lines.append(
+            f"power: a difference of {plan.power:.4f} between two methods would be seen with "
+            "chance 4 in 5"
+        )
+    if plan.winner is None:
+        return "\n".join([*lines, f"Take nothing: {plan.decided}"])
+    lines.append(f"Take: {plan.winner.name}: {plan.decided}")
     lines.append(f"      {plan.winner.line}; {plan.winner.protects}")
+    if plan.winner.measured:
+        lines.append(f"Expected: {expected_of(plan)}")
     if plan.most_answers is not None:
         lines.append(f"Q*: {questions(plan.most_answers)}")
     return "\n".join(lines)
 
 
+def subject_of(plan: Plan) -> str:
+    """Return what is protected, and how many public rows there are."""
+    task = plan.task
+    if plan.of_inputs:
+        return f"one private input, {task.n_public:,} public rows"
+    asked = "any number of answers" if task.answers is None else f"{task.answers:,} answer(s)"
+    return f"{task.n_private:,} private records, {task.n_public:,} public rows, {asked}"
+
+
+def unit_of(plan: Plan) -> str:
+    """Return one unit of the plan's score, in words."""
+    return "minus the mean cost" if plan.scoring == "cost" else criterion_of(plan.scoring).unit
+
+
+def expected_of(plan: Plan) -> str:
+    """Return what the winner is worth at least, as a phrase."""
+    found = plan.expected
+    return (
+        f"{plan.scoring} of at least {found.at_least:.4f} in 9 cases of 10 (measured "
+        f"{found.value:.4f} ± {found.error:.4f})"
+    )
+
+
 def questions(most: int) -> str:
-    """What Q* means, as a sentence.
+    """Return what Q* means, as a sentence.
 
     Example:
         >>> questions(0)
@@ -63,27 +81,30 @@ def questions(most: int) -> str:
             "a privately trained model is worth more than answers paid for one by one, however few"
         )
     return (
-        f"up to {most} answers, answers paid for one by one are worth more than a privately "
+        f"up to {most:,} answers, answers paid for one by one are worth more than a privately "
         "trained model"
     )
 
 
-def shown_rows(plan: Plan, *, rows: int) -> list[PlanRow]:
-    """The best ``rows`` rows, and the best row of every method."""
-    first: dict[str, int] = {}
-    for place, row in enumerate(plan.rows):
-        first.setdefault(row.method, place)
-    kept = sorted({*range(min(rows, len(plan.rows))), *first.values()})
-    return [plan.rows[place] for place in kept]
-
-
-def interval(value: float, error: float) -> str:
-    """A number and its standard error.
+def interval(score: Score) -> str:
+    """Return a number and its standard error.
 
     Example:
-        >>> interval(0.81234, 0.0042), interval(float("nan"), 0.0)
-        ('0.8123 ± 0.0042', 'only ranked')
+        >>> interval(Score(0.81234, 0.0042)), interval(NOTHING)
+        ('0.8123 ± 0.0042', 'not measured')
     """
-    if math.isnan(value):
-        return "only ranked"
-    return f"{value:.4f} ± {error:.4f}"
+    if math.isnan(score.value):
+        return "not measured"
+    return f"{score.value:.4f} ± {score.error:.4f}"
+
+
+def short(score: Score) -> str:
+    """Return a number and its standard error, in three digits.
+
+    Example:
+        >>> short(Score(0.81234, 0.0042))
+        '.812 ± .004'
+    """
+    if math.isnan(score.value):
+        return "–"
+    return " ± ".join(f"{part:.3f}".removeprefix("0") for part in (score.value, score.error))

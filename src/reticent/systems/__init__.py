@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.pate import PateClassifier, PateRegressor
+    from reticent.systems.votes.public_models import PublicModelsClassifier
     from reticent.systems.votes.public_start import PublicStartClassifier
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
@@ -83,6 +84,7 @@ else:
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
+            "reticent.systems.votes.public_models": ("PublicModelsClassifier",),
             "reticent.systems.votes.public_start": ("PublicStartClassifier",),
             "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
@@ -135,6 +137,7 @@ __all__ = [
     "PowerEncoder",
     "PrivateKNNClassifier",
     "PrivateKNNStudent",
+    "PublicModelsClassifier",
     "PublicRanges",
     "PublicStartClassifier",
     "Recall",

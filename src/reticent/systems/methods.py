@@ -223,6 +223,13 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
+        "PublicModelsClassifier",
+        "systems.votes.public_models",
+        "the pool of public models that a public start begins with, and no private record",
+        protects="one record, or all of one person: none has a part in it",
+        releases="a model, which costs nothing",
+    ),
+    _own(
         "PublicStartClassifier",
         "systems.votes.public_start",
         "the best public model, moved by a few noisy gradients as far as they are worth",

@@ -252,6 +252,94 @@ class Predictions:
         return cls(probabilities.argmax(axis=1), probabilities)
 
 
+def row_scores(
+    name: str,
+    predictions: Predictions,
+    truth: Integers,
+    *,
+    classes: int,
+    costs: Array | None = None,
+) -> Array:
+    """Return a value for each row whose mean is a score and whose spread is its standard error.
+
+    The mean is what ``criterion_of(name).of`` gives. The standard deviation of the values over the
+    square root of their number is the standard error of that mean over rows, labels held fixed.
+    The difference of two methods' values is that of their difference. Values of balanced accuracy
+    and of the area are those of its linearisation, by rows of one label.
+
+    Args:
+        name: of a criterion, or "cost": less is lost by a label of least expected cost.
+        predictions: for q rows.
+        truth: shape (q,), 0 to classes - 1.
+        classes: the number of labels.
+        costs: shape (classes, classes), what answering column j costs where row i is true; for
+            "cost" only.
+
+    Returns:
+        Shape (q,).
+
+    References:
+        - DeLong, DeLong and Clarke-Pearson (1988), "Comparing the areas under two or more
+          correlated receiver operating characteristic curves: a nonparametric approach",
+          doi:10.2307/2531595.
+
+    Example:
+        >>> sure = Predictions.of(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]))
+        >>> float(row_scores("balanced_accuracy", sure, np.array([0, 0, 1]), classes=2).mean())
+        0.25
+    """
+    found = predictions.probabilities
+    if found is None:
+        found = probabilities_of_labels(predictions.labels, truth, classes=classes)
+    right: Array = (predictions.labels == truth).astype(np.float64)
+    if name == "accuracy":
+        return right
+    if name == "cost":
+        assert costs is not None
+        return np.asarray(-costs[truth, (found @ costs).argmin(axis=1)])
+    if name == "balanced_accuracy":
+        return _by_label([(right, truth == label) for label in np.unique(truth)])
+    if name == "roc_auc":
+        labels = np.array([1]) if classes == 2 else np.unique(truth)
+        if len(np.unique(truth)) < 2:
+            return np.full(len(truth), 0.5)
+        return np.asarray(
+            np.mean([_area_by_row(found[:, label], truth == label) for label in labels], axis=0)
+        )
+    if name == "brier":
+        squares = (found**2).sum(axis=1) - 2.0 * found[np.arange(len(truth)), truth] + 1.0
+        return np.asarray(1.0 - 0.5 * squares)
+    logs = np.log(np.maximum(found[np.arange(len(truth)), truth], _LEAST))
+    if name == "information":
+        often = np.bincount(truth, minlength=classes) / len(truth)
+        return np.asarray(logs - np.log(often[truth]))
+    return np.asarray(logs)
+
+
+def _by_label(parts: list[tuple[Array, npt.NDArray[np.bool_]]]) -> Array:
+    """Return values by row whose mean is the mean, over parts, of the mean within each."""
+    means = [float(values[part].mean()) for values, part in parts]
+    found = np.full(len(parts[0][0]), np.mean(means))
+    for (values, part), mean in zip(parts, means, strict=True):
+        found[part] += (values[part] - mean) * len(found) / (len(parts) * part.sum())
+    return found
+
+
+def _area_by_row(scores: Array, positive: npt.NDArray[np.bool_]) -> Array:
+    """Return values by row whose mean is the area under one curve."""
+    ups, downs = np.sort(scores[positive]), np.sort(scores[~positive])
+    share = np.empty(len(scores))
+    for own, other, sign in ((positive, downs, 1.0), (~positive, ups, -1.0)):
+        low, high = (np.searchsorted(other, scores[own], side=side) for side in ("left", "right"))
+        below = 0.5 * (low + high) / len(other)
+        share[own] = below if sign > 0 else 1.0 - below
+    area = float(share[positive].mean())
+    found = np.full(len(scores), area)
+    for own in (positive, ~positive):
+        found[own] += (share[own] - area) * len(scores) / own.sum()
+    return found
+
+
 @dataclass(frozen=True)
 class Criterion:
     """What a plan compares methods by.

@@ -18,16 +18,50 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.checks import count
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.tables.attributes import Attribute, Categorical, Hashed, Instant, Numeric, Truth
 from reticent.tables.cells import absent, instants, word_of
-from reticent.tables.frames import named_rows
+from reticent.tables.frames import listed, named_rows, names_of
 from reticent.tables.schema import TabularSchema
 
 _SKEWED = 20.0  # upper end over the 95th percentile, above which a logarithm is drafted
 _TEXT_LENGTH = 40  # mean letters of a cell from which words are taken for running text
 _IDENTIFIERS = 0.9  # share of different values from which words are taken for names of rows
 _FEW_ROWS = 50  # with fewer rows, different words do not look like identifiers
+
+
+class _Useless(InvalidInput):
+    """A column from which nothing can be drafted."""
+
+
+def schema_for(schema: Any, public_rows: Any) -> TabularSchema | None:
+    """Return the schema of a table, drafted where it is needed; None for numbers alone.
+
+    Args:
+        schema: the one that is given, or None.
+        public_rows: rows that may be published, or None.
+
+    Returns:
+        ``schema``; or for a data frame with anything but finite numbers a draft, without columns
+        from which nothing can be drafted, which its note names.
+
+    Raises:
+        InvalidParameter: ``schema`` is something else.
+        InvalidInput: no column is left.
+    """
+    if schema is not None:
+        if not isinstance(schema, TabularSchema):
+            raise InvalidParameter(
+                f"schema: expected a TabularSchema or None, got {type(schema).__name__}"
+            )
+        return schema
+    if public_rows is None or names_of(public_rows) is None:
+        return None
+    table, _ = named_rows(public_rows)
+    cells = np.asarray(table)
+    if cells.dtype.kind in "biuf" and bool(np.isfinite(cells.astype(np.float64)).all()):
+        return None
+    return draft_schema(public_rows, leave_out=True)
 
 
 def draft_schema(
@@ -38,8 +72,11 @@ def draft_schema(
     missing: bool = True,
     most_categories: int = 50,
     buckets: int = 256,
+    leave_out: bool = False,
 ) -> TabularSchema:
     """A draft for the columns of a public data frame.
+
+    With ``leave_out`` a column from which nothing can be drafted is left out, and the note says so.
 
     - Numbers are ``Numeric``; ends are rounded outward to a hundredth to a tenth of the span, and
       whole numbers stay whole. A column from 0 with a long tail gets a logarithm.
@@ -63,13 +100,22 @@ def draft_schema(
     if len(table) == 0:
         raise InvalidInput("public_rows: expected at least one row, got none")
     draft = _Draft(missing, most_categories, buckets)
-    attributes = [
-        known[name] if name in known else draft.column(name, table[:, place])
-        for place, name in enumerate(columns)
-        if name not in left_out
-    ]
+    attributes, dropped = [], []
+    for place, name in enumerate(columns):
+        if name in left_out:
+            continue
+        try:
+            attributes.append(known[name] if name in known else draft.column(name, table[:, place]))
+        except _Useless:
+            if not leave_out:
+                raise
+            dropped.append(name)
     note = f"Drafted from {len(table)} public rows. Read it, and correct it, before it is used."
-    return TabularSchema(tuple(attributes), note=note)
+    if dropped:
+        note += f" Left out, for they tell nothing: {listed(dropped)}."
+    if not attributes:
+        raise InvalidInput("public_rows: no column is left from which anything can be drafted")
+    return TabularSchema(tuple(attributes), note=note, left_out=tuple(dropped))
 
 
 @dataclass(frozen=True)
@@ -82,7 +128,7 @@ class _Draft:
         present = cells[~absent(cells)]
         values = present.tolist()
         if len(set(map(word_of, values))) < 2:
-            raise InvalidInput(
+            raise _Useless(
                 f"public_rows: column {name!r} has fewer than two different values, so that "
                 "nothing can be drafted from it; ignore it, or give its attribute"
             )
@@ -119,12 +165,12 @@ class _Draft:
         letters = sum(map(len, values)) / len(values)
         if len(different) > self.most_categories:
             if letters > _TEXT_LENGTH:
-                raise InvalidInput(
+                raise _Useless(
                     f"public_rows: column {name!r} holds running text (a mean of {letters:.0f} "
                     "letters); ignore it, or turn it into numbers first"
                 )
             if len(values) >= _FEW_ROWS and len(different) > _IDENTIFIERS * len(values):
-                raise InvalidInput(
+                raise _Useless(
                     f"public_rows: column {name!r} has {len(different)} different words in "
                     f"{len(values)} rows, as names or identifiers have; ignore it, or give its "
                     "attribute as Hashed"

@@ -212,7 +212,8 @@ def stored_names(settings: dict[str, Any], features: int) -> list[str] | None:
 
 
 def rows_as_fitted(estimator: Any, X: Any) -> Any:
-    """The rows of ``X`` with the columns of ``fit``, in the order of ``fit``.
+    """The rows of ``X`` with the columns of ``fit``, in the order of ``fit``; encoded, where the
+    estimator has a schema.
 
     Args:
         estimator: fitted.
@@ -221,6 +222,9 @@ def rows_as_fitted(estimator: Any, X: Any) -> Any:
     Raises:
         InvalidInput: a column is missing or unknown, or only one of the two had names.
     """
+    schema = getattr(estimator, "schema_", None)
+    if schema is not None:
+        return schema.encode(X)
     fitted = getattr(estimator, "feature_names_in_", None)
     if fitted is None and isinstance(X, _PLAIN):
         return X

@@ -60,6 +60,7 @@ class TabularSchema:
     Attributes:
         attributes: in the order of the table's columns.
         note: where it comes from, for whoever reads the file; it changes nothing.
+        left_out: further columns that a data frame may have, and that are not read.
 
     Example:
         >>> from reticent.tables import Categorical
@@ -70,6 +71,7 @@ class TabularSchema:
 
     attributes: tuple[Attribute, ...]
     note: str = ""
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.attributes, (list, tuple)) or not all(
@@ -214,7 +216,8 @@ class TabularSchema:
         names = names_of(X)
         if names is None:
             return as_table(plain_rows(X), name=name)
-        check_columns(names.tolist(), self.column_names, by="the schema", name=name)
+        given = [column for column in names.tolist() if column not in self.left_out]
+        check_columns(given, self.column_names, by="the schema", name=name)
         return as_table(ordered_rows(X, self.column_names), name=name)
 
     @cached_property
@@ -229,7 +232,8 @@ class TabularSchema:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; ``from_dict`` reads them back."""
         attributes = [{"kind": part.kind, **asdict(part)} for part in self.attributes]
-        return {"note": self.note, "attributes": attributes}
+        unread = {"left_out": list(self.left_out)} if self.left_out else {}
+        return {"note": self.note, **unread, "attributes": attributes}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TabularSchema:
@@ -243,7 +247,11 @@ class TabularSchema:
             for fields in values["attributes"]:
                 rest = dict(fields)
                 attributes.append(KINDS[rest.pop("kind")](**rest))
-            return cls(tuple(attributes), note=str(values.get("note", "")))
+            return cls(
+                tuple(attributes),
+                note=str(values.get("note", "")),
+                left_out=tuple(map(str, values.get("left_out", ()))),
+            )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, ReticentError):
                 raise

@@ -119,7 +119,7 @@ class PublicPool:
         """
         counts = np.bincount(codes, minlength=classes)
         constant = logarithm((counts + 1.0) / (len(codes) + classes))
-        folds = _folds(rows, codes) if models else []
+        folds = public_folds(rows, codes) if models else []
         if not folds:
             return cls.of_constant(constant), np.tile(constant, (len(rows), 1))
         held = [_held_out(model, rows, codes, classes, folds) for model in models]
@@ -258,7 +258,7 @@ def checked_pool(pool: Any) -> list[Any] | None:
     return list(pool)
 
 
-def _folds(rows: Array, codes: Integers) -> list[tuple[Integers, Integers]]:
+def public_folds(rows: Array, codes: Integers) -> list[tuple[Integers, Integers]]:
     """Return public folds, or none where every training part cannot have two labels."""
     sizes = np.bincount(codes)
     sizes = sizes[sizes > 0]

@@ -81,7 +81,7 @@ def caught(model: Any, records: list[Any], keys: list[Any] | None, **public: Any
     model.prepare(public_rows)
     session = Caught(model._mechanism())
     model.learn(voters, public_rows, session)
-    model.student_ = None
+    model.student_ = model.costs_ = None
     return session
 
 

@@ -50,7 +50,9 @@ from reticent.systems.embedding import (
 )
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, class_names
-from reticent.tables.frames import kept_names, named_rows, rows_named_alike, stored_names
+from reticent.systems.table_rows import numbers_of, rows_to_fit
+from reticent.tables.frames import kept_names, stored_names
+from reticent.tables.schema import TabularSchema
 
 if TYPE_CHECKING:
     from torch import nn
@@ -65,7 +67,13 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
 
     Use ``CertifiedClassifier``, ``CertifiedEnsemble`` or ``ConvexCertifiedClassifier``.
 
+    Args:
+        schema: public description of the columns of a table, whose rows are encoded by it; None
+            drafts one from public rows that are a data frame with words, dates or missing values,
+            and takes numbers as they are.
+
     Attributes:
+        schema_: what rows are encoded by, or None.
         members_: the certificate of each model; as private as the records.
         public_check_: how the model compares with a constant on the public rows that ``fit`` was
             given, or None; private, and not stored.
@@ -87,7 +95,9 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     prevalence: Mapping[Any, float] | None = None
     extractor: nn.Module | None = None
     data_set: str | None = None
+    schema: TabularSchema | None = None
 
+    schema_: TabularSchema | None = learned()
     counting: Counting = learned()
     members_: tuple[Certificate, ...] = learned()
     public_check_: PublicCheck | None = learned()
@@ -126,7 +136,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             CertificationFailed: too few exact bits for a network this wide.
         """
         self._choice()
-        records, columns = named_rows(X)
+        records, public_X, columns = rows_to_fit(self, X, public_X)
         data_set = data_set_name(self.data_set)
         inputs, shape = check_pictures(records, name="X", records=True)
         classes, labels = record_labels(y, len(inputs), self.classes)
@@ -134,8 +144,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             raise InvalidInput("public_X and public_y: expected both or neither")
         public = None
         if public_X is not None:
-            alike = rows_named_alike(public_X, columns, of="the private records", name="public_X")
-            rows, rows_shape = check_pictures(alike, name="public_X")
+            rows, rows_shape = check_pictures(public_X, name="public_X")
             if rows_shape != shape or not len(rows):
                 raise InvalidInput(
                     f"public_X: expected rows of shape {shape}, at least one, got {rows_shape}"
@@ -146,7 +155,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         # A record whose features are not finite counts as one at the origin: to refuse it would
         # tell that it is there.
         points = finite_or_zero(features)
-        use = use_of(X, data_set=self.data_set, estimator=self, booked=False)
+        use = use_of(numbers_of(self, X), data_set=self.data_set, estimator=self, booked=False)
         members = self._trained(points, labels, classes, identities)
         self._data_use = use
         self._become(
@@ -302,6 +311,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             else [self.prevalence[label] for label in self.classes_.tolist()]
         )
         settings["feature_names"] = kept_names(self)
+        if self.schema_ is not None:
+            settings["schema"] = self.schema_.to_dict()
         return Bundle(
             type(self).__name__,
             settings,
@@ -342,6 +353,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             classes = restored_labels(bundle.settings["labels"], expected=query.classes)
             given = classes.tolist() if bundle.settings["classes_given"] else OBSERVED
             columns = stored_names(bundle.settings, int(np.prod(shape)))
+            described = bundle.settings.get("schema")
+            schema = None if described is None else TabularSchema.from_dict(described)
             mechanism = one_of(
                 bundle.settings["mechanism_argument"], (AUTO, *MECHANISMS), name="mechanism"
             )
@@ -364,7 +377,9 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             extractor=extractor,
             classes=given,
             data_set=None if unnamed(query.data_set) else query.data_set,
+            schema=schema,
         )
+        loaded.schema_ = schema
         with rebuilding():
             loaded._become(
                 query.members,

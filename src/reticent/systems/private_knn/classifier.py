@@ -43,7 +43,9 @@ from reticent.systems.private_knn.settings_choice import (
 )
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.frames import keep_names, named_rows, rows_as_fitted
+from reticent.systems.table_rows import rows_to_fit
+from reticent.tables.frames import keep_names, rows_as_fitted
+from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
 from reticent.training.features import FeatureMap
 
@@ -79,6 +81,8 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
+        schema: public description of the columns of a table, whose rows are encoded by it; None
+            for numbers.
 
     Attributes:
         plan_: noise and total.
@@ -128,7 +132,9 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
     feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
     data_set: str | None = None
     fallback: Any = None
+    schema: TabularSchema | None = None
 
+    schema_: TabularSchema | None = learned()
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
     plan_: KnnNoise = learned()
@@ -163,9 +169,11 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
             CalibrationFailed: no noise meets the total, or the given noise does not.
         """
         shards = X if isinstance(X, Shards) else None
-        rows, names = named_rows(X) if shards is None else (shards.first, None)
-        if shards is not None and y is not None:
-            raise InvalidInput("y: expected None with shards, which hold their labels")
+        if shards is not None and (y is not None or self.schema is not None):
+            raise InvalidInput(
+                "y, schema: expected None with shards, which hold numbers and their labels"
+            )
+        rows, _, names = rows_to_fit(self, X if shards is None else shards.first)
         inputs, shape = input_rows(rows, records=True)
         size = len(inputs) if shards is None else len(shards)
         classes, codes = record_labels(

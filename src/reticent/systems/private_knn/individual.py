@@ -44,12 +44,9 @@ from reticent.systems.private_knn.settings_choice import (
 )
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.frames import (
-    keep_names,
-    named_rows,
-    rows_as_fitted,
-    rows_named_alike,
-)
+from reticent.systems.table_rows import rows_to_fit
+from reticent.tables.frames import keep_names, rows_as_fitted
+from reticent.tables.schema import TabularSchema
 from reticent.training.features import FeatureMap
 
 if TYPE_CHECKING:
@@ -89,6 +86,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
             the feature map knows, or for a grid around the public rows.
         data_set: what the private records are called, by their owner; the same name whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
+        schema: public description of the columns of a table, see ``ReleasedModel``.
 
     Attributes:
         plan_: noise, cap and total.
@@ -134,7 +132,9 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
     feature_map: str | FeatureMap | nn.Module = "identity"
     feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
     data_set: str | None = None
+    schema: TabularSchema | None = None
 
+    schema_: TabularSchema | None = learned()
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
     plan_: IndividualNoise = learned()
@@ -171,7 +171,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         Raises:
             InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is kept.
         """
-        records, names = named_rows(X)
+        records, public_X, names = rows_to_fit(self, X, public_X)
         inputs, shape = input_rows(records, records=True)
         classes, codes = record_labels(y, len(inputs), self.classes)
         found = checked_persons(persons, len(inputs))
@@ -179,8 +179,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         features = feature_map.features(inputs)
         public = None
         if public_X is not None:
-            alike = rows_named_alike(public_X, names, of="the private records", name="public_X")
-            rows, public_shape = input_rows(alike)
+            rows, public_shape = input_rows(public_X)
             if public_shape != shape:
                 raise InvalidInput(
                     f"public_X: expected rows of shape {shape}, as X has, got {public_shape}"

@@ -17,6 +17,7 @@ from reticent.release.bundle import Bundle, rebuilding
 from reticent.systems.votes.features import Features
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.tables.frames import keep_names, kept_names, stored_names
+from reticent.tables.schema import TabularSchema
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
 from reticent.training.public_space import RowMap
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="ReleasedModel")
 
-_APART = ("pool", "classes", "target_range", "features", "epsilon", "delta", "data_set")
+_APART = ("pool", "classes", "target_range", "features", "epsilon", "delta", "data_set", "schema")
 _SHAPING = ("components", "whitening", "reach")
 _OWN = "own"
 
@@ -44,6 +45,7 @@ def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
         **model._label_settings(),
         "input_shape": list(model.input_shape_),
         "feature_names": kept_names(model),
+        **({} if model.schema_ is None else {"schema": model.schema_.to_dict()}),
         "feature_map": map_settings,
         "receipt": model.receipt_.to_dict(),
         "by_person": model.by_person_,
@@ -82,6 +84,8 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
         receipt = Receipt.from_dict(settings["receipt"])
         labels, columns = cls._restored_labels(settings)
         adjacency = receipt.guarantee.adjacency
+        described = settings.get("schema")
+        schema = None if described is None else TabularSchema.from_dict(described)
         data_set = None if adjacency.unnamed else adjacency.data_set  # type: ignore[union-attr]
         model = cls(
             **_restored(settings["arguments"]),
@@ -90,7 +94,9 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
             **labels,
             features=Features(map=found, **settings["features"]),
             data_set=data_set,
+            schema=schema,
         )
+        model.schema_ = schema
         model.check_settings()
         model.map_ = found
         model.space_ = cls._space_kind.from_arrays(_part(bundle.arrays, "space."))

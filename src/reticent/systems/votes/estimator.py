@@ -20,10 +20,12 @@ from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours.records import key_bytes
 from reticent.systems.input_rows import input_rows
 from reticent.systems.releasing_system import inputs_as_fitted
+from reticent.systems.table_rows import rows_to_fit
 from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
-from reticent.tables.frames import keep_names, named_rows, rows_as_fitted, rows_named_alike
+from reticent.tables.frames import keep_names, rows_as_fitted
+from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
 from reticent.training.public_features import features_of
 from reticent.training.public_space import PublicSpace, RowMap, range_of
@@ -53,7 +55,9 @@ class VoteEstimator(BaseEstimator):
     features: Features | None = None
     counting: str = "add-remove"
     data_set: str | None = None
+    schema: TabularSchema | None = None
 
+    schema_: TabularSchema | None = learned()
     n_features_in_: int = learned()
     input_shape_: tuple[int, ...] = learned()
     space_: PublicSpace = learned()
@@ -102,7 +106,11 @@ class VoteEstimator(BaseEstimator):
                 "records "
                 "have to be in one table"
             )
-        records, names = (shards.first, None) if shards is not None else named_rows(X)
+        if shards is not None and self.schema is not None:
+            raise InvalidInput("schema: expected None with shards, which hold numbers")
+        records, public_X, names = rows_to_fit(
+            self, X if shards is None else shards.first, public_X
+        )
         inputs, shape = input_rows(records, records=True)
         labels = y if shards is None else shards.all_labels()
         rows = len(inputs) if shards is None else len(shards)
@@ -110,7 +118,7 @@ class VoteEstimator(BaseEstimator):
         numbers = _persons(persons, len(inputs))
         row_map = _row_map(features.map, shape)
         public_inputs, public_codes = _public(
-            public_X, public_y, columns, names=names, shape=shape, width=inputs.shape[1]
+            public_X, public_y, columns, shape=shape, width=inputs.shape[1]
         )
         public_features = None if public_inputs is None else features_of(row_map, public_inputs)
         space, public_points = self._space(
@@ -154,6 +162,8 @@ class VoteEstimator(BaseEstimator):
                     "none"
                 )
             ends = range_of(asked.range, columns)
+            if ends is None and self.schema_ is not None:
+                ends = (self.schema_.domain.lower, self.schema_.domain.upper)
             if ends is None:
                 raise InvalidParameter(
                     "features, range: expected public (lower, upper) ends of every feature, or "
@@ -227,7 +237,6 @@ def _public(
     public_y: npt.ArrayLike | None,
     columns: Columns,
     *,
-    names: Any,
     shape: tuple[int, ...],
     width: int,
 ) -> tuple[Array | None, Integers | None]:
@@ -235,8 +244,7 @@ def _public(
         if public_y is not None:
             raise InvalidInput("public_y: expected public_X beside it, got none")
         return None, None
-    alike = rows_named_alike(public_X, names, of="the private records", name="public_X")
-    rows, public_shape = input_rows(alike)
+    rows, public_shape = input_rows(public_X)
     if rows.shape[1] != width or (
         len(shape) > 1 and len(public_shape) > 1 and shape != public_shape
     ):

@@ -23,6 +23,7 @@ from reticent.release.fits import DataUse, use_of
 from reticent.release.paying import Drawn, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease
+from reticent.systems.table_rows import numbers_of
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import TARGET_STEPS, Columns, RangeOutput, range_columns
@@ -120,7 +121,7 @@ class PateClassifier(Taught, QueryVotes):
     label to another: votes move by sqrt(2) in l2, and the margin of two labels by 2.
 
     Args:
-        epsilon, delta, classes, answers, response, counting, data_set: see ``QueryVotes``.
+        epsilon, delta, classes, answers, response, counting, data_set, schema: see ``QueryVotes``.
         features: a feature map, in ``Features(map=)``, whose features teachers get; None for rows
             as they are.
         teachers: the classifier, their number and the seed of the split.
@@ -237,7 +238,7 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
         answers: how many numbers will ever be released.
         features: a feature map, in ``Features(map=)``, whose features teachers get; None for rows
             as they are.
-        counting: see ``ReleasedModel``.
+        counting, schema: see ``ReleasedModel``.
         teachers: the regressor, their number and the seed of the split.
 
     Attributes:
@@ -303,7 +304,9 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
         self._check_features()
         fresh = type(self)(**self.get_params(deep=False))
         voters, _ = fresh._prepare(X, y, None, None, persons)
-        fresh._data_use = use_of(X, data_set=self.data_set, estimator=self, booked=False)
+        fresh._data_use = use_of(
+            numbers_of(fresh, X), data_set=self.data_set, estimator=self, booked=False
+        )
         fresh.most_records_ = most_records(voters, 2.0 * VOTE)
         fresh.mechanism_ = NoisySums(
             blocks=(SumBlock(1, 2.0 * VOTE),),

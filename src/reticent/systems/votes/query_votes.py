@@ -25,6 +25,7 @@ from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease, release
 from reticent.systems.record_labels import Classes, record_labels
 from reticent.systems.releasing_system import class_names
+from reticent.systems.table_rows import numbers_of
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import ClassOutput, Columns
@@ -53,8 +54,7 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         answers: how many labels will ever be released.
         response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
             probability grows with the exact margin), or "auto": stability for one answer.
-        features, counting, data_set: see
-            ``ReleasedModel``.
+        features, counting, data_set, schema: see ``ReleasedModel``.
 
     Attributes:
         classes_: the labels, sorted.
@@ -106,7 +106,9 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         self.check_settings()
         fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
         voters, public = fresh._prepare(X, y, public_X, public_y, persons)
-        fresh._data_use = use_of(X, data_set=self.data_set, estimator=self, booked=False)
+        fresh._data_use = use_of(
+            numbers_of(fresh, X), data_set=self.data_set, estimator=self, booked=False
+        )
         # A vote is centred by multiplying with the number of labels.
         fresh.most_records_ = most_records(voters, VOTE * len(fresh.classes_))
         response = response_of(

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
-from reticent.core.checks import flag
+from reticent.core.checks import finite_array, flag
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import learned, with_settings
 from reticent.grids.whole_numbers import softmax
@@ -59,6 +59,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
 
     classes_: npt.NDArray[Any] | list[npt.NDArray[Any]] = learned()
     student_: SurestLabels | None = learned()
+    costs_: Array | None = learned()
 
     _kind = "classifier"
 
@@ -97,9 +98,39 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
             found.student_ = self._taught(points, share)
         return found
 
+    def with_costs(self, costs: npt.ArrayLike | None) -> Self:
+        """Return this fitted model with another threshold: post-processing, which costs nothing.
+
+        ``predict`` then answers the label of least expected cost. Costs 1 / share of the true label
+        cut at prevalence, which balanced accuracy asks for.
+
+        Args:
+            costs: shape (classes, classes), public: what answering column j costs where row i is
+                true; None for the likeliest label.
+
+        Returns:
+            A copy; this model stays as it is. Its bundle holds the costs.
+
+        Raises:
+            InvalidInput: another shape, or numbers that are not finite.
+            InvalidParameter: several labels of a record.
+        """
+        self._check_fitted()
+        if self._columns.several:
+            raise InvalidParameter("costs: expected a model of one label")
+        found = copy(self)
+        found.costs_ = None if costs is None else finite_array(costs, name="costs", ndim=2)
+        if found.costs_ is not None and found.costs_.shape != (len(self.classes_),) * 2:
+            raise InvalidInput(
+                f"costs: expected shape={(len(self.classes_),) * 2}, got {found.costs_.shape}"
+            )
+        return found
+
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Labels, shape (n,), or (n, L) for several; for anyone, any number of times."""
         scores = self._answers(X)
+        if self.costs_ is not None:
+            scores = -(softmax(scores) @ self.costs_)
         found = [
             known[scores[:, part].argmax(axis=1)]
             for known, part in zip(self._known, self._columns.parts, strict=True)
@@ -180,7 +211,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
 
     @override
     def _finish(self, public: PublicRows | None) -> None:
-        self.student_ = None
+        self.student_ = self.costs_ = None
         if self.student_share is not None and public is not None:
             self.student_ = self._taught(public.points, self.student_share)
 
@@ -198,12 +229,16 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
 
     @override
     def _more_arrays(self) -> dict[str, Array]:
-        return {} if self.student_ is None else {"student": self.student_.weights}
+        found = {} if self.student_ is None else {"student": self.student_.weights}
+        return found if self.costs_ is None else {**found, "costs": self.costs_}
 
     @override
     def _restore_more(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         student = arrays.get("student")
         self.student_ = None if student is None else SurestLabels(student)
+        self.costs_ = None
+        if "costs" in arrays:
+            self.costs_ = self.with_costs(arrays["costs"]).costs_
 
     @override
     def _label_settings(self) -> dict[str, Any]:

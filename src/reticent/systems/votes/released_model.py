@@ -24,6 +24,7 @@ from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.fits import DataUse, use_of
 from reticent.release.paying import Price, paid, receipt_of
+from reticent.systems.table_rows import numbers_of
 from reticent.systems.votes.bundles import common_settings, restore_common
 from reticent.systems.votes.cards import released_model_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
@@ -49,9 +50,12 @@ class ReleasedModel(VoteEstimator):
         features: how a row becomes a vector; None for ``Features()``.
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
         data_set: what the private records are called, by their owner; None books in no ledger.
+        schema: public description of the columns; None drafts one from public rows that are a data
+            frame with words, dates or missing values, and takes numbers as they are.
 
     Attributes:
-        n_features_in_: number of input features.
+        schema_: what rows are encoded by, or None.
+        n_features_in_: number of input features, after encoding.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
         receipt_: what the fit cost and where it was booked.
         simulated_: whether the noise came from a seed.
@@ -252,7 +256,10 @@ class ReleasedModel(VoteEstimator):
         use = None
         if fresh.blocks()[1]:
             booked, name = ledger is not None, self.data_set
-            use = use_of(X, data_set=name, estimator=self, booked=booked, simulated=sampler.seeded)
+            rows = numbers_of(fresh, X)
+            use = use_of(
+                rows, data_set=name, estimator=self, booked=booked, simulated=sampler.seeded
+            )
         else:
             ledger = scope = None  # a model of public labels alone costs nothing
         fresh._data_use = use

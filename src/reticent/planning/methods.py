@@ -1,0 +1,263 @@
+"""What can be done with private records, as ``reticent.plan`` compares it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from reticent.core.guarantees import AddRemove, Replace
+from reticent.planning.parts import PublicParts
+from reticent.planning.tasks import Settings, Task
+from reticent.systems.scores import Predictions
+
+Answers = list[list[Predictions]]
+"""For each task and draw of the noise, predictions for all public rows."""
+
+
+class PublicUse(StrEnum):
+    """What a method does with public rows."""
+
+    ROWS = "rows"
+    LABELS_ALONE = "labels alone"
+    LABELS_TOO = "labels too"
+    NOTHING = "nothing"
+
+
+class RecordMethod(ABC):
+    """A way to make labels or a model from private records.
+
+    Attributes:
+        name: in a few words, unique.
+        line: what it does, in one line.
+        protects: what its releases protect, in a phrase.
+        uses: what it does with public rows.
+        limited: whether it answers a number of queries that is fixed beforehand.
+        replace: whether it also has a guarantee for replaced records.
+        labels: the number of labels that it is made for, or None for any.
+    """
+
+    name: ClassVar[str]
+    line: ClassVar[str]
+    protects: ClassVar[str] = "every private record, by the noise of the released model"
+    uses: ClassVar[PublicUse] = PublicUse.LABELS_TOO
+    limited: ClassVar[bool] = False
+    delta: ClassVar[bool] = True
+    replace: ClassVar[bool] = True
+    labels: ClassVar[int | None] = None
+
+    def missing(self, task: Task, *, labelled: bool) -> str:
+        """Return why the method cannot be tried for ``task``, as a phrase; "" where it can.
+
+        Args:
+            task: what is wanted.
+            labelled: whether the public rows have labels.
+        """
+        adjacency = task.guarantee.adjacency
+        if self.uses in (PublicUse.LABELS_ALONE, PublicUse.LABELS_TOO) and not labelled:
+            return "needs labels of public rows"
+        if self.delta and task.guarantee.delta == 0:
+            return "needs delta above 0"
+        if isinstance(adjacency, Replace) and not self.replace:
+            return "has no guarantee for replaced records"
+        if isinstance(adjacency, AddRemove | Replace) and adjacency.records != 1:
+            return "is calibrated for one record here"
+        if self.limited and task.answers is None:
+            return "answers a number of queries that is fixed beforehand, and none was given"
+        if self.labels is not None and task.classes != self.labels:
+            return f"is made for {self.labels} labels"
+        return ""
+
+    @abstractmethod
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        """Return predictions for ``parts.rows``, each by what did not see the row's label.
+
+        Noise that the real method adds to a sum over ``task.n_private`` records is multiplied by
+        stand-ins / n_private, so that beside the smaller sum it has the effect that it will have.
+
+        Args:
+            tasks: several totals and numbers of answers, so that work can be shared.
+            parts: public rows in both places.
+        """
+
+    def settings(self, task: Task) -> Settings:
+        """Return settings that are not the estimator's own defaults, for the reader."""
+        return {}
+
+    @abstractmethod
+    def estimator(self, task: Task) -> Any:
+        """Return the unfitted estimator for the real records."""
+
+
+class Constant(RecordMethod):
+    """The shares of the labels among public rows, whatever the query."""
+
+    name = "constant"
+    line = "the same shares of labels for every query"
+    protects = "uses no private record"
+    uses = PublicUse.NOTHING
+    delta = False
+
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        """See ``RecordMethod``."""
+        counts = np.bincount(parts.codes, minlength=parts.task.classes) + 1.0
+        one = np.tile(counts / counts.sum(), (len(parts.rows), 1))
+        return [[Predictions.of(one)]] * len(tasks)
+
+    def estimator(self, task: Task) -> Any:
+        """None: nobody needs a plan for it."""
+        return None
+
+
+class PublicModels(RecordMethod):
+    """The pool of public models, no private record."""
+
+    name = "public models alone"
+    line = "a pool of ordinary models of the labelled public rows; no private record is used"
+    protects = "uses no private record"
+    uses = PublicUse.LABELS_ALONE
+
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        """See ``RecordMethod``."""
+        return [[Predictions.of(np.exp(parts.offsets))]] * len(tasks)
+
+    def estimator(self, task: Task) -> Any:
+        """The pool, for the labelled *public* rows."""
+        from reticent.systems.votes.public_models import PublicModelsClassifier
+
+        return PublicModelsClassifier(**started(task))
+
+
+class PublicStart(RecordMethod):
+    """A few noisy gradients from the public models."""
+
+    name = "public start"
+    line = "a pool of public models, moved by a few noisy gradients of the private records"
+
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        """See ``RecordMethod``; totals that differ in answers alone share a model."""
+        return _by_total(tasks, parts, alone=False)
+
+    def estimator(self, task: Task) -> Any:
+        """``PublicStartClassifier``, unfitted."""
+        from reticent.systems.votes.public_start import PublicStartClassifier
+
+        return PublicStartClassifier(**started(task))
+
+
+class ConstantStart(RecordMethod):
+    """The same gradients from the shares of labels."""
+
+    name = "start from the constant"
+    line = "noisy gradients of the private records in public features, from the shares of labels"
+    uses = PublicUse.ROWS
+
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        """See ``RecordMethod``."""
+        return _by_total(tasks, parts, alone=True)
+
+    def settings(self, task: Task) -> Settings:
+        """The pool: no public model."""
+        return {"pool": []}
+
+    def estimator(self, task: Task) -> Any:
+        """``PublicStartClassifier`` without a public model."""
+        from reticent.systems.votes.public_start import PublicStartClassifier
+
+        return PublicStartClassifier(pool=[], **started(task))
+
+
+class Histograms(RecordMethod):
+    """Noisy histograms of columns by label, and an additive model of them."""
+
+    name = "additive histograms"
+    line = "one noisy histogram of every column by label, and an additive model of all"
+    uses = PublicUse.ROWS
+
+    def missing(self, task: Task, *, labelled: bool) -> str:
+        """See ``RecordMethod``."""
+        why = super().missing(task, labelled=labelled)
+        return why or ("" if task.rows == "table" else "counts columns of tables")
+
+    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+        """See ``RecordMethod``. Labels of stand-ins are private ones here, and public ones too."""
+        return released(self, tasks, parts)
+
+    def estimator(self, task: Task) -> Any:
+        """``AdditiveHistogramClassifier``, unfitted."""
+        from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
+
+        return AdditiveHistogramClassifier(**total(task), schema=task.schema)
+
+
+def total(task: Task) -> dict[str, Any]:
+    """Return what every estimator of a task gets."""
+    return {
+        "epsilon": task.guarantee.epsilon,
+        "delta": task.guarantee.delta,
+        "classes": task.label_list,
+        "counting": task.counting,
+    }
+
+
+def started(task: Task) -> dict[str, Any]:
+    """Return arguments of ``PublicStartClassifier`` for a task."""
+    return {**total(task), "rows": task.rows, "records": task.n_private, "schema": task.schema}
+
+
+def released(method: RecordMethod, tasks: Sequence[Task], parts: PublicParts) -> Answers:
+    """Return answers of an estimator with ``simulate_fits`` that uses public rows without labels.
+
+    Args:
+        method: whose estimator is tried.
+        tasks: totals; those that differ in answers alone share a model.
+        parts: public rows in both places.
+    """
+    from reticent.planning.rows import without_schema
+
+    totals = list(dict.fromkeys(task.guarantee for task in tasks))
+    size = (len(parts.rows), parts.task.classes)
+    found = {one: [np.zeros(size) for _ in parts.seeds] for one in totals}
+    for train, test in parts.folds:
+        made = method.estimator(without_schema(parts.task, records=len(train)))
+        fits = made.simulate_fits(
+            parts.rows[train],
+            parts.codes[train],
+            totals=[(one.epsilon, one.delta) for one in totals],
+            seeds=parts.seeds,
+            noise_scale=len(train) / parts.task.n_private,
+            public_X=parts.rows[train],
+        )
+        for one in totals:
+            for draw in found[one]:
+                draw[test] = next(fits).predict_proba(parts.rows[test])
+    return [[Predictions.of(draw) for draw in found[task.guarantee]] for task in tasks]
+
+
+def _by_total(tasks: Sequence[Task], parts: PublicParts, *, alone: bool) -> Answers:
+    totals = {task.guarantee: task for task in tasks}
+    found = parts.started(list(totals.values()), alone=alone)
+    known = {
+        guarantee: [Predictions.of(draw) for draw in draws]
+        for guarantee, draws in zip(totals, found, strict=True)
+    }
+    return [known[task.guarantee] for task in tasks]
+
+
+def all_methods() -> tuple[RecordMethod, ...]:
+    """Return what is compared, quick ones first."""
+    from reticent.planning.queries import IndividualNeighbours, LinearVotes, StableLabels
+
+    return (
+        Constant(),
+        PublicModels(),
+        PublicStart(),
+        ConstantStart(),
+        Histograms(),
+        LinearVotes(),
+        StableLabels(),
+        IndividualNeighbours(),
+    )

@@ -1,0 +1,204 @@
+"""Public rows in the places that public rows and private records will have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from reticent.core.arrays import Array, Integers
+from reticent.planning.tasks import Task
+from reticent.systems.votes.outputs import Columns
+from reticent.systems.votes.public_start import PublicStartClassifier
+from reticent.systems.votes.started_model import KINDS
+from reticent.training.public_pool import ClassColumn, PublicPool, public_folds, usual_pool
+from reticent.training.public_space import PublicSpace
+from reticent.training.public_start import RowDetails, offset_steps
+
+_WHITENING = 0.5
+
+Fold = tuple[Integers, Integers]
+
+
+@dataclass(frozen=True, eq=False)
+class PublicParts:
+    """Labelled public rows, and what several methods compute from them once.
+
+    In each fold the rows outside stand in for public rows and, a second time, for private records:
+    a stand-in has the offset that models without its own label gave it. So no row is spent on one
+    of two roles, and the rows of the fold are predicted by what never saw their labels.
+
+    Attributes:
+        rows: shape (m, d).
+        codes: shape (m,), places of labels.
+        task: what is wanted.
+        seed: of simulated noise.
+    """
+
+    rows: Array
+    codes: Integers
+    task: Task
+    seed: int
+
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """Places of stand-ins and of rows to predict; empty where labels are too few for any."""
+        return public_folds(self.rows, self.codes)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of the draws of noise."""
+        return [self.seed + draw for draw in range(_DRAWS)]
+
+    @cached_property
+    def scaled(self) -> Array:
+        """Columns in standard deviations, shape (m, d)."""
+        return RowDetails.around(self.rows, (), table=False).scaled(self.rows)
+
+    @cached_property
+    def offsets(self) -> Array:
+        """Log probabilities by public models that did not see the row, shape (m, classes)."""
+        models = usual_pool(len(self.rows), self.task.classes, table=self.task.rows == "table")
+        return PublicPool.fitted(self.scaled, self.codes, self.task.classes, models)[1]
+
+    @cached_property
+    def shares(self) -> Array:
+        """Log shares of labels outside the row's fold, shape (m, classes)."""
+        found = np.zeros((len(self.rows), self.task.classes))
+        for train, test in self.folds:
+            counts = np.bincount(self.codes[train], minlength=self.task.classes) + 1.0
+            found[test] = np.log(counts / counts.sum())
+        return found
+
+    @cached_property
+    def points(self) -> list[Array]:
+        """For each fold, the points of all rows by features of its stand-ins."""
+        found = []
+        for train, _ in self.folds:
+            told = ClassColumn(self.codes[train], self.task.classes, [])
+            details = RowDetails.around(self.rows[train], [told], table=self.task.rows == "table")
+            made = details.details(self.rows, details.scaled(self.rows))
+            space = PublicSpace.around(
+                made[train],
+                components=min(KINDS[self.task.rows], len(train) - 1),
+                whitening=_WHITENING,
+                lower_upper=None,
+                alike=True,
+            )
+            found.append(space.points(made))
+        return found
+
+    def started(self, tasks: Sequence[Task], *, alone: bool) -> list[list[Array]]:
+        """Return probabilities by ``PublicStartClassifier``, for each task and draw of the noise.
+
+        Args:
+            tasks: totals; they differ in nothing else.
+            alone: whether it starts from the shares of labels, and not from public models.
+
+        Returns:
+            Arrays of shape (m, classes).
+        """
+        size = (len(self.rows), self.task.classes)
+        found = [[np.zeros(size) for _ in self.seeds] for _ in tasks]
+        offsets = self.shares if alone else self.offsets
+        numbers = np.arange(len(self.rows), dtype=np.float64)[:, None]
+        for (train, test), points in zip(self.folds, self.points, strict=True):
+            model = OnStandIns(
+                epsilon=self.task.guarantee.epsilon,
+                delta=self.task.guarantee.delta,
+                classes=list(range(self.task.classes)),
+                counting=self.task.counting,
+                records=len(train),
+            )
+            model.given = KnownPoints(
+                np.hstack([points, offset_steps(offsets)]), (slice(0, self.task.classes),)
+            )
+            model.given_offsets, model.alone = offsets[train], alone
+            model.planned = self.task.n_private
+            fits = model.simulate_fits(
+                numbers[train],
+                self.codes[train],
+                public_X=numbers[train],
+                public_y=self.codes[train],
+                totals=[(one.guarantee.epsilon, one.guarantee.delta) for one in tasks],
+                seeds=self.seeds,
+                noise_scale=len(train) / self.task.n_private,
+            )
+            for draws in found:
+                for draw in draws:
+                    draw[test] = next(fits).predict_proba(numbers[test])
+        return found
+
+
+_DRAWS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPoints:
+    """A start whose rows are numbers of rows whose points are known.
+
+    Attributes:
+        table: shape (m, dimension), points and offsets of all rows.
+        parts: where offsets stand among all of a row.
+    """
+
+    table: Array
+    parts: tuple[slice, ...]
+
+    @property
+    def space(self) -> KnownPoints:
+        """The start itself: its ``dimension`` is that of points without offsets."""
+        return self
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of a point, without offsets."""
+        return int(self.table.shape[1] - self.parts[-1].stop)
+
+    def points(self, rows: Array) -> Array:
+        """Return points and offsets.
+
+        Args:
+            rows: shape (n, 1), numbers of rows.
+        """
+        return self.table[rows[:, 0].astype(np.int64)]
+
+
+class OnStandIns(PublicStartClassifier):
+    """The estimator on rows whose points and offsets are known; its noise comes from a seed."""
+
+    given: KnownPoints
+    given_offsets: Array
+    planned: int
+    alone: bool
+
+    @override
+    def _space(
+        self,
+        row_map: Any,
+        columns: int,
+        public_features: Array | None,
+        public_codes: Integers | None,
+        labels: Columns,
+    ) -> tuple[Any, Array | None]:
+        assert public_features is not None
+        self._held_out = self.given_offsets
+        return self.given, self.given.points(public_features)
+
+    @property
+    @override
+    def _alone(self) -> bool:
+        return self.alone
+
+    @override
+    def _steps(self) -> int:
+        """Return as many as the real records will get, for which noise is not scaled."""
+        stand_ins, self.records = self.records, self.planned
+        try:
+            return super()._steps()
+        finally:
+            self.records = stand_ins
