@@ -95,6 +95,7 @@ def plan(
     from reticent.cli.files import check_page, read_labelled
     from reticent.cli.fit_config import schema_of_table
     from reticent.core.files import check_folder_replaceable
+    from reticent.ledger.ledger import Ledger
     from reticent.planning.planner import plan as find_plan
     from reticent.release.bundle import MARKER
     from reticent.tables.schema import TabularSchema
@@ -109,6 +110,8 @@ def plan(
         raise InvalidInput("subject: expected with --ledger, the name of the private records")
     if fit is not None and (label_column is None or answers is not None):
         raise InvalidInput("fit: expected with --target, and without --answers")
+    if ledger is not None:  # before a plan that would be for nothing
+        Ledger.open(ledger).close()
     if bundle is not None:
         check_folder_replaceable(bundle, marker=MARKER, overwrite=overwrite)
     unread = [*(ignore_column or ())]
