@@ -28,7 +28,6 @@ from reticent.systems.power.query import PowerSetting, rank
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, public_models
 from reticent.systems.power.servers import train_server
-from reticent.systems.power.tasks import Tasks
 from reticent.systems.scores import prediction_scores
 from reticent.training.progress import silent
 
@@ -117,9 +116,7 @@ def score_bins(fit: Fitted, epsilon: float, *, scoring: str) -> tuple[Results, P
     )
     models, seconds = fit.models
     begin = time.process_time()
-    query, plans = best_score_code(
-        part.schema, required, models, part.public[1], tasks=Tasks.single(fit.classes)
-    )
+    query, plans = best_score_code(part.schema, required, models, part.public[1])
     seconds += time.process_time() - begin
     channel = query.mechanism.matrix
     private, tested = (channel[query.bins.of(scores)] for scores in fit.scores[query.model.kind])

@@ -23,11 +23,11 @@ from papers.power.code_methods import Fitted
 from papers.power.code_splits import DATA, split
 from papers.result_files import write_result
 from papers.seeds import combined
+from reticent.core.arrays import Array
 from reticent.systems.power.channels import best_staircase, randomised_response
 from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import best_score_code, both_sides
-from reticent.systems.power.tasks import Joints, Tasks
 from reticent.systems.scores import Scores, channel_scores, joint_of
 
 EPSILONS = (1.0, 2.0, 5.0)
@@ -45,18 +45,17 @@ RESPONSE = "booster + randomised response at prevalence"
 AUTO = '"auto"'
 
 
-def limits(joints: Joints, *, epsilon: float) -> dict[str, Scores]:
+def limits(joint: Array, *, epsilon: float) -> dict[str, Scores]:
     """What the best private answers about the bins are worth, by what they are best at.
 
     Args:
-        joints: probabilities of bin and label together, one task, at most ``MOST_BINS`` bins.
+        joint: probabilities of bin and label together, at most ``MOST_BINS`` bins.
         epsilon: above 0.
     """
 
     def best(scoring: str, floors: dict[str, float]) -> Scores:
-        return joints.scores(
-            best_staircase(joints, epsilon=epsilon, scoring=scoring, floors=floors, every=True)
-        )
+        table = best_staircase(joint, epsilon=epsilon, scoring=scoring, floors=floors, every=True)
+        return channel_scores(table.T @ joint)
 
     balanced = best("balanced_accuracy", {}).balanced_accuracy
     found = {}
@@ -98,7 +97,7 @@ def cut_limits(
     return kept
 
 
-def both_sides_of(scores: np.ndarray, labels: np.ndarray, *, bins: int) -> Joints:
+def both_sides_of(scores: np.ndarray, labels: np.ndarray, *, bins: int) -> Array:
     """Shares of rows in each bin with each label; as many bins on either side of the label shares.
 
     Args:
@@ -107,7 +106,7 @@ def both_sides_of(scores: np.ndarray, labels: np.ndarray, *, bins: int) -> Joint
         bins: an even number.
     """
     [cut] = both_sides(scores, labels, size=bins // 2)
-    return Joints.single(joint_of(cut.of(scores), labels, bins=cut.count))
+    return joint_of(cut.of(scores), labels, bins=cut.count)
 
 
 def released(fit: Fitted, models: list[FittedScores], epsilon: float) -> Scores:
@@ -118,9 +117,7 @@ def released(fit: Fitted, models: list[FittedScores], epsilon: float) -> Scores:
     required = PowerSetting(
         mechanism="k-norm-l2", epsilon=epsilon, delta=0.0, radius=None, scoring="information"
     )
-    query, _ = best_score_code(
-        fit.part.schema, required, models, labels, tasks=Tasks.single(fit.classes)
-    )
+    query, _ = best_score_code(fit.part.schema, required, models, labels)
     [chosen] = (fitted for fitted in models if fitted.model.kind == query.model.kind)
     joint = joint_of(query.bins.of(chosen.scores), labels, bins=query.bins.count)
     return channel_scores(query.mechanism.matrix.T @ joint)

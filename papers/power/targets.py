@@ -19,7 +19,6 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +114,10 @@ class Cut:
             for place, known in enumerate(self.models)
         ]
         start = time.process_time()
-        self.nodes = self.made_for(TARGETS)
+        self.nodes = code_nodes(self.public, None, most=_NODES["adult"])
+        _ = self.nodes.singles
         self.seconds += time.process_time() - start
-        self.single = [self.made_for((name,)) for name in TARGETS]
-
-    def made_for(self, names: tuple[str, ...]) -> CodeNodes:
-        """Nodes for some of the targets; the models are those of all."""
-        part = replace(
-            self.public, wanted=tuple(one for one in self.public.wanted if one.name in names)
-        )
-        vars(part)["known"] = tuple(one for one in self.models if one.name in names)
-        return code_nodes(part, None, most=_NODES["adult"])
+        self.found: dict[tuple[int, float], Table] = {}
 
     def nodes_of(self, nodes: CodeNodes) -> Rows:
         """The node of each held-out row."""
@@ -135,9 +127,12 @@ class Cut:
 
     def alone(self, place: int, epsilon: float) -> Table:
         """The best code for one target by itself."""
-        nodes = self.single[place]
-        table = nodes.alone(nodes.tasks[0], epsilon)
-        return table[self.nodes_of(nodes)], [nodes.targets[0].told(table, nodes.masses)]
+        if (place, epsilon) not in self.found:
+            nodes = self.nodes.singles[place]
+            table = self.nodes.alone_at(place, epsilon)
+            told = [nodes.targets[0].told(table, nodes.masses)]
+            self.found[place, epsilon] = table[self.nodes_of(nodes)], told
+        return self.found[place, epsilon]
 
     def table(self, table: Array) -> Table:
         """A channel on the nodes of all targets."""
@@ -146,18 +141,17 @@ class Cut:
 
 
 def split_budget(cut: Cut, epsilon: float) -> Table:
-    """A code for each target at its part of epsilon; a server reads all of them, as a naive Bayes
-    model of the public rows would, and learns how the targets go together from the nodes.
+    """Randomised response for each target at its part of epsilon, on whether the chance of its
+    label is above the cut that public rows say tells most; the server reads all five answers.
     """
-    part = epsilon / len(TARGETS)
-    channels = [cut.nodes.alone(task, part) for task in cut.nodes.tasks]
-    two = []  # every column of a private table of two labels is merged to its likeliest label
-    for table, target in zip(channels, cut.nodes.targets, strict=True):
-        named = target.told(table, cut.nodes.masses).argmax(axis=1)
-        two.append(np.stack([table[:, named == label].sum(axis=1) for label in (0, 1)], axis=1))
-    joined = two[0]
-    for other in two[1:]:
-        joined = (joined[:, :, None] * other[:, None, :]).reshape(len(joined), -1)
+    wrong = 1.0 / (1.0 + np.exp(epsilon / len(TARGETS)))
+    joined = np.ones((cut.nodes.cells.size, 1))
+    for target, task in zip(cut.nodes.targets, cut.nodes.tasks, strict=True):
+        chance = target.joint[:, 1] / target.joint.sum(axis=1)
+        cuts = [np.where(chance > level, 1.0 - wrong, wrong) for level in np.sort(chance)[:-1]]
+        best = max(cuts, key=lambda up: task.value(np.stack([up, 1.0 - up])).sum())
+        both = np.stack([1.0 - best, best], axis=1)
+        joined = (joined[:, :, None] * both[:, None, :]).reshape(len(joined), -1)
     return cut.table(joined)
 
 
@@ -197,7 +191,10 @@ def codebooks(cut: Cut, epsilon: float) -> Table:
     public rows is largest.
     """
     tasks = cut.nodes.tasks
-    whole = [task.value(cut.nodes.alone(task, epsilon).T).sum() for task in tasks]
+    whole = []
+    for place in range(len(TARGETS)):
+        table = cut.nodes.alone_at(place, epsilon)
+        whole.append(cut.nodes.singles[place].tasks[0].value(table.T).sum())
 
     def least(table: Array) -> float:
         return min(t.value(table.T).sum() / own for t, own in zip(tasks, whole, strict=True))

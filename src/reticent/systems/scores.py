@@ -5,8 +5,8 @@ defined once here, on weighted rows: a row for each prediction, or for each outp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,16 @@ class Scores:
         """Return the one called ``scoring``."""
         value: float = getattr(self, one_of(scoring, SCORINGS, name="scoring"))
         return value
+
+
+def mean_scores(found: Sequence[Scores]) -> Scores:
+    """Return the mean of scores, each by itself."""
+    return Scores(
+        **{
+            field.name: float(np.mean([getattr(one, field.name) for one in found]))
+            for field in fields(Scores)
+        }
+    )
 
 
 def prediction_scores(

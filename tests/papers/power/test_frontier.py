@@ -14,7 +14,6 @@ from scipy.optimize import linprog
 from papers.power.frontier import both_sides_of, limits
 from reticent.core.errors import CalibrationFailed
 from reticent.systems.power.channels import best_staircase
-from reticent.systems.power.tasks import Joints
 from reticent.systems.scores import channel_scores
 
 
@@ -30,7 +29,7 @@ def rising(bins: int, *, share: float = 0.24, seed: int = 0) -> np.ndarray:
 def test_what_is_as_balanced_as_can_be_is_one_bit_about_the_side(epsilon: float) -> None:
     """By hand: the side of the label's share, right with probability e^eps / (1 + e^eps)."""
     joint = rising(10)
-    found = limits(Joints.single(joint), epsilon=epsilon)
+    found = limits(joint, epsilon=epsilon)
     share = joint[:, 1].sum()
     upper = joint[:, 1] / joint.sum(axis=1) > share
     found_upper, false_upper = joint[upper, 1].sum() / share, joint[upper, 0].sum() / (1 - share)
@@ -59,7 +58,7 @@ def test_the_optimum_is_the_best_of_all_corners(epsilon: float) -> None:
     balanced = (together / prior).max(axis=1) / 2
     nats = (together * np.log(together / together.sum(axis=1, keepdims=True) / prior)).sum(axis=1)
     top = channel_scores(
-        best_staircase(Joints.single(joint), epsilon=epsilon, scoring="balanced_accuracy").T @ joint
+        best_staircase(joint, epsilon=epsilon, scoring="balanced_accuracy").T @ joint
     ).balanced_accuracy
     for margin in (0.002, 0.01, 0.5):
         floor = top - margin
@@ -76,7 +75,7 @@ def test_the_optimum_is_the_best_of_all_corners(epsilon: float) -> None:
                 if weights.min() >= -1e-9:
                     corners.append(float(weights @ worth[list(basis)]))
         channel = best_staircase(
-            Joints.single(joint),
+            joint,
             epsilon=epsilon,
             scoring="information",
             floors={"balanced_accuracy": floor},
@@ -95,7 +94,7 @@ def test_no_private_channel_that_was_tried_has_more_of_both() -> None:
         weights = linprog(random.random(34), A_eq=columns, b_eq=np.ones(4), bounds=(0, None))
         rival = channel_scores(((columns * weights.x)[:, weights.x > 1e-9]).T @ joint)
         best = best_staircase(
-            Joints.single(joint),
+            joint,
             epsilon=epsilon,
             scoring="information",
             floors={"balanced_accuracy": rival.balanced_accuracy},
@@ -109,9 +108,7 @@ def test_no_private_channel_that_was_tried_has_more_of_both() -> None:
 
 def test_floors_that_no_channel_reaches_are_refused() -> None:
     with pytest.raises(CalibrationFailed, match="lower the floors"):
-        best_staircase(
-            Joints.single(rising(4)), epsilon=1.0, scoring="information", floors={"accuracy": 0.99}
-        )
+        best_staircase(rising(4), epsilon=1.0, scoring="information", floors={"accuracy": 0.99})
 
 
 def test_bins_are_on_one_side_each() -> None:

@@ -176,11 +176,43 @@ def test_an_embedding_of_1024_numbers_in_l2_is_charged_one_radius() -> None:
     assert plan.proposal == pytest.approx(most[plan.mechanism], rel=1e-6)
 
 
-def test_without_labels_utility_is_the_share_of_signal(points) -> None:
+def read_linearly(encoder: PosthocEncoder, points: np.ndarray) -> float:
+    """Share of the points' variance that least squares explains, of released values it has not
+    seen.
+    """
+    released = encoder.simulate(points, seed=0).values
+    half = len(points) // 2
+    values = np.column_stack([released, np.ones(len(points))])
+    reading, *_ = np.linalg.lstsq(values[:half], points[:half], rcond=None)
+    missed = ((points[half:] - values[half:] @ reading) ** 2).sum()
+    return float(1.0 - missed / ((points[half:] - points[half:].mean(axis=0)) ** 2).sum())
+
+
+def test_without_labels_utility_is_what_released_values_explain_of_the_embedding(points) -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     encoder = PosthocEncoder(
         epsilon=4.0, delta=0.0, radius=0.5, embedder="identity", obfuscator=module, random_state=0
     ).fit(points[0])
     assert encoder.head_ is None
     assert encoder.classes_ is None
-    assert 0 < encoder.query_.plan.utility < 1
+    utility = encoder.query_.plan.utility
+    assert 0 < utility < 1
+    assert read_linearly(encoder, np.repeat(points[0], 20, axis=0)) == pytest.approx(
+        utility, abs=0.05
+    )
+
+
+def test_without_labels_no_rung_explains_more_than_what_auto_takes() -> None:
+    """The first of a few coordinates keeps all of itself, and little of the embedding."""
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(600, 8)) * np.array([1.0, 1, 1, 1, 1, 1, 0.1, 0.1])
+    shared = {"epsilon": 40.0, "delta": 0.0, "radius": 0.5, "embedder": "identity"}
+    found = {
+        name: PosthocEncoder(obfuscator=name, random_state=0, **shared).fit(rows)
+        for name in ("auto", "identity", "pca")
+    }
+    explained = {
+        name: read_linearly(one, np.repeat(rows, 4, axis=0)) for name, one in found.items()
+    }
+    assert explained["auto"] >= max(explained.values()) - 0.02
+    assert explained["auto"] > 0.2

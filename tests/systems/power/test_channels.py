@@ -23,7 +23,6 @@ from reticent.systems.power.channels import (
     subset_selection,
     whole_shares,
 )
-from reticent.systems.power.tasks import Joints
 from reticent.systems.scores import channel_scores
 
 
@@ -41,9 +40,7 @@ def sorted_joint(bins: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("scoring", ["information", "accuracy", "balanced_accuracy"])
 def test_no_private_channel_that_was_tried_is_worth_more(epsilon: float, scoring: str) -> None:
     table = joint(4, 3)
-    best = channel_scores(
-        best_staircase(Joints.single(table), epsilon=epsilon, scoring=scoring).T @ table
-    )
+    best = channel_scores(best_staircase(table, epsilon=epsilon, scoring=scoring).T @ table)
     random = np.random.default_rng(1)
     rivals = [randomised_response(4, epsilon=epsilon)]
     rivals += [subset_selection(4, size, epsilon=epsilon) for size in (2, 3)]
@@ -62,23 +59,17 @@ def test_no_private_channel_that_was_tried_is_worth_more(epsilon: float, scoring
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
 def test_intervals_lose_little_against_all_staircases(epsilon, monkeypatch) -> None:
     table = sorted_joint(8)
-    whole = channel_scores(
-        best_staircase(Joints.single(table), epsilon=epsilon, scoring="information").T @ table
-    )
+    whole = channel_scores(best_staircase(table, epsilon=epsilon, scoring="information").T @ table)
     monkeypatch.setattr("reticent.systems.power.channels.ALL_SUBSETS", 4)
     assert len(staircase_patterns(8)) < 60 < 2**8 - 2
-    part = channel_scores(
-        best_staircase(Joints.single(table), epsilon=epsilon, scoring="information").T @ table
-    )
+    part = channel_scores(best_staircase(table, epsilon=epsilon, scoring="information").T @ table)
     assert 0.97 * whole.information < part.information <= whole.information + 1e-9
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.7, 5.0, 20.0, 50.0])
 @pytest.mark.parametrize(("bins", "labels"), [(2, 2), (5, 2), (4, 4), (12, 2)])
 def test_every_channel_is_private_between_all_bins(epsilon, bins, labels) -> None:
-    found = list(
-        channels(Joints.single(joint(bins, labels)), epsilon=epsilon, scoring="information")
-    )
+    found = list(channels(joint(bins, labels), epsilon=epsilon, scoring="information"))
     assert {channel.response for channel in found} <= set(RESPONSES)
     for channel in found:
         whole, shares = channel.shares, channel.shares.T
@@ -111,7 +102,7 @@ def test_randomised_response_on_two_bins_is_worth_the_closed_form() -> None:
 
 def test_scores_are_those_of_many_draws() -> None:
     table, random = joint(4), np.random.default_rng(3)
-    channel = best_staircase(Joints.single(table), epsilon=3.0, scoring="information")
+    channel = best_staircase(table, epsilon=3.0, scoring="information")
     exact = channel_scores(channel.T @ table)
     cells = random.choice(8, size=200_000, p=table.ravel())
     bins, labels = cells // 2, cells % 2

@@ -16,8 +16,7 @@ from reticent.systems.power.score_choice import (
     row_scores,
 )
 from reticent.systems.power.score_query import ScoreBins
-from reticent.systems.power.tasks import Joints, Tasks
-from reticent.systems.scores import Scores
+from reticent.systems.scores import Scores, channel_scores, joint_of
 from reticent.training.public_models import LinearModel
 
 LOST, UNBALANCED = MOST_LOST["accuracy"], MOST_LOST["balanced_accuracy"]
@@ -99,25 +98,17 @@ def test_of_codes_that_tell_as_much_balance_and_auc_decide() -> None:
     assert ordered_codes([best, other, second], scoring="information") == [second, other]
 
 
-@pytest.mark.parametrize("tasks", [1, 2])
-def test_scores_are_means_of_what_rows_add(tasks: int) -> None:
+def test_scores_are_means_of_what_rows_add() -> None:
     random = np.random.default_rng(0)
     members = random.integers(0, 4, 5_000)
     labels = (random.random(5_000) < 0.1 + 0.25 * members).astype(np.int64)
-    classes = labels if tasks == 1 else labels + 2 * random.integers(0, 2, 5_000)
-    known = (
-        Tasks.single(2)
-        if tasks == 1
-        else Tasks((np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])), (0.7, 0.3))
-    )
-    joints = known.joints(members, classes, bins=4)
+    joint = joint_of(members, labels, bins=4)
     table = randomised_response(4, epsilon=2.0)
-    found = row_scores(table, joints, members, [place[classes] for place in known.places])
-    wanted: Scores = joints.scores(table)
+    found = row_scores(table, joint, members, labels)
+    wanted = channel_scores(table.T @ joint)
     for scoring in ("accuracy", "balanced_accuracy", "information"):
         mean = getattr(found, scoring).mean()
         assert mean == pytest.approx(wanted.of(scoring), abs=2e-3)
-    assert isinstance(joints, Joints)
 
 
 def test_errors_are_of_paired_differences_and_rows_are_put_in_place() -> None:

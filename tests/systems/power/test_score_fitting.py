@@ -7,7 +7,6 @@ import pytest
 
 from reticent.systems.power.score_choice import FittedScores
 from reticent.systems.power.score_fitting import both_sides, score_codes
-from reticent.systems.power.tasks import Tasks
 from reticent.training.public_models import LinearModel
 
 
@@ -18,7 +17,7 @@ def test_how_likely_rows_are_right_adds_up_to_the_accuracy(classes: int) -> None
     scores = random.normal(size=(2_000, 1 if classes == 2 else classes))
     scores[np.arange(2_000), 0 if classes == 2 else labels] += labels if classes == 2 else 2.0
     fitted = FittedScores(LinearModel(np.ones((1, 1)), np.zeros(1)), scores)
-    for found in score_codes(fitted, labels, Tasks.single(classes), epsilon=3.0, scoring="auc"):
+    for found in score_codes(fitted, labels, epsilon=3.0, scoring="auc"):
         assert found.rows.accuracy.mean() == pytest.approx(found.channel.scores.accuracy, abs=0.005)
         assert found.rows.accuracy.min() >= 0.0
 
@@ -43,7 +42,7 @@ def test_by_information_no_bin_is_on_both_sides_of_the_label_shares(scoring: str
     scores = (labels + random.normal(size=4_000))[:, None] - 1.0
     share = np.log(labels.mean() / (1 - labels.mean()))
     fitted = FittedScores(LinearModel(np.ones((1, 1)), np.zeros(1)), scores)
-    codes = list(score_codes(fitted, labels, Tasks.single(2), epsilon=5.0, scoring=scoring))
+    codes = list(score_codes(fitted, labels, epsilon=5.0, scoring=scoring))
     several = [code.bins.table[0] for code in codes if code.bins.count > 2]
     cut = [bool(np.isclose(table, share).any()) for table in several]
     assert max(len(table) for table in several) >= 12

@@ -54,6 +54,8 @@ _GLOBAL_MARGIN = (
 )  # a global bound that involves a norm of a large layer may differ in its last bits elsewhere
 _SCALES_PER_DOUBLING = 2
 _NOISE_DRAWS = 4
+_LEAST_NOISE = 1e-9  # of the variance of all values: what keeps a reading of dead values finite
+_TINY = 1e-30
 _REACH = 0.1
 """Accuracy that short heads may lack for one function and not for another: of MNIST's embeddings
 with little noise, 80 steps lacked .064 for all coordinates and .009 for a trained network, whose
@@ -94,7 +96,7 @@ class CalibrationData:
         train, held: shapes (n, d) and (k, d); heads are trained on the first and scored on the
             second.
         train_labels, held_labels: shapes (n,) and (k,), or None: utility is then the share of
-            signal in the variance.
+            the embedding's variance that released values explain.
     """
 
     train: Array
@@ -341,8 +343,8 @@ class _Utility:
         self._heads: dict[int, Head] = {}
 
     def of(self, plan: PosthocSetting, passing: Array) -> float:
-        """Expected accuracy (without labels: share of signal in the variance), withheld answers
-        worth nothing.
+        """Expected accuracy (without labels: share of the embedding's own variance that a linear
+        reading of the released values explains), withheld answers worth nothing.
         """
         labels, rule = self._data.held_labels, self._candidate.rule
         if rule is not None:
@@ -362,11 +364,8 @@ class _Utility:
             )
         held = torch.from_numpy(self._held.astype(np.float32))
         if labels is None:
-            noise = inner.scale**2 * float(
-                _unit_noise(plan.mechanism, 4000, held.shape[1]).square().sum(dim=1).mean()
-            )
-            signal = float(held.var(dim=0, correction=0).sum())
-            return float(passing.mean()) * signal / (signal + noise)
+            sizes = _unit_noise(plan.mechanism, 4000, held.shape[1]).square().mean()
+            return float(passing.mean()) * self._explained(inner.scale**2 * float(sizes))
         head = self.head_of(plan)
         assert head is not None
         right = np.zeros(len(held))
@@ -374,6 +373,26 @@ class _Utility:
             released = held + inner.scale * _unit_noise(plan.mechanism, len(held), held.shape[1])
             right += head.predict(released.numpy()) == labels
         return float((passing * right / _NOISE_DRAWS).mean())
+
+    def _explained(self, noise: float) -> float:
+        """Share of the variance of held-out embeddings that the best linear reading explains,
+        learnt from the others; at least 0.
+
+        Args:
+            noise: variance of each released value's noise.
+        """
+        points, values = self._data.train, self._train.astype(np.float64)
+        centre, middle = points.mean(axis=0), values.mean(axis=0)
+        values = values - middle
+        covariance = values.T @ values / len(values)
+        covariance += max(noise, _LEAST_NOISE * float(np.trace(covariance)) + _TINY) * np.eye(
+            len(middle)
+        )
+        reading = np.linalg.solve(covariance, values.T @ (points - centre) / len(points))
+        missed = self._data.held - centre - (self._held - middle) @ reading
+        lost = float((missed**2).sum(axis=1).mean()) + noise * float((reading**2).sum())
+        total = float(((self._data.held - centre) ** 2).sum(axis=1).mean())
+        return max(1.0 - lost / total, 0.0) if total > 0 else 0.0
 
     def head_of(self, plan: PosthocSetting) -> Head | None:
         """The head trained at the grid scale nearest to the plan's; None for labels or without

@@ -1,5 +1,5 @@
-"""Channels from bins of a public score to outputs: which is worth most, exactly, for given joint
-distributions of bins and the labels of one or several tasks.
+"""Channels from bins of a public score to outputs: which is worth most, exactly, for a given joint
+distribution of bins and labels.
 
 Every (epsilon, 0)-private channel of finitely many bins is worth no more, under a convex criterion,
 than some *staircase* channel: each of its columns holds two values a factor e^epsilon apart. The
@@ -20,8 +20,7 @@ from reticent.core.arrays import Array, Booleans
 from reticent.core.errors import CalibrationFailed
 from reticent.grids.shares import WHOLE, Shares, excess
 from reticent.mechanisms import AnyTwo
-from reticent.systems.power.tasks import Joints
-from reticent.systems.scores import Scores
+from reticent.systems.scores import Scores, channel_scores
 
 RESPONSES = ("randomised response", "subset selection", "staircase")
 """How tables of shares are made."""
@@ -63,21 +62,21 @@ class Channel:
     scores: Scores
 
 
-def channels(joints: Joints, *, epsilon: float, scoring: str) -> Iterator[Channel]:
-    """Every kind of channel for the bins of ``joints``.
+def channels(joint: Array, *, epsilon: float, scoring: str) -> Iterator[Channel]:
+    """Every kind of channel for the bins of ``joint``.
 
     Args:
-        joints: probabilities of bin and label together, for each task.
+        joint: probabilities of bin and label together, shape (bins, labels).
         epsilon: above 0.
         scoring: what the staircase channel is best at; for "auc", which is no sum over outputs,
             information plus several multiples of the accuracy. ``KEPT`` for that staircase alone.
     """
-    bins = joints.bins
+    bins = len(joint)
     if scoring == KEPT:
         if bins > 2:
-            floors = kept_floors(joints, epsilon=epsilon)
-            table = best_staircase(joints, epsilon=epsilon, scoring="information", floors=floors)
-            yield _checked("staircase", table, joints, epsilon=epsilon)
+            floors = kept_floors(joint, epsilon=epsilon)
+            table = best_staircase(joint, epsilon=epsilon, scoring="information", floors=floors)
+            yield _checked("staircase", table, joint, epsilon=epsilon)
         return
     tables = [("randomised response", randomised_response(bins, epsilon=epsilon))]
     tables += [
@@ -87,19 +86,19 @@ def channels(joints: Joints, *, epsilon: float, scoring: str) -> Iterator[Channe
     ]
     if bins > 2:
         tables += [
-            ("staircase", best_staircase(joints, epsilon=epsilon, scoring=scoring, accuracy=weight))
+            ("staircase", best_staircase(joint, epsilon=epsilon, scoring=scoring, accuracy=weight))
             for weight in (_ACCURACIES if scoring == "auc" else (0.0,))
         ]
     for response, table in tables:
-        yield _checked(response, table, joints, epsilon=epsilon)
+        yield _checked(response, table, joint, epsilon=epsilon)
 
 
-def _checked(response: str, table: Array, joints: Joints, *, epsilon: float) -> Channel:
-    shares = whole_shares(ordered(table, joints), epsilon=epsilon)
-    return Channel(response, shares, joints.scores(shares.T / WHOLE))
+def _checked(response: str, table: Array, joint: Array, *, epsilon: float) -> Channel:
+    shares = whole_shares(ordered(table, joint), epsilon=epsilon)
+    return Channel(response, shares, channel_scores(shares @ joint / WHOLE))
 
 
-def kept_floors(joints: Joints, *, epsilon: float) -> dict[str, float]:
+def kept_floors(joint: Array, *, epsilon: float) -> dict[str, float]:
     """The least accuracy and balanced accuracy of a channel chosen by information.
 
     Accuracy is below the best there is for these bins by two thirds of ``MOST_LOST``; and so is
@@ -107,13 +106,13 @@ def kept_floors(joints: Joints, *, epsilon: float) -> dict[str, float]:
     these.
 
     Args:
-        joints: probabilities of bin and label together, for each task.
+        joint: probabilities of bin and label together, shape (bins, labels).
         epsilon: above 0.
     """
 
     def most(scoring: str, floors: Mapping[str, float]) -> float:
-        table = best_staircase(joints, epsilon=epsilon, scoring=scoring, floors=floors)
-        return joints.scores(table).of(scoring)
+        table = best_staircase(joint, epsilon=epsilon, scoring=scoring, floors=floors)
+        return channel_scores(table.T @ joint).of(scoring)
 
     lost = _AIMED * MOST_LOST["balanced_accuracy"]
     kept = {"accuracy": most("accuracy", {}) - _AIMED * MOST_LOST["accuracy"]}
@@ -122,9 +121,8 @@ def kept_floors(joints: Joints, *, epsilon: float) -> dict[str, float]:
     return {**kept, "balanced_accuracy": floor}
 
 
-def ordered(table: Array, joints: Joints) -> Array:
-    """The columns in rising order of the mean label, of the first task, that they speak for."""
-    joint = joints.tables[0]
+def ordered(table: Array, joint: Array) -> Array:
+    """The columns in rising order of the mean label that they speak for."""
     together = table.T @ joint
     means = together @ np.arange(joint.shape[1]) / together.sum(axis=1)
     return table[:, np.argsort(means, kind="stable")]
@@ -172,7 +170,7 @@ def staircase_patterns(bins: int, *, every: bool = False) -> Booleans:
 
 
 def best_staircase(
-    joints: Joints,
+    joint: Array,
     *,
     epsilon: float,
     scoring: str,
@@ -181,15 +179,14 @@ def best_staircase(
     every: bool = False,
 ) -> Array:
     """The channel of highest information (or accuracy, or balanced accuracy) among those whose
-    columns are staircases, shape (bins, outputs). For several tasks of highest weighted mean: that
-    is a sum over columns too, so the best staircase is the best of all private channels.
+    columns are staircases, shape (bins, outputs).
 
     Every private channel can be had from a staircase channel by merging outputs, which raises none
     of the criteria, so that holds beside floors as well: what the program finds is the most that
     any private channel of these bins has of one criterion, given that much of the others.
 
     Args:
-        joints: probabilities of bin and label together, for each task.
+        joint: probabilities of bin and label together, shape (bins, labels).
         epsilon: above 0.
         scoring: as for ``channels``.
         accuracy: how many nats one unit of accuracy adds to the criterion, at least 0.
@@ -207,19 +204,16 @@ def best_staircase(
     from scipy.optimize import linprog
 
     low = math.exp(-min(epsilon, _LARGEST_EPSILON))
-    columns = np.where(staircase_patterns(joints.bins, every=every), 1.0, low)
+    columns = np.where(staircase_patterns(len(joint), every=every), 1.0, low)
 
     def worth(of: str) -> Array:
         """What each column adds, shape (columns,)."""
-        found = np.zeros(len(columns))
-        for joint, weight in zip(joints.tables, joints.weights, strict=True):
-            found += weight * _worth(columns @ joint, joint.sum(axis=0) / joint.sum(), of)
-        return found
+        return _worth(columns @ joint, joint.sum(axis=0) / joint.sum(), of)
 
     solution = linprog(
         -(worth(scoring) + accuracy * worth("accuracy")),
         A_eq=columns.T,
-        b_eq=np.ones(joints.bins),
+        b_eq=np.ones(len(joint)),
         A_ub=np.array([-worth(of) for of in floors]) if floors else None,
         b_ub=np.array([_SLACK - least for least in floors.values()]) if floors else None,
         bounds=(0, None),

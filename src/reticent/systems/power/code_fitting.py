@@ -279,6 +279,25 @@ class CodeNodes:
         return tuple(found)
 
     @cached_property
+    def singles(self) -> tuple[CodeNodes, ...]:
+        """For each target nodes that are made for it alone: what it could have is theirs. Those of
+        all, where a target is no label or nodes are no clusters.
+        """
+        if not isinstance(self.cells, AnyTwo) or len(self.targets) == 1:
+            return (self,) * len(self.targets)
+        found = []
+        for known in self.public.known:
+            part = replace(self.public, wanted=(), further=())
+            vars(part)["known"] = (known,)  # its models are there already
+            found.append(_any_two(part, self.cells.size))
+        return (*found, *(self,) * len(self.public.further))
+
+    def single(self, place: int) -> tuple[CodeNodes, int]:
+        """The nodes made for a target, and the target's place among those that they serve."""
+        nodes = self.singles[place]
+        return nodes, place if nodes is self else 0
+
+    @cached_property
     def others(self) -> tuple[CodeTarget, ...]:
         """The other columns of categories that rows hold."""
         inputs, found = self.public.inputs, []
@@ -384,11 +403,11 @@ class CodeNodes:
             crowd: the largest chance of the best guess among 64; None for any.
         """
         seed, tasks = self.public.seed, self.tasks
-        singles = [self.alone(task, epsilon) for task in tasks]
-        whole = [
-            max(float(task.value(table.T).sum()), _TINY)
-            for task, table in zip(tasks, singles, strict=True)
-        ]
+        alone = [self.alone_at(place, epsilon) for place in range(len(tasks))]
+        whole = []
+        for place, table in enumerate(alone):
+            nodes, own = self.single(place)
+            whole.append(max(float(nodes.tasks[own].value(table.T).sum()), _TINY))
         if isinstance(self.cells, AnyTwo):
             table = best_channel(
                 tasks,
@@ -397,7 +416,10 @@ class CodeNodes:
                 weights=weights,
                 whole=whole if weights is None else None,
                 crowd=None if crowd is None else Crowd(self.masses, crowd, CROWD),
-                starts=[*self.codebooks(epsilon), *singles],
+                starts=[
+                    *self.codebooks(epsilon),
+                    *(self.alone(task, epsilon) for task in tasks if isinstance(task, Information)),
+                ],
                 seed=seed,
             ).table
             used = np.sort(np.argsort(-table.max(axis=0), kind="stable")[:MOST_OUTPUTS])
@@ -418,10 +440,10 @@ class CodeNodes:
         )
         part = epsilon / len(tasks)
         worths = []
-        for place, (target, task) in enumerate(zip(self.targets, tasks, strict=True)):
-            split = self.alone(task, part) if len(tasks) > 1 else singles[place]
-            tables = {"released": channel.matrix, "alone": singles[place], "split": split}
-            worths.append(self._worth(place, target, task, tables, whole[place], channel.matrix))
+        for place, task in enumerate(tasks):
+            split = self.alone_at(place, part) if len(tasks) > 1 else alone[place]
+            kept = float(task.value(channel.matrix.T).sum()) / whole[place]
+            worths.append(self._worth(place, channel.matrix, alone[place], split, kept))
         served = tuple(
             replace(target, worth=worth) for target, worth in zip(self.targets, worths, strict=True)
         )
@@ -446,6 +468,11 @@ class CodeNodes:
             if codes < self.cells.size
         ]
 
+    def alone_at(self, place: int, epsilon: float) -> Array:
+        """The best table for one target on the nodes that are made for it."""
+        nodes, own = self.single(place)
+        return nodes.alone(nodes.tasks[own], epsilon)
+
     def alone(self, task: Target, epsilon: float) -> Array:
         """The best table for one target, shape (nodes, answers)."""
         if isinstance(self.cells, AnyTwo):
@@ -461,31 +488,35 @@ class CodeNodes:
         return np.asarray(shares.T / 2.0**32)
 
     def _worth(
-        self,
-        place: int,
-        target: CodeTarget,
-        task: Target,
-        tables: dict[str, Array],
-        whole: float,
-        released: Array,
+        self, place: int, released: Array, alone: Array, split: Array, kept: float
     ) -> TargetWorth:
         """What a release is worth for one target on rows that were held out."""
-        tables = {**tables, "constant": np.ones((self.cells.size, 1))}
         found: dict[str, dict[str, float]] = {}
-        error, held = 0.0, np.flatnonzero(self.public.held)
-        for name, table in tables.items():
-            if target.kind == LABEL:
-                numbers = self.public.known[place].numbers[held]
-                scores, each = self._label_scores(target, table, held, numbers)
-            elif target.kind == RECALL:
-                scores, each = self._recall_scores(target, table)
-            else:
-                scores, each = self._variance_scores(target, table, held)
-            found[name] = scores
+        error, constant = 0.0, np.ones((self.cells.size, 1))
+        nodes, own = self.single(place)
+        for name, made, at, table in (
+            ("released", self, place, released),
+            ("constant", self, place, constant),
+            ("alone", nodes, own, alone),
+            ("split", nodes, own, split),
+        ):
+            found[name], each = made.held_scores(at, table)
             if name == "released" and len(each):
                 error = float(each.std() / math.sqrt(len(each)))
-        kept = float(task.value(released.T).sum()) / whole
-        return TargetWorth(kept=kept, held=found, error=error, rows=len(held))
+        return TargetWorth(
+            kept=kept, held=found, error=error, rows=int(np.count_nonzero(self.public.held))
+        )
+
+    def held_scores(self, place: int, table: Array) -> tuple[dict[str, float], Array]:
+        """What a table is worth for one target on rows that were held out, and what each of them
+        adds to the first score.
+        """
+        target, held = self.targets[place], np.flatnonzero(self.public.held)
+        if target.kind == LABEL:
+            return self._label_scores(target, table, held, self.public.known[place].numbers[held])
+        if target.kind == RECALL:
+            return self._recall_scores(target, table)
+        return self._variance_scores(target, table, held)
 
     def _label_scores(
         self, target: CodeTarget, table: Array, held: Integers, numbers: Integers

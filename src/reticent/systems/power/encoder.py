@@ -15,16 +15,15 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.checks import one_of, positive, probability
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
 from reticent.core.guarantees import GuaranteeCard
 from reticent.core.seeds import training_generator
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.systems.class_labels import restored_labels
+from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.mechanism_choice import (
-    SEVERAL_TASKS,
     FitSettings,
     PublicRows,
     compared,
@@ -36,7 +35,6 @@ from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerSe
 from reticent.systems.power.row_encoder import RowEncoder
 from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.settings import VectorTraining
-from reticent.systems.power.task_labels import task_labels
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
     keep_names,
@@ -79,8 +77,6 @@ class PowerEncoder(RowEncoder):
             is (docs/power.md).
         scoring: what mechanisms are chosen by: "information" (nats about the label), "accuracy",
             "balanced_accuracy" or "auc"; ties are broken by information.
-        task_weights: where ``fit`` gets several columns of labels, what a score of each counts;
-            None for all alike.
         training: how encoders are trained and compared; None for ``VectorTraining()``.
         random_state: seed of *training*; the noise of ``release`` never depends on it.
 
@@ -90,7 +86,7 @@ class PowerEncoder(RowEncoder):
             ``query_`` may stand below the first, where it is simpler and worth as much up to chance
             (docs/power.md).
         mechanism_: the mechanism of ``query_``.
-        classes_: labels seen in ``fit``; of several tasks a list, the labels of each.
+        classes_: labels seen in ``fit``.
         n_features_in_: columns of the table.
         feature_names_in_: their names, where ``fit`` saw a data frame.
         bundle_identity_: SHA-256 of the bundle, in every receipt.
@@ -120,6 +116,7 @@ class PowerEncoder(RowEncoder):
 
     See Also:
         reticent.published.PublishedPower: the paper's own release, which protects nobody.
+        reticent.CodeEncoder: several labels of a row from one code.
         reticent.PosthocEncoder: pictures and embeddings, within a radius.
         reticent.systems.train_server: a model of what was released.
         reticent.tables.TabularSchema: the public description of a table.
@@ -131,7 +128,6 @@ class PowerEncoder(RowEncoder):
     schema: TabularSchema | tuple[float, float]
     mechanism: str = "auto"
     scoring: str = "information"
-    task_weights: tuple[float, ...] | None = None
     training: VectorTraining | None = None
     random_state: int | np.random.RandomState | None = None
 
@@ -143,9 +139,7 @@ class PowerEncoder(RowEncoder):
 
         Args:
             X: shape (n, columns), as the schema says.
-            y: shape (n,), labels that embeddings should keep; or (n, tasks), several labels of each
-                row, for "score-code": one answer, chosen for the weighted mean of its scores about
-                each, and a server for each column.
+            y: shape (n,), labels that embeddings should keep. ``CodeEncoder`` serves several.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
@@ -166,8 +160,8 @@ class PowerEncoder(RowEncoder):
         schema = self._schema(table, names)
         plan = self._required(schema)
         rows = schema.encode(table)
-        classes, labels, tasks = task_labels(y, len(rows), weights=self.task_weights)
-        mechanisms = self._mechanisms(plan, schema, several=tasks.several)
+        classes, labels = class_labels(y, len(rows))
+        mechanisms = compared(plan, schema) if self.mechanism == "auto" else (self.mechanism,)
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         with (
@@ -182,7 +176,6 @@ class PowerEncoder(RowEncoder):
                 schema,
                 plan,
                 public,
-                tasks=tasks,
                 mechanisms=mechanisms,
                 settings=FitSettings(
                     outputs=training.sizes,
@@ -193,7 +186,7 @@ class PowerEncoder(RowEncoder):
                 ),
                 report=report,
             )
-        self.classes_ = list(classes) if tasks.several else classes[0]
+        self.classes_ = classes
         keep_names(self, names)
         self._become()
         return self
@@ -210,11 +203,7 @@ class PowerEncoder(RowEncoder):
     def bundle(self) -> Bundle:
         """Everything that ``release`` needs, ready to be written."""
         settings, arrays = self._fitted().describe()
-        settings["labels"] = (
-            [labels.tolist() for labels in self.classes_]
-            if isinstance(self.classes_, list)
-            else self.classes_.tolist()
-        )
+        settings["labels"] = self.classes_.tolist()
         settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
@@ -246,11 +235,7 @@ class PowerEncoder(RowEncoder):
         )
         loaded.query_, loaded.considered_ = query, ()
         with rebuilding():
-            stored = bundle.settings["labels"]
-            several = isinstance(stored, list) and all(isinstance(part, list) for part in stored)
-            loaded.classes_ = (
-                [restored_labels(part) for part in stored] if several else restored_labels(stored)
-            )
+            loaded.classes_ = restored_labels(bundle.settings["labels"])
             keep_names(loaded, stored_names(bundle.settings, query.schema.columns))
             loaded._become()
             check_rebuilt(bundle, loaded.bundle())
@@ -285,19 +270,6 @@ class PowerEncoder(RowEncoder):
         if self.mechanism in PROTECTED and radius is not None:
             Protection(schema, radius)
         return required
-
-    def _mechanisms(
-        self, plan: PowerSetting, schema: TabularSchema, *, several: bool
-    ) -> tuple[str, ...]:
-        """What is compared."""
-        if several and self.mechanism not in ("auto", *SEVERAL_TASKS):
-            raise InvalidParameter(
-                f"mechanism={self.mechanism!r}: expected {' or '.join(map(repr, SEVERAL_TASKS))} "
-                "or 'auto' for several columns of labels; or fit one column"
-            )
-        if self.mechanism != "auto":
-            return (self.mechanism,)
-        return SEVERAL_TASKS if several else compared(plan, schema)
 
     @property
     def channel_(self) -> Array:

@@ -22,14 +22,10 @@ from reticent.systems.power.protection import (
 )
 from reticent.systems.power.query import PROTECTED, PowerQuery, PowerSetting, RowQuery, rank
 from reticent.systems.power.score_query import ScoreCodeQuery
-from reticent.systems.power.tasks import Tasks
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
 Labels = npt.NDArray[np.int64]
-
-SEVERAL_TASKS = ("score-code",)
-"""What answers several tasks at once: the other mechanisms are trained for one."""
 
 ANY_TWO_RECORDS = ("score-code", "code")
 """What "auto" compares where any two records are neighbours. Noise on vectors would have to cover
@@ -96,7 +92,6 @@ def fit_mechanisms(
     required: PowerSetting,
     rows: PublicRows,
     *,
-    tasks: Tasks,
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
@@ -108,8 +103,7 @@ def fit_mechanisms(
         schema: the public description of rows.
         required: budget, radius and scoring.
         rows: public rows.
-        tasks: what their labels say about each task.
-        mechanisms: names of mechanisms that may be chosen; for several tasks "score-code".
+        mechanisms: names of mechanisms that may be chosen.
         settings: of training.
         report: told after every epoch and every public model.
 
@@ -132,7 +126,6 @@ def fit_mechanisms(
                 required,
                 np.concatenate([rows.train, rows.held]),
                 np.concatenate([rows.train_labels, rows.held_labels]),
-                tasks=tasks,
                 seed=settings.seed,
                 report=report,
             )

@@ -13,7 +13,6 @@ from reticent.core.arrays import Array
 from reticent.systems.power.channels import MOST_LOST, Channel
 from reticent.systems.power.query import TIE
 from reticent.systems.power.score_query import ScoreBins
-from reticent.systems.power.tasks import Joints
 from reticent.systems.scores import Scores
 from reticent.training.public_models import PublicModel
 
@@ -86,31 +85,30 @@ class ScoreCode:
     plain: bool = False
 
 
-def row_scores(
-    table: Array, joints: Joints, bins_of: Labels, labels: Sequence[Labels]
-) -> RowScores:
+def row_scores(table: Array, joint: Array, bins_of: Labels, labels: Labels) -> RowScores:
     """What each row adds to the scores of a channel, exactly over its noise.
 
     Args:
         table: shape (bins, outputs), probabilities.
-        joints: probabilities of bin and label together, for each task.
+        joint: shape (bins, labels), probabilities of bin and label together.
         bins_of: shape (n,), the bin of each row.
-        labels: of each task, shape (n,), the column of each row's label in its joint.
+        labels: shape (n,), the column of each row's label in ``joint``.
     """
-    found = RowScores.nothing(len(bins_of))
-    for joint, weight, column in zip(joints.tables, joints.weights, labels, strict=True):
-        together, prior = table.T @ joint, joint.sum(axis=0) / joint.sum()
-        chances = np.maximum(together, np.finfo(np.float64).tiny)
-        chances = chances / chances.sum(axis=1, keepdims=True)
-        every = np.eye(len(prior))
-        likeliest, risen = chances.argmax(axis=1), (chances / prior).argmax(axis=1)
-        for scores, worth in (
-            (found.accuracy, every[likeliest]),
-            (found.balanced_accuracy, every[risen] / (prior * len(prior))),
-            (found.information, np.log(chances / prior)),
-        ):
-            scores += weight * (table @ worth)[bins_of, column]
-    return found
+    together, prior = table.T @ joint, joint.sum(axis=0) / joint.sum()
+    chances = np.maximum(together, np.finfo(np.float64).tiny)
+    chances = chances / chances.sum(axis=1, keepdims=True)
+    every = np.eye(len(prior))
+    likeliest, risen = chances.argmax(axis=1), (chances / prior).argmax(axis=1)
+    return RowScores(
+        *(
+            np.asarray((table @ worth)[bins_of, labels])
+            for worth in (
+                every[likeliest],
+                every[risen] / (prior * len(prior)),
+                np.log(chances / prior),
+            )
+        )
+    )
 
 
 def informative(codes: Sequence[ScoreCode]) -> list[ScoreCode]:

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.grids.shares import WHOLE
-from reticent.systems.power.channels import ALL_SUBSETS, KEPT, Channel, channels
+from reticent.systems.power.channels import KEPT, Channel, channels
 from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.score_choice import (
     FittedScores,
@@ -33,8 +33,7 @@ from reticent.systems.power.score_choice import (
     row_scores,
 )
 from reticent.systems.power.score_query import ScoreBins, ScoreCodeQuery
-from reticent.systems.power.tasks import Tasks, mean_scores
-from reticent.systems.scores import Scores
+from reticent.systems.scores import Scores, channel_scores, joint_of, mean_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 from reticent.training.public_models import (
@@ -73,7 +72,6 @@ def fit_score_code(
     rows: Array,
     labels: Labels,
     *,
-    tasks: Tasks,
     seed: int,
     report: Report,
 ) -> tuple[ScoreCodeQuery, tuple[PowerSetting, ...]]:
@@ -84,14 +82,12 @@ def fit_score_code(
         schema: the public description of rows.
         required: budget, radius and scoring.
         rows: shape (n, dimension), encoded public rows.
-        labels: shape (n,), integers from 0 to classes - 1; of several tasks the labels of all of
-            them together.
-        tasks: what the labels say about each task.
+        labels: shape (n,), integers from 0 to classes - 1.
         seed: of folds and models.
         report: told after every model.
     """
     models = public_models(rows, labels, seed=seed, report=report)
-    return best_score_code(schema, required, models, labels, tasks=tasks)
+    return best_score_code(schema, required, models, labels)
 
 
 def best_score_code(
@@ -99,8 +95,6 @@ def best_score_code(
     required: PowerSetting,
     models: Iterable[FittedScores],
     labels: Labels,
-    *,
-    tasks: Tasks,
 ) -> tuple[ScoreCodeQuery, tuple[PowerSetting, ...]]:
     """As ``fit_score_code``, of models that are fitted already: budgets and scorings may share
     them.
@@ -109,7 +103,7 @@ def best_score_code(
         code
         for fitted in models
         for asked in _asked(required.scoring, fitted)
-        for code in score_codes(fitted, labels, tasks, epsilon=required.epsilon, scoring=asked)
+        for code in score_codes(fitted, labels, epsilon=required.epsilon, scoring=asked)
     ]
     chosen = ordered_codes(codes, scoring=required.scoring)
     plans = [
@@ -215,7 +209,7 @@ def _learnt(estimator: Any, rows: Array, labels: Labels) -> PublicModel:
 
 
 def score_codes(
-    fitted: FittedScores, labels: Labels, tasks: Tasks, *, epsilon: float, scoring: str
+    fitted: FittedScores, labels: Labels, *, epsilon: float, scoring: str
 ) -> Iterator[ScoreCode]:
     """Bins and channels for one model, of which the best is to be taken.
 
@@ -226,14 +220,13 @@ def score_codes(
     Args:
         fitted: the model.
         labels: shape (n,), integers from 0.
-        tasks: what the labels say about each task.
         epsilon: above 0.
         scoring: what staircase channels are made for.
     """
     scores = fitted.scores
     sides = _halves(labels)
-    best_of = partial(_best_of, tasks=tasks, epsilon=epsilon, scoring=scoring)
-    for family in _families(scores, labels, tasks, scoring):
+    best_of = partial(_best_of, epsilon=epsilon, scoring=scoring)
+    for family in _families(scores, labels, scoring):
         best = best_of(family, scores, labels)
         halves = [(best_of(family, scores[~side], labels[~side]), side) for side in (sides, ~sides)]
         for response, (bins, channel) in best.items():
@@ -241,7 +234,7 @@ def score_codes(
             for half, side in halves:
                 # A response that the other half has no bins for is judged by the one that has.
                 chosen, kept = half.get(response, (bins, channel)), response in half
-                on_side, parts = _on_rows(*chosen, scores[side], labels[side], tasks)
+                on_side, parts = _on_rows(*chosen, scores[side], labels[side])
                 rows.fill(side, parts)
                 found += [on_side] if kept else []
             if not found:  # nor the other one: nothing says what it is worth on other rows
@@ -253,7 +246,7 @@ def score_codes(
 Family = Callable[[Array, Labels], Iterator[ScoreBins]]
 
 
-def _families(scores: Array, labels: Labels, tasks: Tasks, scoring: str) -> Iterator[Family]:
+def _families(scores: Array, labels: Labels, scoring: str) -> Iterator[Family]:
     """Ways to cut scores into bins, each with the candidates that it finds on some rows."""
     if scores.shape[1] == 1:
         yield _cut_at_prevalence
@@ -273,11 +266,8 @@ def _families(scores: Array, labels: Labels, tasks: Tasks, scoring: str) -> Iter
     classes = scores.shape[1]
     if classes <= MOST_BINS:
         yield _likeliest
-    if tasks.several:
-        yield from (partial(_one_task, member=member) for member in tasks.members)
-    most = max(classes + 1, ALL_SUBSETS) if tasks.several else classes + 1
-    for size in range(2, min(most, MOST_BINS, max(2, len(labels) // LEAST_ROWS)) + 1):
-        yield partial(_prototypes, size=size, tasks=tasks)
+    for size in range(2, min(classes + 1, MOST_BINS, max(2, len(labels) // LEAST_ROWS)) + 1):
+        yield partial(_prototypes, size=size)
 
 
 def _best_of(
@@ -285,7 +275,6 @@ def _best_of(
     scores: Array,
     labels: Labels,
     *,
-    tasks: Tasks,
     epsilon: float,
     scoring: str,
 ) -> dict[str, tuple[ScoreBins, Channel]]:
@@ -293,8 +282,8 @@ def _best_of(
     best: dict[str, tuple[ScoreBins, Channel]] = {}
     compared = "information" if scoring == KEPT else scoring
     for bins in family(scores, labels):
-        joints = tasks.joints(bins.of(scores), labels, bins=bins.count)
-        for channel in channels(joints, epsilon=epsilon, scoring=scoring):
+        joint = joint_of(bins.of(scores), labels, bins=bins.count)
+        for channel in channels(joint, epsilon=epsilon, scoring=scoring):
             kept = best.get(channel.response)
             if kept is None or is_above(channel.scores, kept[1].scores, scoring=compared):
                 best[channel.response] = (bins, channel)
@@ -302,15 +291,16 @@ def _best_of(
 
 
 def _on_rows(
-    bins: ScoreBins, channel: Channel, scores: Array, labels: Labels, tasks: Tasks
+    bins: ScoreBins, channel: Channel, scores: Array, labels: Labels
 ) -> tuple[Scores, RowScores]:
     """Scores of servers on other rows than the channel was chosen on, exactly over its noise, and
     what each row adds to them.
     """
     members, table = bins.of(scores), channel.shares.T / WHOLE
-    joints = tasks.joints(members, labels, bins=bins.count, seen=True)
-    columns = [np.unique(place[labels], return_inverse=True)[1] for place in tasks.places]
-    return joints.scores(table), row_scores(table, joints, members, columns)
+    seen, columns = np.unique(labels, return_inverse=True)
+    # A label that none of the rows has is left out, even where that leaves a single one.
+    joint = joint_of(members, labels, bins=bins.count)[:, : len(seen)]
+    return channel_scores(table.T @ joint), row_scores(table, joint, members, columns)
 
 
 def _halves(labels: Labels) -> npt.NDArray[np.bool_]:
@@ -376,23 +366,9 @@ def _likeliest(scores: Array, labels: Labels) -> Iterator[ScoreBins]:
     yield ScoreBins(np.eye(classes), classes)
 
 
-def _one_task(scores: Array, labels: Labels, *, member: Array) -> Iterator[ScoreBins]:
-    """A bin for each label of one task, the likeliest one or that which exceeds its share by the
-    largest factor.
-
-    Args:
-        scores, labels: as everywhere here.
-        member: shape (classes, labels of the task), which of them each class stands for.
-    """
-    classes = len(member)
-    counts = np.bincount(labels, minlength=classes) @ member
-    yield ScoreBins(np.ascontiguousarray(member.T), classes)
-    yield ScoreBins(np.ascontiguousarray((member / np.maximum(counts, 1.0)).T), classes)
-
-
-def _prototypes(scores: Array, labels: Labels, *, size: int, tasks: Tasks) -> Iterator[ScoreBins]:
+def _prototypes(scores: Array, labels: Labels, *, size: int) -> Iterator[ScoreBins]:
     """Distributions of labels that lose least, in nats, when they stand for the scores nearest to
-    them; of several tasks a distribution for each, and the weighted mean of what is lost.
+    them.
     """
     shares = label_shares(scores)
     classes = shares.shape[1]
@@ -411,7 +387,8 @@ def _prototypes(scores: Array, labels: Labels, *, size: int, tasks: Tasks) -> It
     for _ in range(_PASSES):
         sums = np.zeros((size, classes))
         np.add.at(sums, members, shares)
-        prototypes = tasks.log_shares(sums + _SMOOTHING / classes)
+        sums += _SMOOTHING / classes
+        prototypes = np.log(sums / sums.sum(axis=1, keepdims=True))
         moved = ScoreBins(prototypes, classes).of(scores)
         if np.array_equal(moved, members):
             break
