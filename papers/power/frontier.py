@@ -84,7 +84,7 @@ def cut_limits(
         found = {}
         for epsilon in EPSILONS:
             found[f"{epsilon:g}"] = {
-                RESPONSE: side.scores(randomised_response(2, epsilon=epsilon)),
+                RESPONSE: channel_scores(randomised_response(2, epsilon=epsilon).T @ side),
                 AUTO: released(fit, models, epsilon),
                 **limits(cut, epsilon=epsilon),
             }

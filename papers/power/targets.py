@@ -39,7 +39,7 @@ from reticent.systems.power.code_fitting import CodeNodes, PublicRows, code_node
 from reticent.systems.power.code_query import nearest_nodes
 from reticent.systems.scores import information, roc_auc
 from reticent.tables.frames import NamedRows
-from reticent.training.staircases import codebook, response_on
+from reticent.training.staircases import Crowd, codebook, response_on
 
 EPSILONS = {"adult": (1.0, 2.0, 4.0, 8.0), "reviews": (5.0, 8.0)}
 TARGETS = ("income", "sex", "bachelor", "hours > 40", "married")
@@ -197,7 +197,8 @@ def codebooks(cut: Cut, epsilon: float) -> Table:
         whole.append(cut.nodes.singles[place].tasks[0].value(table.T).sum())
 
     def least(table: Array) -> float:
-        return min(t.value(table.T).sum() / own for t, own in zip(tasks, whole, strict=True))
+        kept = [t.value(table.T).sum() / own for t, own in zip(tasks, whole, strict=True)]
+        return float(min(kept))
 
     shares = [t.joint / t.joint.sum(axis=1, keepdims=True) for t in cut.nodes.targets]
     tables = [
@@ -205,6 +206,7 @@ def codebooks(cut: Cut, epsilon: float) -> Table:
             codebook(shares, cut.nodes.masses, codes=codes, seed=cut.public.seed), epsilon=epsilon
         )
         for codes in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+        if codes <= len(cut.nodes.masses)
     ]
     return cut.table(max(tables, key=least))
 
@@ -294,6 +296,7 @@ def review_results(
         )
         name = "label response" if parts == 1 else f"{parts} parts x label, response"
         results |= {f"{name}: accuracy": accuracy, f"{name}: recall@10": recall}
+        results[f"{name}: which of 64"] = Crowd(coarse.masses).chance(table)
     return results
 
 

@@ -377,10 +377,11 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "posterior tables learn from private rows",
         "systems/power/code_query.py",
-        "told = self.mechanism.release(self.nodes(inputs), sampler=sampler)",
-        """told = self.mechanism.release(self.nodes(inputs), sampler=sampler)
-        for joint in self.joints.values():
-            np.add.at(joint, self.nodes(inputs), 1e-3 / joint.size)""",
+        "        rows = coded(inputs)\n        told = self.mechanism.release(",
+        """        rows = coded(inputs)
+        for target in self.targets:
+            np.add.at(target.joint, self.nodes(rows), 1e-3 / target.joint.size)
+        told = self.mechanism.release(""",
         ("systems/power",),
     ),
     Fault(
@@ -956,21 +957,7 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/certified",),
     ),
     Fault(
-        "an entry of a channel one unit too large passes",
-        "grids/shares.py",
-        "        wrong = (largest << shift) > allowed",
-        "        wrong = (largest << shift) > allowed + (numerator)",
-        ("systems/power", "grids"),
-    ),
-    Fault(
-        "the node of a row depends on the batch that it comes in",
-        "systems/power/code_query.py",
-        "    joined = np.ascontiguousarray(np.concatenate(shares, axis=1))",
-        "    joined = np.concatenate(shares, axis=1)\n    joined = joined - joined.mean(axis=0)",
-        ("systems/power",),
-    ),
-    Fault(
-        "posterior tables of a code are fitted on the rows that are released",
+        "masses of nodes learn from the rows that are released",
         "systems/power/code_query.py",
         "        rows = coded(inputs)\n        told = self.mechanism.release(",
         """        rows = coded(inputs)

@@ -13,6 +13,8 @@ from reticent.systems.methods import BUILT_IN, find_methods
 VALUE_MODEL = "ValueModel"
 """What a stored model of released values says that it is; see ``reticent.systems.value_models``."""
 
+_CODES = "CodeEncoder"
+
 
 def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
     """The fitted estimator that a bundle holds, whichever estimator wrote it.
@@ -59,7 +61,7 @@ def load_answering(
     Args:
         folder: the bundle, as ``save`` wrote it.
         trusted_key: as for ``load``.
-        embedder: the user's own module, where a posthoc bundle was fitted with one.
+        embedder: the user's own module, where a posthoc bundle or a code was fitted with one.
 
     Returns:
         An object with ``release``, ``guarantee``, ``card``, ``bundle_identity_`` and
@@ -84,8 +86,12 @@ def load_answering(
         )
     if name in ESTIMATORS:
         return StoredPosthoc.load(folder, embedder=embedder, trusted_key=trusted_key)
+    if name == _CODES:
+        return _estimator(name, "").load(folder, embedder=embedder, trusted_key=trusted_key)
     if embedder is not None:
-        raise InvalidInput(f"embedder: expected for a posthoc bundle only, this is a {name}")
+        raise InvalidInput(
+            f"embedder: expected for a posthoc bundle or a code only, this is a {name}"
+        )
     return _estimator(name, f"folder={str(folder)!r}").load(folder, trusted_key=trusted_key)
 
 

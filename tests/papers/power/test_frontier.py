@@ -115,8 +115,8 @@ def test_bins_are_on_one_side_each() -> None:
     random = np.random.default_rng(0)
     labels = (random.random(4_000) < 0.3).astype(np.int64)
     scores = (2 * labels + random.normal(size=4_000))[:, None] - 1.5
-    joints = both_sides_of(scores, labels, bins=6)
-    assert joints.bins == 6
-    sizes = joints.tables[0].sum(axis=1)
+    joint = both_sides_of(scores, labels, bins=6)
+    assert len(joint) == 6
+    sizes = joint.sum(axis=1)
     place = np.log(labels.mean() / (1 - labels.mean()))
     assert sizes[:3].sum() == pytest.approx((scores < place).mean(), abs=1e-3)

@@ -23,6 +23,7 @@ from reticent.systems import (
     Within,
     train_server,
 )
+from reticent.systems.loading import load_answering
 from reticent.systems.power.code_query import CodeQuery
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.frames import NamedRows
@@ -253,8 +254,9 @@ def test_a_code_of_ones_own_module_is_read_with_it(tmp_path: Path) -> None:
     encoder.save(tmp_path / "bundle")
     with pytest.raises(InvalidInput, match="embedder"):
         CodeEncoder.load(tmp_path / "bundle")
-    loaded = CodeEncoder.load(tmp_path / "bundle", embedder=module)
-    np.testing.assert_array_equal(loaded.exact(pictures), encoder.exact(pictures))
+    for load in (CodeEncoder.load, load_answering):
+        loaded = load(tmp_path / "bundle", embedder=module)
+        np.testing.assert_array_equal(loaded.exact(pictures), encoder.exact(pictures))
 
 
 def losses_drawn(encoder: CodeEncoder, runs: int) -> tuple[float, float]:

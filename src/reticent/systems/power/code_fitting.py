@@ -281,7 +281,7 @@ class CodeNodes:
     @cached_property
     def singles(self) -> tuple[CodeNodes, ...]:
         """For each target nodes that are made for it alone: what it could have is theirs. Those of
-        all, where a target is no label or nodes are no clusters.
+        all, where a target is no label, nodes are no clusters, or nothing can be told of it alone.
         """
         if not isinstance(self.cells, AnyTwo) or len(self.targets) == 1:
             return (self,) * len(self.targets)
@@ -289,7 +289,7 @@ class CodeNodes:
         for known in self.public.known:
             part = replace(self.public, wanted=(), further=())
             vars(part)["known"] = (known,)  # its models are there already
-            found.append(_any_two(part, self.cells.size))
+            found.append(_any_two(part, self.cells.size) or self)
         return (*found, *(self,) * len(self.public.further))
 
     def single(self, place: int) -> tuple[CodeNodes, int]:
@@ -566,7 +566,10 @@ def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most
         InvalidInput: nothing can be told of these rows.
     """
     if neighbours is None:
-        return _any_two(public, most)
+        nodes = _any_two(public, most)
+        if nodes is None:
+            raise InvalidInput("y: public models say the same of every row; nothing can be told")
+        return nodes
     dense, inputs = public.dense, public.inputs
     cells: Lattice | PublicGraph
     if isinstance(neighbours, Within):
@@ -585,8 +588,10 @@ def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most
     return CodeNodes(public, (), np.zeros((0, 0)), cells, adjacency, members)
 
 
-def _any_two(public: PublicRows, most: int) -> CodeNodes:
-    """Nodes by clusters of what is said of rows, which lose least information about targets."""
+def _any_two(public: PublicRows, most: int) -> CodeNodes | None:
+    """Nodes by clusters of what is said of rows, which lose least information about targets. None
+    where public models say the same of every row.
+    """
     sources = [known.source for known in public.known]
     shares, kept = [known.shares for known in public.known], ~public.held
     nodes = min(most, int(kept.sum()) // ROWS_PER_NODE)
@@ -596,7 +601,7 @@ def _any_two(public: PublicRows, most: int) -> CodeNodes:
         shares.append(source.shares(public.rows))
     logs, _ = cluster([share[kept] for share in shares], clusters=nodes, seed=public.seed)
     if len(logs) < 2:
-        raise InvalidInput("y: public models say the same of every row; nothing can be told")
+        return None
     members = nearest_nodes(shares, logs)
     return CodeNodes(public, tuple(sources), logs, AnyTwo(len(logs)), Replace(1), members)
 
