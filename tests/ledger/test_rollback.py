@@ -120,6 +120,21 @@ def test_a_rollback_gives_no_budget_back(
     fooled.close()
 
 
+def test_what_was_lost_stays_charged_when_its_acceptance_is_lost_too(
+    path: Path, make_event: EventMaker
+) -> None:
+    old = path.read_bytes()
+    with closing(Ledger.open(path, synchronous="NORMAL")) as ledger:
+        receipt_of(ledger, make_event(), 3)
+    for _ in range(3):
+        path.write_bytes(old)
+        with closing(Ledger(Store(path))) as ledger:
+            ledger.accept_rollback(charge=True)
+            (budget,) = ledger.report().budgets
+            assert budget.spent_epsilon == 300_000
+            assert ledger.verify().ok
+
+
 @pytest.mark.postgres
 def test_a_stale_copy_on_a_server_is_refused(postgres_url: str, make_event: EventMaker) -> None:
     ledger = Ledger.create(postgres_url)

@@ -71,6 +71,8 @@ def audit(
         link = hashlib.sha256(bytes.fromhex(before) + text.encode()).digest()
         if hashlib.sha256(link + bytes.fromhex(entry["state"])).hexdigest() != digest:
             raise Refuted(f"entry {entry['seq']}: does not match its digest")
+        if entry["action"] == "accept":  # what lost entries cost
+            epsilon, delta = epsilon + entry["epsilon"], delta + entry["delta"]
         one = spent[entry["subject"]]
         if entry["action"] == "grant":
             one.granted += entry["epsilon"]

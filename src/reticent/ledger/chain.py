@@ -182,7 +182,17 @@ class Tip:
     @property
     def anchor(self) -> Anchor:
         """What is kept of it outside the database."""
-        return Anchor(self.ledger, self.seq, self.digest.hex(), *self.spent)
+        return Anchor(self.ledger, self.seq, self.digest.hex(), *self.paid)
+
+    @property
+    def paid(self) -> tuple[int, int]:
+        """What all charges spent, those of lost entries with them: an acceptance that is lost in
+        its turn must not forget what it charged.
+        """
+        return (
+            min(self.spent[0] + self.gap[0], LARGEST),
+            min(self.spent[1] + self.gap[1], LARGEST),
+        )
 
     def holds(self, connection: Connection, anchor: Anchor) -> bool:
         """Whether the ledger has the entry that ``anchor`` names."""
@@ -397,7 +407,8 @@ class Anchor:
         ledger: the ledger's name.
         seq: position of an entry; 0 stands for the empty ledger.
         digest: its digest, 32 bytes in hexadecimal.
-        epsilon: micro-epsilon charged by all entries up to there, whatever the scope.
+        epsilon: micro-epsilon charged by all entries up to there, whatever the scope, and by the
+            lost ones that they accepted.
         delta: pico-delta charged by them.
     """
 

@@ -49,7 +49,7 @@ def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int
     Returns:
         Micro-epsilon and pico-delta that were charged to each budget at most.
     """
-    common = page.tip.spent if page.tip.seq < lost.seq else (0, 0)
+    common = page.tip.paid if page.tip.seq < lost.seq else (0, 0)
     gap = (max(0, lost.epsilon - common[0]), max(0, lost.delta - common[1])) if charge else (0, 0)
     seq = max(page.tip.seq, lost.seq) + 1
     entry = Entry(seq, page.at, "accept", "", "", "", "", *gap, 0, "", 0, lost.text)
