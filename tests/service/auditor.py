@@ -73,7 +73,7 @@ def audit(
             raise Refuted(f"entry {entry['seq']}: does not match its digest")
         one = spent[entry["subject"]]
         if entry["action"] == "grant":
-            one.granted += entry["epsilon"]
+            one.granted += entry["epsilon"] * (-1 if entry["mechanism"] == "lowered" else 1)
         elif entry["action"] == "reserve":
             one.epsilon += entry["epsilon"]
             one.delta += entry["delta"]
