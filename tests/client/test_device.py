@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -142,6 +143,51 @@ def test_a_signature_is_checked_before_anything_is_believed(
     shutil.copy(signed / "signature.json", worse)
     with pytest.raises(UntrustedSignature, match="changed since it was signed"):
         Device(worse, trusted_key=public, home=tmp_path)
+
+
+def test_an_edition_before_one_that_was_seen_is_refused(
+    rows_bundle: Path, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    private, public = keys
+    home = tmp_path / "home"
+    editions = {}
+    for number in (1, 2, 3):
+        editions[number] = Path(shutil.copytree(rows_bundle, tmp_path / f"edition-{number}"))
+        sign_bundle(editions[number], key=private, name="rows", edition=number)
+    for number in (1, 3, 3):
+        Device(editions[number], trusted_key=public, home=home).close()
+    for number in (1, 2):
+        with pytest.raises(UntrustedSignature, match="has seen edition 3"):
+            Device(editions[number], trusted_key=public, home=home)
+    Device(editions[2], trusted_key=public, home=tmp_path / "another home").close()
+    sign_bundle(editions[1], key=private, name="other rows", edition=1)
+    Device(editions[1], trusted_key=public, home=home).close()  # each name has its own editions
+
+
+@pytest.mark.parametrize("change", [{"edition": 4}, {"name": "x"}, {"more": 1}, {"edition": -1}])
+def test_name_and_edition_are_under_the_signature(
+    rows_bundle: Path, tmp_path: Path, keys: tuple[Path, Path], change: dict[str, Any]
+) -> None:
+    private, public = keys
+    signed = Path(shutil.copytree(rows_bundle, tmp_path / "signed"))
+    file = sign_bundle(signed, key=private, name="rows", edition=3)
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(UntrustedSignature):
+        Device(signed, trusted_key=public, home=tmp_path / "home")
+
+
+def test_a_bundle_under_another_name_than_its_owner_gave_it_is_refused(
+    service: Running, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    private, public = keys
+    rows = service.folder / "bundles" / "rows"
+    before = (rows / "signature.json").read_bytes()
+    try:
+        sign_bundle(rows, key=private, name="weak rows")
+        with pytest.raises(UntrustedSignature, match="under another name"):
+            Device(service.url, service.client, bundle="rows", trusted_key=public, home=tmp_path)
+    finally:
+        (rows / "signature.json").write_bytes(before)
 
 
 def test_a_bundle_that_protects_records_is_not_for_a_device(tmp_path: Path) -> None:

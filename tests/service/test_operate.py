@@ -156,7 +156,7 @@ def test_a_budget_is_lowered_and_then_frozen(place: Path) -> None:
 def test_a_key_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
     made("budgets.db")
     ledger = Ledger.open("budgets.db", synchronous="NORMAL")
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     key, secret = keys.create("acme", bundles=["*"], subjects=["*"])
     monkeypatch.setenv("KEY", key.id)
     (commands,) = blocks("Revoke a key")

@@ -375,16 +375,26 @@ def sign(
         Path,
         typer.Option(metavar="PEM", help="Private Ed25519 key, without a password, to sign with."),
     ],
+    name: Annotated[
+        str | None,
+        typer.Option(help="What a service has to call it: its folder's name."),
+    ] = None,
+    edition: Annotated[
+        int,
+        typer.Option(min=0, help="Higher than that of any bundle of this name that it replaces."),
+    ] = 0,
 ) -> None:
     """Sign a bundle, so that others can tell that nobody else has changed it. An earlier signature
     is replaced.
 
     The signature covers every file of the bundle. A checksum finds damage; only a signature
-    finds a bundle that was edited.
+    finds a bundle that was edited. It covers the name and the edition as well: a device that has
+    seen an edition refuses earlier ones of that name.
     """
     from reticent.release.bundle import sign_bundle
 
-    typer.echo(f"signed: {sign_bundle(bundle, key=signing_key)}")
+    signed = sign_bundle(bundle, key=signing_key, name=name, edition=edition)
+    typer.echo(f"signed: {signed}")
 
 
 def verify(

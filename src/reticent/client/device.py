@@ -16,16 +16,20 @@ from reticent.client.client import Client
 from reticent.client.downloads import download
 from reticent.client.pins import Pin, fingerprint_of, protects_input
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, UntrustedSignature
+from reticent.core.files import output_file, read_regular
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
+from reticent.core.strict_json import strict_dumps, strict_loads
 from reticent.ledger.charges import Budget
 from reticent.ledger.ledger import Ledger
-from reticent.release.bundle import Bundle
+from reticent.release.bundle import Bundle, Edition, read_edition
 
 _LEDGER = "ledger.sqlite"
 _BUNDLES = "bundles"
 _LOCK = ".lock"
+_EDITIONS = "editions.json"
+_MOST_EDITIONS = 2**20
 
 
 class Device:
@@ -61,7 +65,8 @@ class Device:
     Raises:
         InvalidParameter: a service without ``trusted_key`` and without a pinned fingerprint:
             nothing would tell its bundle from another.
-        UntrustedSignature: not signed by ``trusted_key``, or not what was pinned.
+        UntrustedSignature: not signed by ``trusted_key``, signed under another name than the
+            service has for it, of an older edition than this home has seen, or not what was pinned.
         CorruptBundle: damaged, or its certificate or guarantee is not what it states.
         InvalidInput: the bundle protects records, so that its owner has to answer.
         MissingExtra: the bundle's networks need torch, which is not installed.
@@ -92,6 +97,7 @@ class Device:
         self.pin = Pin() if pin is None else pin
         self._client: Client | None = None
         offered: Guarantee | None = None
+        called: str | None = None
         if _is_address(source):
             if trusted_key is None and not self.pin.fingerprint:
                 raise InvalidParameter(
@@ -104,6 +110,7 @@ class Device:
             self._client = Client(str(source), key, insecure=insecure)
             try:
                 offer = self._client.offer(bundle)
+                called = offer.name if bundle != offer.id else None
                 if offer.route != "device":
                     raise _protects_records(offer.name)
                 with _alone(self.home):
@@ -119,6 +126,15 @@ class Device:
                 raise InvalidParameter("key, bundle: expected for the address of a service only")
             folder = Path(source)
         try:
+            if trusted_key is not None:
+                edition = read_edition(folder, trusted_key=trusted_key)
+                if called is not None and edition.name != called:
+                    raise UntrustedSignature(
+                        f"bundle={called!r:.80}: its owner signed it as {edition.name!r:.80}; the "
+                        "service lists it under another name"
+                    )
+                with _alone(self.home):
+                    _check_edition(self.home / _EDITIONS, edition)
             self._system = _answering(folder, trusted_key, embedder)
             self._check(Bundle.read(folder, trusted_key=trusted_key), offered, trusted_key)
             with _alone(self.home):
@@ -291,6 +307,34 @@ class Device:
                 "that this version writes, or a signature by trusted_key"
             )
         self.pin.check(self.fingerprint, guarantee)
+
+
+def _check_edition(file: Path, edition: Edition) -> None:
+    """Refuses an edition that is older than one that was seen, and notes a newer one.
+
+    Args:
+        file: with the highest edition of each key and name.
+        edition: of a bundle whose signature was checked.
+
+    Raises:
+        UntrustedSignature: it is older.
+        CorruptBundle: the file holds something else.
+    """
+    try:
+        seen = strict_loads(read_regular(file, most=_MOST_EDITIONS)) if file.exists() else {}
+        latest = seen.get(f"{edition.key}/{edition.name}", 0)
+        older = edition.number < latest
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CorruptBundle(f"{file}: expected the editions that this device has seen") from error
+    if older:
+        raise UntrustedSignature(
+            f"bundle={edition.name!r:.80}: is edition {edition.number}, and this device has seen "
+            f"edition {latest}; an old one was put back"
+        )
+    if edition.number > latest:
+        content = strict_dumps({**seen, f"{edition.key}/{edition.name}": edition.number})
+        with output_file(file, size=len(content), overwrite=True, private=True) as put:
+            put(content)
 
 
 @contextmanager

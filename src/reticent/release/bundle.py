@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
-from reticent.core.checks import words
-from reticent.core.errors import CorruptBundle, InvalidInput, MissingExtra
+from reticent.core.checks import count, words
+from reticent.core.errors import CorruptBundle, InvalidInput, MissingExtra, UntrustedSignature
 from reticent.core.files import output_file, output_folder, read_regular
 from reticent.core.signatures import sign, verify
 from reticent.core.strict_json import strict_dumps, strict_loads
@@ -179,24 +179,78 @@ class Bundle:
         return {**contents, _MANIFEST: _manifest(contents, self.identity)}
 
 
-def sign_bundle(folder: str | Path, *, key: str | Path) -> Path:
+@dataclass(frozen=True)
+class Edition:
+    """What a bundle's owner calls it, and which of its editions it is, under the owner's signature.
+
+    Attributes:
+        name: the owner's name for it.
+        number: of the edition, 0 or more; a device refuses one below the highest it has seen.
+        key: digest of the public key that signed it, as ``signature.json`` has it.
+    """
+
+    name: str
+    number: int
+    key: str = ""
+
+    def signed(self, manifest: bytes) -> bytes:
+        """Return what the signature of a bundle is of."""
+        digest = hashlib.sha256(manifest).hexdigest()
+        return strict_dumps({"edition": self.number, "manifest": digest, "name": self.name})
+
+
+def read_edition(folder: str | Path, *, trusted_key: str | Path) -> Edition:
+    """Return the name and the edition that the bundle in ``folder`` was signed with.
+
+    Raises:
+        CorruptBundle: it has no manifest.
+        UntrustedSignature: not signed by ``trusted_key``.
+    """
+    return _checked_signature(Path(folder), _read_manifest(Path(folder)), trusted_key)
+
+
+def _checked_signature(source: Path, manifest: bytes, trusted_key: str | Path) -> Edition:
+    content = _read_signature(source)
+    if content is None:
+        verify(manifest, None, purpose="bundle", trusted_key=trusted_key)  # says by whom it is not
+    try:
+        values = strict_loads(content or b"")
+        name, number = words(values.pop("name"), name="name"), values.pop("edition")
+        edition = Edition(name, count(number, name="edition", minimum=0), str(values["key"]))
+        rest = strict_dumps(values)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UntrustedSignature("bundle: its signature is damaged") from error
+    verify(edition.signed(manifest), rest, purpose="bundle", trusted_key=trusted_key)
+    return edition
+
+
+def sign_bundle(
+    folder: str | Path, *, key: str | Path, name: str | None = None, edition: int = 0
+) -> Path:
     """Signs the bundle in ``folder``, or signs it anew; the file with the signature.
 
-    A signature is of the manifest, and so of every byte but the signature's own.
+    A signature is of the manifest, and so of every byte but the signature's own, and of the
+    bundle's name and edition.
 
     Args:
         folder: a bundle.
         key: file with a private Ed25519 key in PEM.
+        name: what its owner calls it, and a service has to; None takes the folder's name.
+        edition: 0 or more, higher than that of any bundle of this name that it replaces.
 
     Raises:
-        InvalidInput: no such folder or key.
+        InvalidInput, InvalidParameter: no such folder or key, or no name or edition.
         CorruptBundle: not a whole bundle.
         MissingExtra: the package cryptography is not installed.
         WriteFailed: the folder is not writable.
     """
     private = Bundle.read(folder).private
     target = Path(folder) / _SIGNATURE
-    content = sign(_read_manifest(Path(folder)), purpose="bundle", key=key)
+    called = words(Path(folder).resolve().name if name is None else name, name="name")
+    stated = Edition(called, count(edition, name="edition", minimum=0))
+    manifest = _read_manifest(Path(folder))
+    values = strict_loads(sign(stated.signed(manifest), purpose="bundle", key=key))
+    content = strict_dumps({**values, "name": stated.name, "edition": stated.number})
     with output_file(target, size=len(content), overwrite=True, private=private) as put:
         put(content)
     return target
@@ -269,7 +323,7 @@ def _read_files(source: Path, trusted_key: str | Path | None) -> tuple[dict[str,
         raise InvalidInput(f"folder={str(source)!r}: expected a bundle folder, found none")
     manifest = _read_manifest(source)
     if trusted_key is not None:
-        verify(manifest, _read_signature(source), purpose="bundle", trusted_key=trusted_key)
+        _checked_signature(source, manifest, trusted_key)
     try:
         contents = {
             name: read_regular(source / name, most=MOST_BYTES[name])
