@@ -75,7 +75,7 @@ def audit(
             epsilon, delta = epsilon + entry["epsilon"], delta + entry["delta"]
         one = spent[entry["subject"]]
         if entry["action"] == "grant":
-            one.granted += entry["epsilon"]
+            one.granted += entry["epsilon"] * (-1 if entry["mechanism"] == "lowered" else 1)
         elif entry["action"] == "reserve":
             one.epsilon += entry["epsilon"]
             one.delta += entry["delta"]

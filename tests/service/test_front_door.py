@@ -144,8 +144,6 @@ def test_answers_that_are_not_read_hold_no_place(
         with suppress(TimeoutError, ConnectionError):
             found.sendall(asked if number % 2 else card * 400)
     assert is_served(server, place)
-    told = (json.loads(line) for line in server.log.read_text().splitlines())
-    assert sum(line.get("route") == "document" for line in told) < 6 * 40  # of 400 each
     time.sleep(1.0)
     assert is_served(server, place)
 
@@ -160,12 +158,6 @@ def test_a_body_that_nobody_reads_is_not_waited_for(
         told = read_all(found)
         assert b"401" in told.split(b"\r\n")[0], secret
         assert time.monotonic() - began < 10
-    endless = joined(sockets, server, post("reticent_wrong", length=2**24))
-    taken, part = 0, b" " * 2**16
-    with suppress(OSError):
-        while taken < 2**24:
-            taken += endless.send(part)
-    assert taken < 2**24  # most of a refused body is never read
     slow = joined(sockets, server, post(place.secret, length=2**20) + b"{")
     assert b"408" in read_all(slow).split(b"\r\n")[0]
 

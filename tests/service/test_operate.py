@@ -15,7 +15,7 @@ import pytest
 from reticent.accounting import PrivacyEvent
 from reticent.cli.main import run
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import NotAuthenticated, UntrustedSignature
+from reticent.core.errors import BudgetExceeded, NotAuthenticated, UntrustedSignature
 from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps
 from reticent.ledger import Ledger
@@ -140,10 +140,23 @@ def test_a_signing_key_is_rotated_by_a_set_of_trusted_keys(place: Path) -> None:
     Service(serves).close()
 
 
+def test_a_budget_is_lowered_and_then_frozen(place: Path) -> None:
+    made("budgets.db")
+    (commands,) = blocks("Lower or freeze a budget")
+    for command, left in zip(commands, (4.5, 0.0), strict=True):
+        follow([command.replace("ward 7, 2024", RECORDS)])
+        ledger = Ledger.open("budgets.db", synchronous="NORMAL")
+        (budget,) = ledger.report().budgets
+        assert budget.left_epsilon / 1e6 == left
+        ledger.close()
+    with pytest.raises(BudgetExceeded):
+        spend("budgets.db")
+
+
 def test_a_key_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
     made("budgets.db")
     ledger = Ledger.open("budgets.db", synchronous="NORMAL")
-    keys = KeyStore(ledger.store)
+    keys = KeyStore(ledger)
     key, secret = keys.create("acme", bundles=["*"], subjects=["*"])
     monkeypatch.setenv("KEY", key.id)
     (commands,) = blocks("Revoke a key")

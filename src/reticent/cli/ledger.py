@@ -143,6 +143,25 @@ def grant(
 
 
 @ledger_app.command()
+def lower(
+    ledger: LedgerUrl,
+    epsilon: Annotated[float | None, typer.Option(help="Epsilon to take back at most.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Delta to take back at most.")] = None,
+    principal: Principal = "",
+    subject: Subject = "",
+    bundle: BundleName = "",
+) -> None:
+    """Take back what is left of a budget, or a part of it. Without amounts the budget is frozen:
+    nothing more is charged to it until it is granted more.
+
+    What is spent stays spent, and what is leased to a process counts as spent.
+    """
+    with opened(ledger) as book:
+        found = book.lower(_scope(principal, subject, bundle), epsilon=epsilon, delta=delta)
+    typer.echo(found.describe())
+
+
+@ledger_app.command()
 def preview(
     ledger: LedgerUrl,
     epsilon: Epsilon,
@@ -431,7 +450,7 @@ def _budget_table(found: LedgerReport, letters: dict[str, str]) -> Table:
                 f"{epsilon_value(n):g}"
                 for n in (budget.granted_epsilon, budget.spent_epsilon, budget.left_epsilon)
             ),
-            f"{budget.left_epsilon / budget.granted_epsilon:.0%}",
+            f"{budget.share_left:.0%}",
             f"{delta_value(budget.left_delta):g}",
         )
     return table

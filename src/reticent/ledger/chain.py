@@ -43,6 +43,9 @@ from reticent.ledger.tree import EMPTY, Tree
 # making one is the slow part.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
+LOWERED = "lowered"
+"""Stands in the place of a mechanism in the entry of a grant that takes back."""
+
 Action = Literal["grant", "reserve", "commit", "policy", "gap", "accept", "note"]
 """What an entry does.
 

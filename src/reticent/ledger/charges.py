@@ -225,6 +225,11 @@ class Budget:
         """Pico-delta that may still be spent."""
         return self.granted_delta - self.spent_delta
 
+    @property
+    def share_left(self) -> float:
+        """Epsilon left as a share of what was granted, 0 to 1; 0 where all of it was taken back."""
+        return self.left_epsilon / self.granted_epsilon if self.granted_epsilon else 0.0
+
     def describe(self) -> str:
         """Scope, granted, spent, left in one phrase."""
         return (

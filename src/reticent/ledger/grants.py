@@ -11,9 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput
+from reticent.core.errors import (
+    BudgetExceeded,
+    IncompatibleGuarantees,
+    InvalidInput,
+    UnknownName,
+)
 from reticent.core.scopes import PARTS, Policy, Scope
-from reticent.ledger.chain import Anchor, Entry, Line, Page, append
+from reticent.ledger.chain import LOWERED, Anchor, Entry, Line, Page, append
 from reticent.ledger.charges import (
     DELTA_UNIT,
     LARGEST,
@@ -110,6 +115,41 @@ def post_grants(
     if page.tip.gap != (0, 0):
         _charge_gaps(page, list(standing.values()))
     return [Budget.of_values(standing[key]) for key in keys]
+
+
+def post_lowering(page: Page, scope: Scope, part: tuple[int, int] | None) -> Budget:
+    """Takes back what is left of a budget, or a part of it, and appends one entry.
+
+    Args:
+        page: where to post.
+        scope: of the budget.
+        part: micro-epsilon and pico-delta to take at most; None takes all that is left.
+
+    Returns:
+        The budget as it stands now.
+
+    Raises:
+        UnknownName: no budget has this scope.
+        CorruptLedger: the budget was changed by other means.
+    """
+    key = key_of(scope)
+    found = rows_at(page, BUDGETS, [key]).get(key)
+    if found is None:
+        raise UnknownName(
+            f"{scope.describe()}: has no budget; expected the scope of one, as `reticent ledger "
+            "report` shows it"
+        )
+    row = found._asdict()
+    left = [row[f"granted_{name}"] - row[f"spent_{name}"] for name in ("epsilon", "delta")]
+    taken = [min(wanted, most) for wanted, most in zip(part or left, left, strict=True)]
+    _RAISE_BUDGETS.run(page.connection, [(row["id"], {"e": -taken[0], "d": -taken[1]})])
+    row["granted_epsilon"] -= taken[0]
+    row["granted_delta"] -= taken[1]
+    page.tree.put(_items([row]))
+    seq, statement = page.tip.seq + 1, row["statement"]
+    entry = Entry(seq, page.at, "grant", *key, statement, taken[0], taken[1], 0, LOWERED, 0, "")
+    append(page, [Line(entry, row["statement_id"], budget_id=row["id"])])
+    return Budget.of_values(row)
 
 
 def _items(rows: Iterable[Mapping[str, Any]]) -> dict[bytes, bytes]:

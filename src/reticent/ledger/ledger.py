@@ -22,7 +22,9 @@ from reticent.ledger.charges import (
     Preview,
     PreviewEach,
     charge_of,
+    delta_cost,
     delta_grant,
+    epsilon_cost,
     epsilon_grant,
     largest_fitting,
     statement_of,
@@ -219,6 +221,35 @@ class Ledger:
                 )
             )
         )
+
+    def lower(
+        self, scope: Scope, *, epsilon: float | None = None, delta: float | None = None
+    ) -> Budget:
+        """Takes back what is left of the budget of exactly this ``scope``, or a part of it.
+
+        With neither amount the budget is frozen: nothing is charged to it until it is granted more.
+        What is spent stays spent. What a process has leased counts as spent, and may be answered.
+
+        Args:
+            scope: of the budget.
+            epsilon: how much to take at most, above 0, rounded up to whole units.
+            delta: the same, from 0 to below 1.
+
+        Returns:
+            The budget as it stands now.
+
+        Raises:
+            UnknownName: no budget has this scope.
+            InvalidParameter: an amount out of its range.
+            LedgerUnavailable: could not be written.
+        """
+        part: tuple[int, int] | None = None
+        if epsilon is not None or delta is not None:
+            part = (
+                0 if epsilon is None else epsilon_cost(epsilon, answers=1),
+                0 if delta is None else delta_cost(delta, answers=1),
+            )
+        return self._post(lambda page: grants.post_lowering(page, scope, part))
 
     def reserve(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0

@@ -138,7 +138,7 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
             )
             for row in connection.execute(query)
         ]
-    standing.sort(key=lambda budget: budget.left_epsilon / budget.granted_epsilon)
+    standing.sort(key=lambda budget: budget.share_left)
     return LedgerReport(
         top.ledger,
         top.seq,
@@ -172,7 +172,10 @@ def spending(
     with store.read() as connection:
         rows = connection.execute(_budgets_of(scope)).all()
         rows = sorted(
-            rows, key=lambda row: (row.granted_epsilon - row.spent_epsilon) / row.granted_epsilon
+            rows,
+            key=lambda row: (
+                1.0 - row.spent_epsilon / row.granted_epsilon if row.granted_epsilon else 0.0
+            ),
         )[:limit]
         first, last = connection.execute(
             sa.select(sa.func.min(entries.c.at), sa.func.max(entries.c.at)).where(

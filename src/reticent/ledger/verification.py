@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection, Row
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.releases import Receipt
 from reticent.core.scopes import PARTS, Scope
-from reticent.ledger.chain import Anchor, Entry, read_tip
+from reticent.ledger.chain import LOWERED, Anchor, Entry, read_tip
 from reticent.ledger.charges import LARGEST, delta_value, epsilon_value
 from reticent.ledger.schema import (
     accounts,
@@ -461,8 +461,9 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
     ) != (entry.action in ("grant", "gap")):
         walk.report(f"entry {entry.seq} belongs to another account or budget than its action says")
     if entry.action == "grant" and stored.budget_id is not None:
-        walk.granted[stored.budget_id].epsilon += entry.epsilon
-        walk.granted[stored.budget_id].delta += entry.delta
+        sign = -1 if entry.mechanism == LOWERED else 1
+        walk.granted[stored.budget_id].epsilon += sign * entry.epsilon
+        walk.granted[stored.budget_id].delta += sign * entry.delta
     elif entry.action == "gap" and stored.budget_id is not None:
         walk.lost[stored.budget_id].epsilon += entry.epsilon
         walk.lost[stored.budget_id].delta += entry.delta

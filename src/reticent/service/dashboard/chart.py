@@ -127,7 +127,7 @@ def _curve(one: Spending, style: str) -> Curve:
     granted = epsilon_value(one.budget.granted_epsilon)
     name = " / ".join(value for value in one.budget.scope.parts.values() if value)
     left = amount(epsilon_value(one.budget.left_epsilon))
-    shares = (0.0, *(float(value) / granted for value in one.epsilon))
+    shares = (0.0, *(float(value) / (granted or 1.0) for value in one.epsilon))
     short = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     return Curve(short, f"{left} of {amount(granted)} left", style, shares)
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from reticent.core.errors import ReticentError
 from reticent.core.guarantees import GuaranteeCard
+from reticent.ledger.chain import LOWERED
 from reticent.ledger.charges import (
     Budget,
     delta_value,
@@ -34,6 +35,7 @@ _ACTIONS = {
     "reserve": "charged",
     "commit": "answered",
     "gap": "charged for lost entries",
+    "note": "key changed",
     "policy": "policy set",
     "accept": "older copy accepted",
 }
@@ -43,6 +45,14 @@ _ROUTES = {
     "device": "Rows stay on the device, which releases them itself; only released values are sent.",
     "free": "Its predictions were paid for when it was fitted.",
 }
+
+
+def _what(row: Any) -> str:
+    """What an entry did, in words."""
+    if row.answered is not None:
+        return "answered"
+    lowered = row.action == "grant" and row.mechanism == LOWERED
+    return "taken back" if lowered else _ACTIONS[row.action]
 
 
 @dataclass(frozen=True)
@@ -242,7 +252,7 @@ def last_entries(
         EntryLine(
             row.seq,
             row.at,
-            "answered" if row.answered is not None else _ACTIONS[row.action],
+            _what(row),
             row.principal,
             row.subject,
             names.get(row.bundle, row.bundle),
