@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.pate import PateClassifier, PateRegressor
     from reticent.systems.votes.public_start import PublicStartClassifier
+    from reticent.systems.votes.public_start_regressor import PublicStartRegressor
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
     from reticent.systems.votes.sums import unit_sum
@@ -83,6 +84,7 @@ else:
             "reticent.systems.votes.teachers": ("Teachers",),
             "reticent.systems.votes.additive_histogram": ("AdditiveHistogramClassifier",),
             "reticent.systems.votes.pate": ("PateClassifier", "PateRegressor"),
+            "reticent.systems.votes.public_start_regressor": ("PublicStartRegressor",),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
                 "Identity",
@@ -128,6 +130,7 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicRanges",
     "PublicStartClassifier",
+    "PublicStartRegressor",
     "ReleasedClassifier",
     "ReleasedRegressor",
     "Server",
