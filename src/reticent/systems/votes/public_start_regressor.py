@@ -125,7 +125,7 @@ class PublicStartRegressor(StartedModel, ReleasedRegressor):
     def _residuals(self, at: int, offsets: Array, linear: Array, codes: Integers) -> Array:
         """Return targets less predictions in cuts, cut to 1."""
         away = (codes[:, None] / TARGET_STEPS - offsets) / self.cuts_[at] - linear
-        return np.clip(np.rint(away * RESIDUAL), -RESIDUAL, RESIDUAL)
+        return np.asarray(np.clip(np.rint(away * RESIDUAL), -RESIDUAL, RESIDUAL))
 
     @override
     def _bends(self, at: int, offsets: Array, linear: Array) -> Array:
