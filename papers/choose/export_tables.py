@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 
 LEAST_ROWS, MOST_ROWS, MOST_COLUMNS = 7000, 60_000, 100
 _RAREST, _VALUES = 0.01, range(2, 11)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from papers.choose.public_start import DELTA, methods
@@ -47,7 +47,7 @@ def numbers(table: pd.DataFrame, public: Integers) -> Array:
             known = values.iloc[public].dropna()
             found.append(values.fillna(known.median() if len(known) else 0.0).to_numpy())
             continue
-        words = column.astype(str)
+        words = column.astype(object).where(column.notna(), "").map(str)
         known_words = sorted(words.iloc[public].unique())
         if 2 <= len(known_words) <= _MOST_WORDS:
             found += [(words == word).to_numpy(dtype=np.float64) for word in known_words]
@@ -66,9 +66,9 @@ def run(path: Path) -> dict[str, Any] | None:
         return None
     test, told, private = np.split(order[: scored + rest], [scored, scored + public])
     rows = numbers(table.iloc[:, :-1], told)
-    shares = np.bincount(codes[told], minlength=len(labels)) + 0.5
+    shares: Array = np.bincount(codes[told], minlength=len(labels)).astype(np.float64) + 0.5
     classes = tuple(range(len(labels)))
-    total = {"epsilon": 1.0, "delta": DELTA, "classes": classes}
+    total: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "classes": classes}
     found: dict[str, dict[str, list[float]]] = {}
     for name, (model, labelled) in methods(total, rows="table", records=len(private)).items():
         given: dict[str, Any] = {"public_y": codes[told]} if labelled else {}

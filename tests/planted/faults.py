@@ -743,10 +743,17 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
-        "sums of teachers are twice what the noise is for",
+        "a teacher moves a mean by half of the range",
         "systems/votes/pate.py",
-        "self._sums(inputs), sampler=sampler, noise_scale=noise_scale\n",
-        "2.0 * self._sums(inputs), sampler=sampler, noise_scale=noise_scale\n",
+        "blocks=(SumBlock(1, 2.0 * VOTE),),",
+        "blocks=(SumBlock(1, VOTE),),",
+        ("systems/votes",),
+    ),
+    Fault(
+        "residuals of a regression that starts from public targets are cut at 2",
+        "systems/votes/public_start_regressor.py",
+        "np.clip(np.rint(away * RESIDUAL), -RESIDUAL, RESIDUAL)",
+        "np.clip(np.rint(away * RESIDUAL), -2.0 * RESIDUAL, 2.0 * RESIDUAL)",
         ("systems/votes",),
     ),
     Fault(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.pate import PateClassifier, PateRegressor
     from reticent.systems.votes.public_models import PublicModelsClassifier
     from reticent.systems.votes.public_start import PublicStartClassifier
+    from reticent.systems.votes.public_start_regressor import PublicStartRegressor
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor
     from reticent.systems.votes.sums import unit_sum
@@ -92,6 +93,7 @@ else:
             "reticent.systems.votes.teachers": ("Teachers",),
             "reticent.systems.votes.additive_histogram": ("AdditiveHistogramClassifier",),
             "reticent.systems.votes.pate": ("PateClassifier", "PateRegressor"),
+            "reticent.systems.votes.public_start_regressor": ("PublicStartRegressor",),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
                 "Identity",
@@ -140,6 +142,7 @@ __all__ = [
     "PublicModelsClassifier",
     "PublicRanges",
     "PublicStartClassifier",
+    "PublicStartRegressor",
     "Recall",
     "ReleasedClassifier",
     "ReleasedRegressor",

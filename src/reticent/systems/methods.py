@@ -258,6 +258,13 @@ BUILT_IN = (
         releases="numbers for a fixed number of queries, under one total",
     ),
     _own(
+        "PublicStartRegressor",
+        "systems.votes.public_start_regressor",
+        "the best public regression, moved by a few noisy gradients as far as they are worth",
+        protects="one record, or all of one person",
+        releases="a model, under one total",
+    ),
+    _own(
         "CellsRegressor",
         "systems.votes.cells_regressor",
         "noisy means of private targets over public cells",

@@ -112,6 +112,20 @@ class Forest:
         return cls(**parts, dimension=dimension)
 
     @classmethod
+    def of_targets(cls, model: Any) -> Forest:
+        """Return the trees of a fitted forest of regression on targets from -1 to 1.
+
+        A leaf's mean target t is held as the shares (1 - t) / 2 and (1 + t) / 2 of two labels, so
+        that predictions are the second share less the first.
+
+        Args:
+            model: an ``ExtraTreesRegressor`` or ``RandomForestRegressor`` of one target.
+        """
+        means = [np.clip(tree.tree_.value[:, 0, 0], -1.0, 1.0) for tree in model.estimators_]
+        shares = [np.column_stack([0.5 - 0.5 * mean, 0.5 + 0.5 * mean]) for mean in means]
+        return cls._of(model, shares, np.arange(2), classes=2)
+
+    @classmethod
     def from_sklearn(cls, model: Any, *, classes: int) -> Forest:
         """The trees of a fitted ``ExtraTreesClassifier`` or ``RandomForestClassifier``.
 
@@ -119,13 +133,19 @@ class Forest:
             model: fitted to labels from 0 to ``classes`` - 1, not all of which it need have seen.
             classes: how many labels there are.
         """
+        counts = [estimator.tree_.value[:, 0] for estimator in model.estimators_]
+        shares = [each / each.sum(axis=1, keepdims=True) for each in counts]
+        return cls._of(model, shares, np.asarray(model.classes_, dtype=np.int64), classes=classes)
+
+    @classmethod
+    def _of(
+        cls, model: Any, shares: list[Array], known: npt.NDArray[np.int64], *, classes: int
+    ) -> Forest:
         parts: list[Any] = []
-        shares, roots, begin = [], [], 0
+        roots, begin = [], 0
         for estimator in model.estimators_:
             tree = estimator.tree_
             leaf = tree.children_left == LEAF
-            counts = tree.value[:, 0]
-            shares.append(counts / counts.sum(axis=1, keepdims=True))
             parts.append(
                 (
                     np.where(leaf, LEAF, tree.feature).astype(np.int32),
@@ -142,7 +162,7 @@ class Forest:
         )
         found, places = np.unique(np.concatenate(shares)[leaf], axis=0, return_inverse=True)
         table = np.zeros((len(found), classes))
-        table[:, np.asarray(model.classes_, dtype=np.int64)] = found
+        table[:, known] = found
         told = np.zeros(len(feature), dtype=np.int32)
         told[leaf] = places.reshape(-1)
         columns = int(model.n_features_in_)

@@ -24,6 +24,7 @@ from reticent.systems import (
     PateClassifier,
     PateRegressor,
     PublicStartClassifier,
+    PublicStartRegressor,
     Teachers,
 )
 from reticent.systems.votes.noisy_counts import Pace
@@ -139,6 +140,13 @@ def cases() -> dict[str, Case]:
             extreme=EXTREME,
             law=gaussian_law if system.delta else margin_law,
         )
+    found["public start of targets"] = Case(
+        estimator=PublicStartRegressor(rows="embedding", pool=[Ridge()], **TARGETS),
+        X=ROWS,
+        y=LABELS,
+        fit=labelled,
+        extreme=EXTREME,
+    )
     found["means of teachers"] = Case(
         estimator=MEANS, X=ROWS, y=LABELS, queries=QUERY, extreme=EXTREME
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -77,6 +78,18 @@ def test_one_record_or_person_more_moves_one_teacher_by_the_bound_at_most(name: 
             moved = np.linalg.norm((first - other).astype(float), axis=1)
             assert moved.max() <= mechanism.blocks[0].bound
     assert mechanism is not None
+
+
+def test_a_person_may_turn_a_teacher_from_one_end_of_the_range_to_the_other() -> None:
+    rows, targets = np.zeros((60, 3)), np.full(60, -1.0)
+    rows[:, 0] = np.arange(60)
+    own = [f"{at}" for at in range(60)]
+    model = regressor(DummyRegressor())
+    first = votes(model, rows, targets, persons=own)
+    more = [np.concatenate(pair) for pair in ((rows, np.ones((999, 3))), (targets, np.ones(999)))]
+    other = votes(model, *more, persons=[*own, *["new"] * 999])
+    bound = model.mechanism_.blocks[0].bound
+    assert 0.95 * bound < np.abs(first - other).max() <= bound
 
 
 def test_a_part_is_where_the_record_or_its_owner_is_and_not_where_it_stands() -> None:
