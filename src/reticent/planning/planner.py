@@ -21,7 +21,7 @@ from reticent.planning.methods import PublicUse, RecordMethod, all_methods
 from reticent.planning.parts import PublicParts
 from reticent.planning.plans import METRICS, NOTHING, SURE, Plan, PlanRow, Point, Score
 from reticent.planning.rows import checked_costs, kind_of_rows, public_labels, public_rows
-from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, Task
+from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, FEWEST_LABELS, Task
 from reticent.systems.scores import DEFAULT, Predictions, criterion_of, lifted, row_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
@@ -64,8 +64,8 @@ def plan(
     Private records are not asked for, so a plan costs nothing. The model that starts from the best
     public models is taken, unless another was measured to be better by two standard errors on the
     public rows. With fewer than 1,000 private records or 100 labelled public rows nothing is
-    decided by measurement: the public models are taken up to epsilon .5, and the usual method
-    above.
+    decided by measurement: the public models are taken below epsilon .5, and from there on the
+    usual method, but with fewer than 60 labels and above .5 the same gradients from the constant.
 
     Guarantee:
         None is needed: everything follows from public rows, ``n_private`` and the other arguments,
@@ -360,8 +360,8 @@ class Comparison:
         """Return the method to take, or None, and why."""
         named = {method.name: method for method in fitting if method.uses is not PublicUse.NOTHING}
         if task.few:
-            small = SMALL if task.guarantee.epsilon <= SMALL_EPSILON else LARGE
-            wanted = [named[name] for name in small if name in named] or list(named.values())
+            order = usual_of_few(task.guarantee.epsilon, task.n_public)
+            wanted = [named[name] for name in order if name in named] or list(named.values())
             return (wanted[0] if wanted else None), (
                 f"nothing was decided by measurement: fewer than {FEW_RECORDS:,} private records "
                 f"or {FEW_LABELS} labelled public rows. This is what did best at such a total on "
@@ -497,8 +497,20 @@ def crossing(leads: Sequence[tuple[int, float]]) -> int:
 
 HISTOGRAMS, ALONE = "additive histograms", "start from the constant"
 USUAL = ("public start", "start from the constant", "public models alone")
-SMALL = ("public models alone", *USUAL)
-LARGE = USUAL
+
+
+def usual_of_few(epsilon: float, labels: int) -> tuple[str, ...]:
+    """Return what is taken where nothing is decided by measurement, first things first.
+
+    Args:
+        epsilon: of the total.
+        labels: the number of labelled public rows.
+    """
+    if epsilon < SMALL_EPSILON:
+        return ("public models alone", *USUAL)
+    if epsilon > SMALL_EPSILON and labels < FEWEST_LABELS:
+        return (ALONE, *USUAL)
+    return USUAL
 
 
 def _epsilon(task: Task) -> float:

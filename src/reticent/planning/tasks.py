@@ -16,6 +16,8 @@ Radius = float | Mapping[str, float] | None
 
 FEW_RECORDS, FEW_LABELS = 1000, 100
 """Private records, or labelled public rows, below which nothing is decided by measurement."""
+FEWEST_LABELS = 60
+"""Labelled public rows below which public models are no start where records tell more."""
 
 
 @dataclass(frozen=True)

@@ -108,3 +108,12 @@ def test_what_cannot_be_used_is_refused() -> None:
         given = {"public_X": ROWS[:50]} if wrong else {}
         with pytest.raises(InvalidParameter):
             model(**wrong).fit(ROWS, CODES, **given)
+
+
+def test_counts_that_leave_no_doubt_do_not_fail_after_the_charge() -> None:
+    """Every one of 60 columns tells the label, so that shares of public rows are 0 and 1."""
+    sizes = np.full(60, 2)
+    counts = np.tile([[1e9, 0.0], [0.0, 1e9]], (60, 1))
+    public = np.stack([np.arange(60) * 2 + label for label in (0, 1, 0, 1)])
+    found = additive_tables(np.vstack([counts, [[1e9, 1e9]]]), 1.0, sizes=sizes, public=public)
+    assert np.isfinite(found).all()

@@ -31,6 +31,7 @@ _LARGEST_SCALE = 1.5
 _MOST_CORRECTED = 1024
 """Bins beyond which naive Bayes is scaled and not corrected, which takes their number cubed."""
 
+_LEAST_BEND = 1e-12
 _RARE = 0.01
 """Least share of a label in the constant of a model."""
 
@@ -301,7 +302,8 @@ class _Calibration:
         for _ in range(_ROUNDS):
             left, shares = self._left(start + all_scores(weights, tables.shape[1]) / length)
             own = shares[:, -free:]
-            bends = own * (1.0 - own)
+            # Total: shares may be 0 and 1 for every public row, and this is after the charge.
+            bends = np.maximum(own * (1.0 - own), _LEAST_BEND)
             curvature = (self._chosen * bends.mean(axis=1)[:, None]).T @ self._chosen
             curvature *= self._records / len(self._chosen) / length**2
             curvature = steadied(curvature, len(self._chosen))
