@@ -16,9 +16,7 @@ def test_honest_runs_are_refuted_no_more_often_than_the_level(name: str, runs: i
     found = 0
     for seed in range(runs):
         test = SequentialTest(epsilon=1.0, delta=0.0, alpha=0.01)
-        power.draws_until(
-            power.PURE[name], real=1.0, test=test, seed=seed, most=512, batch=512
-        )
+        power.draws_until(power.PURE[name], real=1.0, test=test, seed=seed, most=512, batch=512)
         found += test.refuted
     assert found <= binom.isf(1e-5, runs, 0.01)
 
