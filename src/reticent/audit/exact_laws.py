@@ -99,7 +99,7 @@ class LossLaw:
         ]
         if len(pieces[0]) * times > _MOST_ATOMS:
             raise InvalidInput(f"times={times}: expected losses that span less")
-        powers = [_power(piece, times) for piece in pieces]
+        powers = [_power(np.asarray(piece, dtype=np.float64), times) for piece in pieces]
         lost = [1.0 - (1.0 - one) ** times for one in only]
         scale = [
             (1.0 - one) / max(part.sum(), 1e-300) for one, part in zip(lost, powers, strict=True)
@@ -217,7 +217,8 @@ def _between(cuts: Array, shift: float, below: Callable[[Array], Array], step: f
     ``step``.
     """
     pieces = [_masses(cuts - center, below) for center in (0.0, shift)]
-    return LossLaw(*(piece / piece.sum() for piece in pieces), slack=math.expm1(step))
+    first, second = (piece / piece.sum() for piece in pieces)
+    return LossLaw(first, second, slack=math.expm1(step))
 
 
 def _masses(cuts: Array, below: Callable[[Array], Array]) -> Array:
