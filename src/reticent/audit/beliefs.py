@@ -157,8 +157,8 @@ class Atoms:
         heads = np.bincount(places, weights=coins, minlength=len(keys))
         every = np.bincount(places, minlength=len(keys))
         kept = every >= _SEEN
-        of_heads: Array = heads[kept] + 1.0
-        of_tails: Array = (every - heads)[kept] + 1.0
+        of_heads = np.asarray(heads[kept], dtype=np.float64) + 1.0
+        of_tails = np.asarray((every - heads)[kept], dtype=np.float64) + 1.0
         doubt = 1.0 / of_heads + 1.0 / of_tails
         self._known = keys[kept]
         self._odds = np.log(of_heads / of_tails) / np.sqrt(1.0 + math.pi / 8.0 * doubt)

@@ -150,11 +150,6 @@ def laplace_law(*, shift: float, scale: float) -> LossLaw:
         >>> law = laplace_law(shift=1.0, scale=0.5)
         >>> round(law.epsilon(0.0), 3), round(law.delta(1.0), 4) == round(1 - math.exp(-0.5), 4)
         (2.0, True)
-
-    References:
-        Balle, Barthe and Gaboardi (2018), "Privacy amplification by subsampling: tight analyses via
-        couplings and divergences", arXiv:1807.01647, theorem 3 (1 - e^((epsilon - shift / scale) /
-        2)).
     """
     ratio = positive(shift, name="shift") / positive(scale, name="scale")
     cuts = np.concatenate([[-np.inf], np.linspace(0.0, ratio, _CELLS + 1), [np.inf]])
