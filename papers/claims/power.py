@@ -52,7 +52,8 @@ def response(labels: int) -> Law:
         lies = random.random(len(coins)) > right
         true = np.where(coins, 0, 1)
         moved = (true + random.integers(1, labels, len(coins))) % labels
-        return (np.where(lies, moved, true)[:, None] == np.arange(labels)).astype(np.float64)
+        shown = np.where(lies, moved, true)[:, None] == np.arange(labels)
+        return np.asarray(shown, dtype=np.float64)
 
     return law
 

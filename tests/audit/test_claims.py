@@ -23,6 +23,7 @@ from reticent.audit import (
     claim,
     claim_page,
     claim_report,
+    schema_pairs,
     searched_pairs,
 )
 from reticent.audit.claim_page import PURPOSE, signed_report
@@ -30,6 +31,8 @@ from reticent.audit.outputs import OutputCode, Raised
 from reticent.core.errors import InvalidInput
 from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps, strict_loads
+from reticent.tables.attributes import Hashed, Numeric, Truth
+from reticent.tables.schema import TabularSchema
 
 PAIR = ([1.0] * 5, [1.0] * 4)
 
@@ -224,6 +227,16 @@ def test_a_command_an_address_and_recorded_scores(tmp_path):
     assert claim(
         RecordedScores.read(path), epsilon=1.0, delta=0.0, alpha=1e-6, draws=4000, seed=0
     ).refuted
+
+
+def test_pairs_of_a_schema_differ_at_public_ends():
+    schema = TabularSchema((Numeric("age", 0.0, 90.0), Hashed("town", 8), Truth("well")))
+    pairs = schema_pairs(schema)
+    assert pairs[0].first == {"age": 0.0, "town": "a", "well": False}
+    assert pairs[0].second == {"age": 90.0, "town": "b", "well": True}
+    assert [
+        {name for name in pair.first if pair.first[name] != pair.second[name]} for pair in pairs[1:]
+    ] == [{"age"}, {"town"}, {"well"}]
 
 
 def test_an_estimator_is_fitted_for_each_answer():

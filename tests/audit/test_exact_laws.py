@@ -29,6 +29,9 @@ def test_laws_against_closed_forms():
         gaussian = gaussian_law(mu=1.3)
         wanted = gaussian_delta(noise_multiplier=1 / 1.3, epsilon=epsilon)
         assert gaussian.delta(epsilon) == pytest.approx(wanted, abs=1e-4)
+    # Far out, where differences of numbers close to 1 would be magnified by e^18.9.
+    far = gaussian_delta(noise_multiplier=1 / 3.3, epsilon=18.9)
+    assert gaussian_law(mu=3.3).delta(18.9) == pytest.approx(far, rel=1e-3)
     assert response_law(epsilon=2.0, labels=5).epsilon(0.0) == pytest.approx(2.0)
     assert staircase_law(epsilon=1.0, gamma=0.4).epsilon(1e-12) == pytest.approx(1.0, abs=1e-6)
     scores = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]])

@@ -157,10 +157,11 @@ class Atoms:
         heads = np.bincount(places, weights=coins, minlength=len(keys))
         every = np.bincount(places, minlength=len(keys))
         kept = every >= _SEEN
-        heads, tails = heads[kept] + 1.0, (every - heads)[kept] + 1.0
-        doubt = 1.0 / heads + 1.0 / tails
+        of_heads = np.asarray(heads[kept], dtype=np.float64) + 1.0
+        of_tails = np.asarray((every - heads)[kept], dtype=np.float64) + 1.0
+        doubt = 1.0 / of_heads + 1.0 / of_tails
         self._known = keys[kept]
-        self._odds = np.log(heads / tails) / np.sqrt(1.0 + math.pi / 8.0 * doubt)
+        self._odds = np.log(of_heads / of_tails) / np.sqrt(1.0 + math.pi / 8.0 * doubt)
 
     def log_odds(self, values: Array) -> Array:
         """Return the odds of known outputs, and 0 of others."""

@@ -208,7 +208,7 @@ def claim(
         reticent.audit.SequentialTest: the test, and its proof.
         reticent.audit.audit_records: of our own methods that protect records.
     """
-    run: Subject = subject if hasattr(subject, "answers") else FunctionSubject(subject)  # type: ignore[assignment, arg-type]
+    run: Subject = subject if hasattr(subject, "answers") else FunctionSubject(subject)  # type: ignore[assignment]
     if neighbours is None:
         if not isinstance(run, RecordedScores):
             raise InvalidInput("neighbours: expected pairs of data sets, got none")

@@ -7,6 +7,7 @@ law. Whether code draws from it is what a sampled audit is for.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -98,7 +99,7 @@ class LossLaw:
         ]
         if len(pieces[0]) * times > _MOST_ATOMS:
             raise InvalidInput(f"times={times}: expected losses that span less")
-        powers = [_power(piece, times) for piece in pieces]
+        powers = [_power(np.asarray(piece, dtype=np.float64), times) for piece in pieces]
         lost = [1.0 - (1.0 - one) ** times for one in only]
         scale = [
             (1.0 - one) / max(part.sum(), 1e-300) for one, part in zip(lost, powers, strict=True)
@@ -149,15 +150,10 @@ def laplace_law(*, shift: float, scale: float) -> LossLaw:
         >>> law = laplace_law(shift=1.0, scale=0.5)
         >>> round(law.epsilon(0.0), 3), round(law.delta(1.0), 4) == round(1 - math.exp(-0.5), 4)
         (2.0, True)
-
-    References:
-        Balle, Barthe and Gaboardi (2018), "Privacy amplification by subsampling: tight analyses via
-        couplings and divergences", arXiv:1807.01647, theorem 3 (1 - e^((epsilon - shift / scale) /
-        2)).
     """
     ratio = positive(shift, name="shift") / positive(scale, name="scale")
     cuts = np.concatenate([[-np.inf], np.linspace(0.0, ratio, _CELLS + 1), [np.inf]])
-    return _between(cuts, _laplace_cdf(cuts), _laplace_cdf(cuts - ratio), ratio / _CELLS)
+    return _between(cuts, ratio, _laplace_below, ratio / _CELLS)
 
 
 def gaussian_law(*, mu: float) -> LossLaw:
@@ -170,7 +166,7 @@ def gaussian_law(*, mu: float) -> LossLaw:
     positive(mu, name="mu")
     inner = np.linspace(-_GAUSSIAN_ENDS, mu + _GAUSSIAN_ENDS, _CELLS + 1)
     cuts = np.concatenate([[-np.inf], inner, [np.inf]])
-    return _between(cuts, ndtr(cuts), ndtr(cuts - mu), mu * (inner[1] - inner[0]))
+    return _between(cuts, mu, ndtr, mu * (inner[1] - inner[0]))
 
 
 def staircase_law(*, epsilon: float, gamma: float) -> LossLaw:
@@ -211,18 +207,27 @@ def staircase_law(*, epsilon: float, gamma: float) -> LossLaw:
     return LossLaw(chances(0.0), chances(1.0), 1e-15)
 
 
-def _between(cuts: Array, first: Array, second: Array, step: float) -> LossLaw:
-    """A law by its distribution functions at cuts. Within a piece the loss moves by ``step``."""
-    pieces = [np.diff(ends) for ends in (first, second)]
-    return LossLaw(
-        *(np.maximum(piece, 0.0) / piece.sum() for piece in pieces), slack=math.expm1(step)
-    )
+def _between(cuts: Array, shift: float, below: Callable[[Array], Array], step: float) -> LossLaw:
+    """A law by cuts, and the chance of noise below a number. Within a piece the loss moves by
+    ``step``.
+    """
+    pieces = [_masses(cuts - center, below) for center in (0.0, shift)]
+    first, second = (piece / piece.sum() for piece in pieces)
+    return LossLaw(first, second, slack=math.expm1(step))
 
 
-def _laplace_cdf(x: Array) -> Array:
-    return np.asarray(
-        np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0)), 1 - 0.5 * np.exp(-np.maximum(x, 0)))
-    )
+def _masses(cuts: Array, below: Callable[[Array], Array]) -> Array:
+    """Chances between cuts of symmetric noise. Above 0 they are those of the mirrored piece, since
+    a difference of numbers close to 1 would lose what e^epsilon then magnifies.
+    """
+    ends, mirrored = below(cuts), below(-cuts)
+    found = np.where(cuts[:-1] > 0, mirrored[:-1] - mirrored[1:], ends[1:] - ends[:-1])
+    return np.asarray(np.maximum(found, 0.0))
+
+
+def _laplace_below(x: Array) -> Array:
+    tail = 0.5 * np.exp(-np.abs(x))
+    return np.asarray(np.where(x < 0, tail, 1.0 - tail))
 
 
 def _power(piece: Array, times: int) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 from reticent.core.errors import InvalidInput
 from reticent.core.files import read_regular
-from reticent.tables.attributes import Instant, Numeric, OneHot, Truth
+from reticent.tables.attributes import Hashed, Instant, Numeric, OneHot, Truth
 from reticent.tables.schema import TabularSchema
 
 _MOST_PAIRS = 1024
@@ -91,6 +91,8 @@ def schema_pairs(schema: TabularSchema) -> tuple[NeighbourPair, ...]:
             ends[attribute.name] = (False, True)
         elif isinstance(attribute, Numeric | Instant):
             ends[attribute.name] = (attribute.lower, attribute.upper)
+        elif isinstance(attribute, Hashed):  # any words at all
+            ends[attribute.name] = ("a", "b")
         else:
             ends[attribute.name] = (attribute.categories[0], attribute.categories[-1])
     lowest = {name: pair[0] for name, pair in ends.items()}

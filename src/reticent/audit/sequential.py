@@ -592,7 +592,7 @@ def _risk(epsilon: float, odds: Array) -> Array:
     and of the odds.
     """
     risked = -np.expm1(np.logaddexp(0.0, epsilon) - np.logaddexp(0.0, odds))
-    return np.minimum(risked, _MOST_RISKED)
+    return np.asarray(np.minimum(risked, _MOST_RISKED))
 
 
 def _log_factors(epsilon: float, delta: float, risked: Array, sides: tuple[int, int]) -> Array:
@@ -605,11 +605,8 @@ def _log_factors(epsilon: float, delta: float, risked: Array, sides: tuple[int, 
     paid = 0.5 * sum(sides) * delta * small * float(stakes.max())
     heads_guessed = np.arange(len(stakes)) < len(risked)
     right, wrong = stakes * small - paid, -stakes - paid
-    return np.log1p(
-        np.stack(
-            [np.where(heads_guessed, right, wrong), np.where(heads_guessed, wrong, right)], axis=1
-        )
-    )
+    sides_of_coin = np.where(heads_guessed, right, wrong), np.where(heads_guessed, wrong, right)
+    return np.asarray(np.log1p(np.stack(sides_of_coin, axis=1)))
 
 
 def _of_heads(gains: Array) -> npt.NDArray[np.bool_]:

@@ -53,8 +53,8 @@ class ScaleTest:
         True
 
     References:
-        - Robbins and Siegmund (1974), "The expected sample size of some tests of power one",
-          doi:10.1214/aos/1176342704, section 2 (mixtures of likelihood ratios).
+        Ramdas, Grünwald, Vovk and Shafer (2023), "Game-theoretic statistics and safe anytime-valid
+        inference", arXiv:2210.01948, mixtures of likelihood ratios.
 
     See Also:
         reticent.audit.SequentialTest: the test of an epsilon, by two neighbours.

@@ -59,7 +59,7 @@ class FunctionSubject:
         if not callable(function):
             raise InvalidInput(f"function: expected a callable, got {type(function).__name__}")
         self.function = function
-        self.name = name or getattr(function, "__qualname__", type(function).__name__)
+        self.name: str = name or str(getattr(function, "__qualname__", type(function).__name__))
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return one fresh answer for each data set."""
