@@ -36,6 +36,7 @@ _ACTIONS = {
     "gap": "charged for lost entries",
     "policy": "policy set",
     "accept": "older copy accepted",
+    "note": "keys, plans or answers changed",
 }
 
 _ROUTES = {
