@@ -38,6 +38,7 @@ _ACTIONS = {
     "note": "key changed",
     "policy": "policy set",
     "accept": "older copy accepted",
+    "note": "keys, plans or answers changed",
 }
 
 _ROUTES = {
