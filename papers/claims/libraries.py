@@ -91,8 +91,8 @@ ROWS: tuple[Row, ...] = (
         name="diffprivlib_laplace",
         library="diffprivlib",
         what="mechanisms.Laplace, epsilon 1, sensitivity 1",
-        source="class documentation: the classical mechanism, drawn from four uniform numbers against "
-        "reconstruction by limited precision",
+        source="class documentation: the classical mechanism, drawn from four uniform numbers "
+        "against reconstruction by limited precision",
         pair=(0.0, 1.0),
         epsilon=1.0,
         delta=0.0,
@@ -252,8 +252,8 @@ ROWS: tuple[Row, ...] = (
         name="datasynthesizer_histogram",
         library="datasynthesizer",
         what="DataDescriber, independent mode, epsilon 1, seed as by default",
-        source="documentation of the correlated mode: epsilon is a parameter in differential privacy, and "
-        "0 turns noise off",
+        source="documentation of the correlated mode: epsilon is a parameter in differential "
+        "privacy, and 0 turns noise off",
         pair=([1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 4, 5, 6, 7, 8]),
         epsilon=1.0,
         delta=0.0,
