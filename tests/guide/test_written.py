@@ -20,7 +20,7 @@ def test_pages_tables_and_charts_are_those_that_the_code_makes() -> None:
 
 
 def test_every_table_stands_in_a_page() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("docs/choose/*.md"))
+    text = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("docs/**/*.md"))
     marks = re.findall(r"<!-- table (.+?) -->", text)
     assert sorted(marks) == sorted(written.TABLES)
     assert text.count("<!-- end -->") == len(marks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import time
@@ -94,7 +95,10 @@ def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> Non
             closing(sqlite3.connect(path)) as copy,
         ):
             source.backup(copy)
-        oracle = Ledger.open(path, synchronous="NORMAL", anchor=tmp_path / f"anchor-{step}")
+        anchors = tmp_path / f"anchor-{step}"
+        anchors.mkdir()
+        shutil.copy(together.anchor_file().path, anchors)
+        oracle = Ledger.open(path, synchronous="NORMAL", anchor=anchors)
         before = standing(together)
         try:
             for scope, answers in Counter(scopes).items():

@@ -152,9 +152,9 @@ def test_a_chain_that_was_rewritten_whole_is_found_by_an_anchor(
     anchor = ledger.verify().anchor
     ledger.reserve(Scope("p", "s"), make_event(), answers=1)
     assert ledger.verify(anchor=anchor).ok
-    forged = Ledger.open(
-        copy, anchor=copy.parent / "state"
-    )  # by somebody who brings an anchor of his own
+    # by somebody who brings an anchor of his own
+    forged = Ledger(Store(copy, anchor=copy.parent / "state"))
+    forged.adopt()
     assert not forged.verify(anchor=anchor).ok  # an old copy put back
     for _ in range(2):
         forged.reserve(Scope("q", "s"), make_event(), answers=1)

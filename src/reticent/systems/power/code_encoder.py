@@ -13,6 +13,7 @@ from reticent.core.arrays import Array
 from reticent.core.checks import as_array, count, positive, probability
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.extras import require
 from reticent.core.guarantees import GuaranteeCard, Neighborhood
 from reticent.core.seeds import training_seed
 from reticent.core.settings import learned, with_settings
@@ -324,8 +325,6 @@ class CodeEncoder(RowEncoder):
         if self.embedder is None:
             plain = IdentityEmbedding(inputs.shape[1])
             return EmbeddedPoints(plain, domain_of(inputs, margin=margin), shape)
-        import torch
-
         from reticent.systems.embedding.fitted import embedding_of
         from reticent.training.parts.contract import fitted, resolved
         from reticent.training.parts.embedders import EMBEDDERS, Named
@@ -335,7 +334,7 @@ class CodeEncoder(RowEncoder):
         if isinstance(part, Named):
             part.check()
             part, name = part.embedder, part.name
-        with torch.random.fork_rng(devices=[]):
+        with require("torch.random", extra="networks").fork_rng(devices=[]):
             made = fitted(
                 resolved(part, parameter="embedder", names=EMBEDDERS),
                 inputs.reshape(-1, *shape),
