@@ -35,7 +35,6 @@ _ACTIONS = {
     "reserve": "charged",
     "commit": "answered",
     "gap": "charged for lost entries",
-    "note": "key changed",
     "policy": "policy set",
     "accept": "older copy accepted",
     "note": "keys, plans or answers changed",
