@@ -61,7 +61,7 @@ def _spending(names: dict[str, Any], url: str = "book.sqlite") -> Any:
 
 
 def student(names: dict[str, Any]) -> None:
-    shares = names["lines"]["noisy gradient descent", "ours", "circle"]
+    shares = names["lines"]["what the plan takes", "ours", "circle"]
     assert shares[4.0] > shares[0.5] + 0.1
     assert shares[2.0] > 0.8
     assert names["taught"] > 0.5

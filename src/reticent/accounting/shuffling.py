@@ -11,7 +11,6 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from reticent.accounting.positive_part import upper_positive_part
 from reticent.core.arrays import Array
@@ -314,6 +313,8 @@ class ShuffledChannel:
 
 def _smallest(delta_at: Callable[[float], float], delta: float, low: float, high: float) -> float:
     """Smallest epsilon with at most ``delta``, from above: the answer itself was evaluated."""
+    from scipy.optimize import brentq  # takes longer to load than most prices to find
+
     smallest = 1e-300
 
     def excess(epsilon: float) -> float:

@@ -13,7 +13,6 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import fftconvolve
 from scipy.special import ndtr
 
 from reticent.core.arrays import Array
@@ -231,6 +230,8 @@ def _laplace_below(x: Array) -> Array:
 
 
 def _power(piece: Array, times: int) -> Array:
+    from scipy.signal import fftconvolve  # loads scipy.stats
+
     found, base = np.ones(1), piece
     while times:
         if times % 2:

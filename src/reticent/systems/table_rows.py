@@ -36,7 +36,7 @@ def rows_to_fit(
     estimator.schema_ = schema
     if schema is None:
         records, names = named_rows(X)
-        if getattr(records, "dtype", np.dtype(float)).kind == "O" and names is not None:
+        if names is not None and getattr(records, "dtype", np.dtype(float)).kind == "O":
             raise InvalidInput(
                 "X: expected numbers, got columns of words, dates or missing values; pass schema=, "
                 "or public_X as a data frame, from which one is drafted"

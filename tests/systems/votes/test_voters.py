@@ -123,5 +123,5 @@ def test_what_shards_cannot_be_used_for_is_refused_before_any_charge() -> None:
     knn = PrivateKNNClassifier(
         epsilon=2.0, delta=1e-5, classes=(0, 1, 2), queries=2, feature_range=(-4.0, 4.0)
     )
-    with pytest.raises(InvalidInput, match="y: expected None with shards"):
+    with pytest.raises(InvalidInput, match="expected None with shards"):
         knn.fit(shards, Y)
