@@ -1011,4 +1011,20 @@ FAULTS: tuple[Fault, ...] = (
         "np.concatenate([risked * sides[0], 0.0 * risked])",
         ("audit",),
     ),
+    Fault(
+        "values of shuffled reports are rounded down on the grid",
+        "accounting/positive_part.py",
+        "    above = np.minimum(places - below + 2.0**-36, 1.0)",
+        "    above = np.zeros_like(places)",
+        ("accounting",),
+    ),
+    Fault(
+        "shuffled reports are priced for one device more",
+        "accounting/shuffling.py",
+        "        part = upper_positive_part(values, self.least, devices, share=share)\n"
+        "        return min(1.0, part / devices)",
+        "        part = upper_positive_part(values, self.least, devices + 1, share=share)\n"
+        "        return min(1.0, part / (devices + 1))",
+        ("accounting",),
+    ),
 )
