@@ -61,7 +61,6 @@ remove.
 TORCH_FREE_TRAINING = (
     "reticent.training.features",
     "reticent.training.hog",
-    "reticent.training.pate",
     "reticent.published.density",
     "reticent.training.progress",
     "reticent.training.query_choice",

@@ -56,7 +56,7 @@ def xray_features() -> tuple[Array, Integers, Array, Integers]:
         MissingExtra: torch is not installed.
     """
     require("torch", extra="networks")
-    from reticent.training.convolutional_features import (
+    from papers.certified.convolutional_features import (
         ConvolutionalConfig,
         train_convolutional_features,
     )

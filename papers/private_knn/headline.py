@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.private_knn.pate_teachers import PateTeachers
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, epsilon_per_answer
 from reticent.core.arrays import Integers
@@ -32,7 +33,6 @@ from reticent.systems import Neighbours, PrivateKNNStudent
 from reticent.systems.private_knn.inputs import feature_map_of, grid_of
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import FeatureMap, ReducedFeatures, upright
-from reticent.training.pate import PateTeachers
 from reticent.training.progress import Report, bar, silent
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student

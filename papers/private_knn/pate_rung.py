@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from papers.private_knn.pate_teachers import PateTeachers
 from papers.private_knn.rung_rows import DELTA, Found, Rows, asked_places, taught_right
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
 from reticent.core.arrays import Integers
-from reticent.training.pate import PateTeachers
 from reticent.training.surest_student import surest_student
 
 Array = npt.NDArray[np.float64]

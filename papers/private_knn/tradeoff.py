@@ -20,6 +20,7 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
 from papers.private_knn.command import read_command, total_axis
+from papers.private_knn.pate_teachers import PateTeachers
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
 from reticent.core.arrays import Integers
@@ -30,7 +31,6 @@ from reticent.noise import Sampler, SeededSampler
 from reticent.pages.drawings import one_panel, png
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import HogFeatures, ReducedFeatures
-from reticent.training.pate import PateTeachers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

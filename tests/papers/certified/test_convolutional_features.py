@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from reticent.datasets import load_digits
-from reticent.training.convolutional_features import (
+from papers.certified.convolutional_features import (
     ConvolutionalConfig,
     ConvolutionalFeatures,
     train_convolutional_features,
 )
+from reticent.datasets import load_digits
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.training.pate import PateTeachers
+from papers.private_knn.pate_teachers import PateTeachers
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
