@@ -24,7 +24,6 @@ import numpy.typing as npt
 from papers.choose.features import DATA, Parts, parts_of
 from papers.result_files import write_result
 from papers.seeds import combined
-from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.features import Features
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import Pace, counted
@@ -74,13 +73,6 @@ ROWS: dict[str, tuple[type[ReleasedModel], list[Settings]]] = {
             for kept in (100, 200, 400)
             for power in (0.5, 0.75)
             for steps, rate in ((15, 20.0), (40, 20.0), (80, 40.0))
-        ],
-    ),
-    "cells": (
-        CellsClassifier,
-        [
-            {"cells": cells, "components": 60, "whitening": 0.0}
-            for cells in (100, 400, 1000, [50, 500])
         ],
     ),
     "moments": (

@@ -150,7 +150,6 @@ def union_of(rows: Rows) -> Iterator[tuple[str, Callable[[float], list[Array]]]]
 
 def _others() -> dict[str, Callable[[Task], Any]]:
     from reticent.planning.methods import total
-    from reticent.systems.votes.cells import CellsClassifier
     from reticent.systems.votes.moment import MomentClassifier
     from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -160,7 +159,6 @@ def _others() -> dict[str, Callable[[Task], Any]]:
             **total(task), pace=Pace(records=task.n_private)
         ),
         "moment": lambda task: MomentClassifier(**total(task)),
-        "cells": lambda task: CellsClassifier(**total(task), cells=100),
         "warm descent": lambda task: NoisyGradientClassifier(
             **total(task), pace=Pace(records=task.n_private), warm_start=True
         ),

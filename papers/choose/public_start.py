@@ -23,9 +23,7 @@ from typing_extensions import override
 from reticent.core.arrays import Integers
 from reticent.datasets import load, load_adult, load_covertype, load_imdb
 from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
-from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -91,7 +89,6 @@ def methods(
         records: the stated number of private records.
     """
     pace = Pace(records=records)
-    plain = Features(whitening=0.0)
     return {
         "start from public models": (
             PublicStartClassifier(**total, rows=rows, records=records),
@@ -107,7 +104,6 @@ def methods(
         "descent": (NoisyGradientClassifier(**total, pace=pace), False),
         "descent, warm": (NoisyGradientClassifier(**total, pace=pace, warm_start=True), True),
         "moments": (MomentClassifier(**total), False),
-        "cells": (CellsClassifier(**total, cells=100, features=plain), True),
     }
 
 

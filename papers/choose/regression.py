@@ -37,7 +37,6 @@ from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.datasets import Table, load_adult, load_covertype
 from reticent.mechanisms.gaussian import analytic_sigma
-from reticent.systems.votes.cells_regressor import CellsRegressor
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
 from reticent.systems.votes.released_regressor import ReleasedRegressor
@@ -222,7 +221,7 @@ def ours(kind: type[ReleasedRegressor]) -> Callable[..., Any]:
     def fit(parts: Parts, settings: Settings, *, epsilon: float, scale: float, seed: int) -> Any:
         model = kind(epsilon=epsilon, delta=DELTA, target_range=parts.ends, **settings)
         public: Settings = {"public_X": parts.public}
-        if settings.get("warm_start") or kind is CellsRegressor:
+        if settings.get("warm_start"):
             public["public_y"] = parts.public_y
         return model.simulate_fit(
             parts.private, parts.private_y, seed=seed, noise_scale=scale, **public
@@ -249,7 +248,6 @@ def _grids(features: int, n_private: int, n_public: int, epsilon: float) -> dict
         for ridge in (0.3, 1.0, 3.0)
     ]
     return {
-        "cells": CellsRegressor.settings_grid(**sizes),
         "moments": [
             _reaching(settings, reach)
             for settings in MomentRegressor.settings_grid(**sizes)
@@ -281,7 +279,6 @@ def _reaching(settings: Settings, reach: float) -> Settings:
 
 
 FITS: dict[str, Callable[..., Any]] = {
-    "cells": ours(CellsRegressor),
     "moments": ours(MomentRegressor),
     "noisy gradient descent": ours(NoisyGradientRegressor),
     "the same, warm": ours(NoisyGradientRegressor),

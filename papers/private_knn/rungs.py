@@ -38,7 +38,6 @@ from papers.result_files import write_result
 from reticent.core.settings import plain
 from reticent.datasets import load
 from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
-from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -48,7 +47,6 @@ Array = npt.NDArray[np.float64]
 
 SEEDS = (0, 1, 2)
 RELEASED: dict[str, type[ReleasedModel]] = {
-    "cells": CellsClassifier,
     "moments": MomentClassifier,
     "noisy gradient descent": NoisyGradientClassifier,
 }

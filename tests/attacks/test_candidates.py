@@ -11,7 +11,7 @@ from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.noise import AuditSampler
 from reticent.systems import (
     Calibration,
-    CellsClassifier,
+    MomentClassifier,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -104,9 +104,9 @@ def test_steps_are_those_of_the_guarantee() -> None:
 
 
 def test_other_systems_are_refused() -> None:
-    cells = CellsClassifier(epsilon=1.0, delta=0.0, classes=[0, 1, 2])
+    moments = MomentClassifier(epsilon=1.0, delta=0.0, classes=[0, 1, 2])
     with pytest.raises((InvalidInput, NotFittedYet)):
-        attackable_query(cells)
+        attackable_query(moments)
     with pytest.raises(InvalidInput, match="a dict cannot be attacked"):
         attackable_query({})
     with pytest.raises(NotFittedYet):

@@ -207,11 +207,16 @@ def test_too_few_runs_are_said_to_decide_nothing() -> None:
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
-    from reticent.systems import CellsClassifier, PrivateKNNClassifier
+    from reticent.systems import MomentClassifier, PrivateKNNClassifier
 
     votes = PrivateKNNClassifier(epsilon=1.0, delta=1e-5, queries=5, classes=range(3))
-    cells = CellsClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
-    for system, runs in ((votes, RUNS), (cells, RUNS), (object(), RUNS), (fitted("softmax"), 1999)):
+    moments = MomentClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
+    for system, runs in (
+        (votes, RUNS),
+        (moments, RUNS),
+        (object(), RUNS),
+        (fitted("softmax"), 1999),
+    ):
         with pytest.raises(InvalidInput):
             audited(system, runs=runs)
     with pytest.raises(InvalidParameter, match="confidence"):

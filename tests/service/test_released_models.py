@@ -19,14 +19,12 @@ from reticent.cli.main import run
 from reticent.release.bundle import Bundle
 from reticent.release.fits import not_counted
 from reticent.service.settings import Settings
-from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from tests.service.conftest import RECORDS, Place
 
 KINDS: dict[str, tuple[type[ReleasedModel], dict[str, Any]]] = {
-    "cells": (CellsClassifier, {"cells": 4, "smoothing": 1.0}),
     "moments": (MomentClassifier, {}),
     "gradient": (NoisyGradientClassifier, {"steps": 3}),
 }
@@ -84,7 +82,7 @@ def test_a_bundle_holds_nothing_of_the_records_but_what_got_noise(name: str) -> 
 
 @pytest.mark.parametrize("planted", ["counts", "records"])
 def test_planted_raw_counts_are_found(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "cells"
+    name = "moments"
     kind, _ = KINDS[name]
     made = kind.arrays
     raw: dict[str, Any] = {}

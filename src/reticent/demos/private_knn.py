@@ -16,7 +16,6 @@ from reticent.datasets import Dataset
 from reticent.demos.page import Demonstration, Fact, Pictures, Section, comparison
 from reticent.release.fits import not_counted
 from reticent.systems import Neighbours, PrivateKNNStudent
-from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.noisy_counts import Pace
@@ -170,7 +169,6 @@ def rivals_of(data: Dataset, private: int, total: Guarantee) -> dict[str, float]
     projected = {**settings, "features": Features(components=_COMPONENTS)}
     models: dict[str, Any] = {
         "noisy gradient descent": NoisyGradientClassifier(**projected, pace=Pace(records=private)),
-        "cells": CellsClassifier(**projected, cells=64),
     }
     found: dict[str, npt.NDArray[Any]] = {}
     with not_counted("a comparison on a public data set, of which a user releases one"):

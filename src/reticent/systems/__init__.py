@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
-    from reticent.systems.votes.cells import CellsClassifier
-    from reticent.systems.votes.cells_regressor import CellsRegressor
     from reticent.systems.votes.features import Features
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
@@ -77,8 +75,6 @@ else:
             "reticent.systems.private_knn.radii": ("Ball",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
-            "reticent.systems.votes.cells": ("CellsClassifier",),
-            "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
             "reticent.systems.votes.noisy_counts": ("Pace",),
             "reticent.systems.votes.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
@@ -109,8 +105,6 @@ __all__ = [
     "Ball",
     "BetaVAE",
     "Calibration",
-    "CellsClassifier",
-    "CellsRegressor",
     "CertifiedClassifier",
     "CertifiedEnsemble",
     "ClippedDescent",

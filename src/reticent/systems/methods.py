@@ -202,13 +202,6 @@ BUILT_IN = (
         releases="labels of a fixed number of queries, under one total",
     ),
     _own(
-        "CellsClassifier",
-        "systems.votes.cells",
-        "a noisy histogram of private labels over public cells",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
         "MomentClassifier",
         "systems.votes.moment",
         "a linear model of noisy first moments and public second ones",
@@ -261,13 +254,6 @@ BUILT_IN = (
         "PublicStartRegressor",
         "systems.votes.public_start_regressor",
         "the best public regression, moved by a few noisy gradients as far as they are worth",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
-        "CellsRegressor",
-        "systems.votes.cells_regressor",
-        "noisy means of private targets over public cells",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),

@@ -13,8 +13,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from reticent.systems import (
     AdditiveHistogramClassifier,
-    CellsClassifier,
-    CellsRegressor,
     Features,
     LinearVoteClassifier,
     MomentClassifier,
@@ -43,19 +41,17 @@ LABELLED: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "classes": (0, 1)}
 TARGETS: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "target_range": (0.0, 1.0)}
 
 MODELS = {
-    "cells": CellsClassifier(cells=4, **LABELLED),
-    "cells of a range": CellsClassifier(cells=4, features=Features(range=(-3, 3)), **LABELLED),
     "histograms": AdditiveHistogramClassifier(bins=3, **LABELLED),
     "histograms of a range, replaced": AdditiveHistogramClassifier(
         bins=3, features=Features(range=(-3, 3)), counting="replace", **LABELLED
     ),
     "moments": MomentClassifier(**LABELLED),
+    "moments of a range": MomentClassifier(features=Features(range=(-3, 3)), **LABELLED),
     "moments, replaced": MomentClassifier(counting="replace", **LABELLED),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),
     "descent, replaced": NoisyGradientClassifier(
         steps=3, counting="replace", pace=Pace(records=8), **LABELLED
     ),
-    "cells of targets": CellsRegressor(cells=4, **TARGETS),
     "moments of targets": MomentRegressor(**TARGETS),
     "descent on targets": NoisyGradientRegressor(steps=3, **TARGETS),
 }
@@ -153,7 +149,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-WHOLE = ("cells", "histograms", "moments", "descent", "linear votes", "linear votes, one answer")
+WHOLE = ("histograms", "moments", "descent", "linear votes", "linear votes, one answer")
 """One case of each way to sum: the others share its noise and are audited for less time."""
 
 OF_UNITS = ("few records", "sums", "sizes", "noise", "audit")

@@ -16,7 +16,6 @@ import pytest
 from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
 from reticent.systems import (
-    CellsClassifier,
     LinearVoteClassifier,
     MomentClassifier,
     MomentRegressor,
@@ -35,7 +34,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "student": lambda **more: NoisyGradientClassifier(
         steps=3, warm_start=True, student_share=0.5, **CLASSES, **more
     ),
-    "several by cells": lambda **more: CellsClassifier(cells=4, **SEVERAL, **more),
+    "several labels": lambda **more: MomentClassifier(**SEVERAL, **more),
     "two targets": lambda **more: MomentRegressor(**TWO_TARGETS, **more),
     "linear votes": lambda **more: LinearVoteClassifier(answers=3, **CLASSES, **more),
 }
@@ -50,7 +49,7 @@ def labels(name: str, rows: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("counting", ["add-remove", "replace"])
-@pytest.mark.parametrize("name", ["student", "several by cells", "two targets"])
+@pytest.mark.parametrize("name", ["student", "several labels", "two targets"])
 def test_no_records_and_one_fit_and_answer(name: str, counting: str) -> None:
     known = pd.DataFrame(PUBLIC_X, columns=["a", "b"])
     for n, by_person in product((0, 1), (False, True)):

@@ -13,7 +13,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
-from reticent import CellsRegressor, MomentRegressor, NoisyGradientRegressor, load
+from reticent import MomentRegressor, NoisyGradientRegressor, load
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     CorruptBundle,
@@ -23,7 +23,6 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.systems import Features
-from reticent.systems.votes.cell_model import nearest
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.training.public_space import LENGTH, UNIT, cut_directions
@@ -36,7 +35,6 @@ RANGE = (0.0, 20.0)
 SCOPE = Scope(subject="ward 7")
 
 MODELS: dict[str, tuple[type[ReleasedRegressor], dict[str, Any], float]] = {
-    "cells": (CellsRegressor, {"cells": [8, 64]}, 0.4),
     "moments": (MomentRegressor, {}, 0.7),
     "gradient": (NoisyGradientRegressor, {"warm_start": True, "pace": Pace(records=3000)}, 0.8),
 }
@@ -95,31 +93,6 @@ def test_steps_without_noise_end_at_least_squares() -> None:
     plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
     away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])
     assert np.abs(away).max() < 0.01 * np.std(Y)
-
-
-def test_cells_without_noise_have_the_means_of_their_records() -> None:
-    model = quiet("cells", cells=9, smoothing=1e-6)
-    cells = nearest(model._points(X[PRIVATE]), model.centroids_)
-    means = [Y[PRIVATE][cells == cell].mean() for cell in range(9)]
-    # Cells are shrunk by the noise that was drawn, which is none, and by a millionth of a record.
-    assert np.abs(10.0 + 10.0 * model.means_[:, 0] - means).max() < 1e-3
-
-
-def test_public_targets_help_at_little_epsilon() -> None:
-    runs = [
-        np.mean(
-            [
-                made("cells", epsilon=0.03)
-                .simulate_fit(
-                    X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=labels, seed=seed
-                )
-                .score(X[TEST], Y[TEST])
-                for seed in range(6)
-            ]
-        )
-        for labels in (None, Y[PUBLIC])
-    ]
-    assert runs[1] > runs[0] + 0.1
 
 
 def test_a_bundle_of_impossible_ranges_is_refused(tmp_path: Path) -> None:
@@ -190,8 +163,7 @@ def test_targets_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
     [
         ("moments", {"ridge": 0.0}),
         ("gradient", {"residual": 3.0}),
-        ("cells", {"smoothing": 0.0}),
-        ("cells", {"target_range": (0.0, "high")}),
+        ("moments", {"target_range": (0.0, "high")}),
     ],
 )
 def test_settings_out_of_range_are_refused(kind: str, changes: dict[str, Any]) -> None:

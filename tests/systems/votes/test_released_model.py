@@ -23,7 +23,6 @@ from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
 from reticent.systems import Features
 from reticent.systems.votes import sums
-from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -37,7 +36,6 @@ PRIVATE, PUBLIC, TEST = slice(0, 1200), slice(1200, 1500), slice(1500, None)
 SCOPE = Scope(subject="ward 7")
 
 MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
-    "cells": (CellsClassifier, {"cells": [8, 60], "features": Features(components=20)}, 0.65),
     "moments": (MomentClassifier, {"features": Features(components=30)}, 0.8),
     "gradient": (
         NoisyGradientClassifier,
@@ -329,7 +327,7 @@ def test_what_needs_public_rows_says_so() -> None:
         made().card()
 
 
-@pytest.mark.parametrize("kind", [CellsClassifier, MomentClassifier, NoisyGradientClassifier])
+@pytest.mark.parametrize("kind", [MomentClassifier, NoisyGradientClassifier])
 def test_grids_are_settings_that_fit(kind: Any) -> None:
     grid = kind.settings_grid(n_private=300, n_public=200, features=64, classes=10, epsilon=1.0)
     assert 2 <= len(grid) <= 16

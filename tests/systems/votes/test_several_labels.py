@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from reticent import (
-    CellsClassifier,
     LinearVoteClassifier,
     MomentClassifier,
     NoisyGradientClassifier,
@@ -26,7 +25,6 @@ CLASSES = [(0, 1), (0, 1), ("low", "middle", "high")]
 PRIVATE, PUBLIC, TEST = slice(0, 2000), slice(2000, 2400), slice(2400, None)
 TRUTH = np.array(Y[TEST], dtype=object)
 MODELS: dict[str, tuple[Any, dict[str, Any], float]] = {
-    "cells": (CellsClassifier, {"cells": [8, 64]}, 0.7),
     "moments": (MomentClassifier, {}, 0.8),
     "gradient": (NoisyGradientClassifier, {"steps": 5, "warm_start": True}, 0.85),
 }
@@ -55,7 +53,7 @@ def test_all_columns_are_learned(name: str) -> None:
 
 
 def test_a_bundle_answers_as_the_model_did(tmp_path: Path) -> None:
-    model = fitted("cells")
+    model = fitted("moments")
     folder = model.save(tmp_path / "bundle")
     assert np.array_equal(load(folder).predict(X[TEST]), model.predict(X[TEST]))
     assert load(folder).bundle().identity == model.bundle().identity
@@ -86,11 +84,11 @@ def test_one_release_has_less_noise_than_one_for_each_label() -> None:
 def test_columns_of_unlike_numbers_of_labels_have_one_noise_in_records() -> None:
     many = [(0, 1), tuple(range(10))]
     y = np.column_stack([SIGNS[:, 0], np.arange(3000) % 10])
-    model = CellsClassifier(epsilon=1.0, delta=1e-5, classes=many, cells=4)
+    model = MomentClassifier(epsilon=1.0, delta=1e-5, classes=many)
     model.fit(X[PRIVATE], y[PRIVATE], public_X=X[PUBLIC])
-    first, second = model.mechanism_.sigmas
+    first, second, _ = model.mechanism_.sigmas
     assert second / first == pytest.approx(10 / 2, rel=1e-6)
-    joint = CellsClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), cells=4)
+    joint = MomentClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1))
     joint.fit(X[PRIVATE], SIGNS[PRIVATE, 0], public_X=X[PUBLIC])
     expected = np.sqrt((1 / 2 + 9 / 10) / (1 / 2))
     assert first / joint.mechanism_.sigmas[0] == pytest.approx(expected, rel=1e-3)

@@ -13,14 +13,7 @@ import pytest
 
 from reticent.core import AddRemove
 from reticent.mechanisms import NoisySums, SumBlock
-from reticent.systems.votes import (
-    cell_model,
-    descent,
-    noisy_gradient,
-    sums,
-)
-from reticent.systems.votes.cells import CellsClassifier
-from reticent.systems.votes.cells_regressor import CellsRegressor
+from reticent.systems.votes import descent, noisy_gradient, sums
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
@@ -46,15 +39,13 @@ Make = Callable[..., Any]
 BOUND = 1 + 1e-12
 
 MODELS: dict[str, Make] = {
-    "cells": lambda **more: CellsClassifier(cells=[2, 4], **COMMON, **more),
     "moments": lambda **more: MomentClassifier(**COMMON, **more),
     "gradient": lambda **more: NoisyGradientClassifier(steps=3, **COMMON, **more),
     "gradient, warm": lambda **more: NoisyGradientClassifier(
         steps=2, warm_start=True, pace=Pace(records=3), **COMMON, **more
     ),
-    "two labels, cells": lambda **more: CellsClassifier(cells=[2, 4], **TWO_LABELS, **more),
+    "two labels, moments": lambda **more: MomentClassifier(**TWO_LABELS, **more),
     "two labels, gradient": lambda **more: NoisyGradientClassifier(steps=2, **TWO_LABELS, **more),
-    "targets, cells": lambda **more: CellsRegressor(cells=[2, 4], **TARGETS, **more),
     "targets, moments": lambda **more: MomentRegressor(**TARGETS, **more),
     "two targets, warm gradient": lambda **more: NoisyGradientRegressor(
         steps=2, warm_start=True, **TWO_TARGETS, **more
@@ -77,7 +68,7 @@ def test_one_record_more_moves_a_sum_by_at_most_the_bound(
 ) -> None:
     largest = 0.0
     # Several columns and targets share the sums of one column, which sees pairs of others.
-    one_column = request.node.callspec.params["make"] in list(MODELS)[:4]
+    one_column = request.node.callspec.params["make"] in list(MODELS)[:3]
     for records in data_sets(2 if one_column else 1):
         here = caught(make(), records, None, **PUBLIC)
         for more in with_one_more(records):
@@ -266,19 +257,14 @@ def test_one_person_with_many_records_takes_no_more_memory_than_many_persons() -
     rng = np.random.default_rng(0)
     left, right = rng.integers(-9, 9, (3000, 100)) * 1.0, rng.integers(-9, 9, (3000, 50)) * 1.0
     voters = Voters(left, np.zeros(3000, dtype=np.int64), np.array([0]))
-    labels = sums.VOTE * sums.centred_labels(voters.codes, 3)
-    length = sums.VOTE * sums.centred_length(3)
     tracemalloc.start()
     found = sums.outer_sum(voters, left, right, lengths=(1e3, 1e3))
-    places = rng.integers(0, 500, 3000)
-    votes = cell_model.cell_sums(voters, places, 500, labels, length=length)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 2**24  # the products of 3,000 records take 120 MB, their cells 36 MB
+    assert most < 2**24  # the products of 3,000 records take 120 MB
     assert np.array_equal(
         found, sums.clipped((left.T @ right).reshape(1, -1), 1e6)[0].reshape(100, 50)
     )
-    assert 0.99 < np.linalg.norm(votes) / length <= BOUND
 
 
 def test_persons_split_over_blocks_are_cut_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from reticent import (
-    CellsClassifier,
     LinearVoteClassifier,
     MomentClassifier,
     NoisyGradientClassifier,
@@ -31,7 +30,6 @@ QUERY_VOTES: dict[str, Callable[[], Any]] = {
     "margin": lambda: LinearVoteClassifier(answers=20, response="stability", **COMMON),
 }
 MODELS: dict[str, Callable[[], Any]] = {
-    "cells": lambda: CellsClassifier(cells=[2, 8], **COMMON),
     "moments": lambda: MomentClassifier(**COMMON),
     "gradient": lambda: NoisyGradientClassifier(steps=3, **COMMON),
 }

@@ -80,7 +80,6 @@ class AdditiveHistogramClassifier(ReleasedClassifier):
 
     See Also:
         reticent.PublicStartClassifier: better from about epsilon .5 on for 10,000 records.
-        reticent.CellsClassifier: one histogram of cells of all columns together.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 

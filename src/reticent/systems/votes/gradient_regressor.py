@@ -62,7 +62,6 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
 
     See Also:
         reticent.MomentRegressor: one sum, no start from public targets.
-        reticent.CellsRegressor: no linear model.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 

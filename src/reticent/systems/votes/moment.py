@@ -159,7 +159,6 @@ class MomentRegressor(_Moments, ReleasedRegressor):
 
     See Also:
         reticent.NoisyGradientRegressor: by steps, of residuals that are cut more closely.
-        reticent.CellsRegressor: no linear model.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 

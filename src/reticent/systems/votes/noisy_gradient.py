@@ -56,7 +56,6 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     See Also:
         reticent.NoisyGradientRegressor: squares in place of the cross entropy, for targets.
         reticent.MomentClassifier: squares in place of the cross entropy, in one sum.
-        reticent.CellsClassifier: no linear model.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
