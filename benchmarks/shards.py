@@ -51,7 +51,7 @@ def write(folder: Path, records: int, features: int) -> list[tuple[Path, Path]]:
 
 def run(method: str, paths: list[tuple[Path, Path]], queries: int, features: int) -> None:
     from reticent import LinearVoteClassifier, MomentClassifier, PrivateKNNClassifier
-    from reticent.systems import Neighbours
+    from reticent.systems import Features, Neighbours
     from reticent.tables import Shards
 
     rng = np.random.default_rng(1)
@@ -63,7 +63,7 @@ def run(method: str, paths: list[tuple[Path, Path]], queries: int, features: int
         model: Any = PrivateKNNClassifier(
             queries=queries,
             neighbours=Neighbours(number=300, sampling_probability=0.05),
-            feature_range=(-6.0, 6.0),
+            features=Features(range=(-6.0, 6.0)),
             **common,
         )
         model.fit(shards).release(asked)

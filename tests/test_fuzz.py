@@ -46,6 +46,7 @@ from reticent.neighbours import PointGrid, Records
 from reticent.noise import SeededSampler
 from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 from reticent.systems import (
+    Features,
     Neighbours,
     PrivateKNNClassifier,
     PrivateKNNStudent,
@@ -177,11 +178,11 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
         for case in {**CASES, **cases()}.values()
     },
     PrivateKNNClassifier: (
-        {**KNN, "queries": 5, "feature_range": (0.0, 1.0)},
+        {**KNN, "queries": 5, "features": Features(range=(0.0, 1.0))},
         {"X": X, "y": Y, "persons": None},
     ),
     PrivateKNNStudent: (
-        {**KNN, "queries": (3,), "feature_map": "identity", "reduce_to": None, "student": STUDENT},
+        {**KNN, "queries": (3,), "features": Features(), "student": STUDENT},
         {**PICTURES, "y": Y, "persons": None},
     ),
     PublicRanges: ({"ranges": (0.0, 1.0)}, {"X": X}),

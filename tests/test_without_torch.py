@@ -87,16 +87,16 @@ book.close()
 NEIGHBOURS = """
 from sklearn.datasets import load_digits
 from reticent import PrivateKNNClassifier
-from reticent.systems import Neighbours
+from reticent.systems import Features, Neighbours
 
 X, y = load_digits(return_X_y=True)
 X = X.reshape(-1, 8, 8)
-for feature_map in ("identity", "hog", "upright hog"):
+for feature_map in (None, "hog", "upright hog"):
     classifier = PrivateKNNClassifier(
         epsilon=4.0, delta=1e-5, queries=40,
         neighbours=Neighbours(number=60, sampling_probability=0.5),
-        classes=range(10), feature_map=feature_map,
-        feature_range=(0, 16) if feature_map == "identity" else None,
+        classes=range(10),
+        features=Features(map=feature_map, range=None if feature_map else (0, 16)),
     ).fit(X[:1700], y[:1700])
     right = classifier.exact_predict(X[1700:1720]) == y[1700:1720]
     release = classifier.release(X[1700:1720])
@@ -106,6 +106,7 @@ for feature_map in ("identity", "hog", "upright hog"):
 CERTIFIED = """
 import numpy as np
 from reticent import CertifiedClassifier, CertifiedEnsemble, PublicRanges
+from reticent.systems import Features
 
 random = np.random.default_rng(0)
 y = random.integers(0, 2, 400)
@@ -118,7 +119,7 @@ for kind, more in ((CertifiedClassifier, {}), (CertifiedEnsemble, {"members": 3}
     print(loaded.release(X[:20]).values.shape, agree, (loaded.exact_predict(X) == y).mean() > 0.9)
     print(loaded.bundle_identity_ == fitted.bundle_identity_)
 try:
-    CertifiedClassifier(epsilon=1.0, classes=[0, 1], extractor="a name").fit(X, y)
+    CertifiedClassifier(epsilon=1.0, classes=[0, 1], features=Features(map="a name")).fit(X, y)
 except ValueError as error:
     print(error)
 """
@@ -149,7 +150,8 @@ WORKS = {
     "private neighbours": (NEIGHBOURS, ["True (20,) 20"] * 3),
     "certified models": (
         CERTIFIED,
-        ["(20,) True True", "True"] * 2 + ["extractor: expected None or a torch module, got str"],
+        ["(20,) True True", "True"] * 2
+        + ["features, map: expected None or a torch module, got str"],
     ),
     "networks and features": (
         NETWORKS,

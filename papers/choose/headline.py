@@ -24,7 +24,7 @@ import numpy.typing as npt
 from papers.choose.features import DATA, Parts, parts_of
 from papers.result_files import write_result
 from papers.seeds import combined
-from reticent.systems.votes.features import Features
+from reticent.systems.features import Features
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import Pace, counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier

@@ -29,7 +29,7 @@ from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import SecureSampler
-from reticent.systems import Neighbours, PrivateKNNStudent
+from reticent.systems import Features, Neighbours, PrivateKNNStudent
 from reticent.systems.private_knn.inputs import feature_map_of, grid_of
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import FeatureMap, ReducedFeatures, upright
@@ -62,7 +62,7 @@ class HeadlineSettings:
 
     Attributes:
         image_shape: channels, height, width.
-        features: name of the first round's feature map.
+        features: name of the first round's feature map, or None for the pixels.
         upright: whether every picture, private or public, is sheared upright first, each by itself.
         reduce_to: principal directions of the first round's features.
         epsilon: total of the calibrated row and of PATE.
@@ -74,7 +74,7 @@ class HeadlineSettings:
     """
 
     image_shape: tuple[int, int, int]
-    features: str
+    features: str | None
     upright: bool
     reduce_to: int
     epsilon: float
@@ -122,7 +122,7 @@ def settings_of(data: str) -> HeadlineSettings:
         return replace(
             written,
             image_shape=(1, 8, 8),
-            features="identity",
+            features=None,
             reduce_to=20,
             upright=False,
             epsilon=4.0,
@@ -204,8 +204,7 @@ def calibrated(parts: Parts, settings: HeadlineSettings, seed: int, report: Repo
         neighbours=Neighbours(
             number=settings.neighbours, sampling_probability=settings.sampling_probability
         ),
-        feature_map=settings.features,
-        reduce_to=settings.reduce_to,
+        features=Features(map=settings.features, components=settings.reduce_to),
         student=(settings.student, replace(settings.student, epochs=settings.last_epochs)),
         classes=range(parts.classes),
         random_state=seed,
@@ -238,7 +237,7 @@ def as_in_the_paper(parts: Parts, settings: HeadlineSettings, seed: int, report:
     plan = KnnNoise(steps, DELTA, parts.classes)
     features = _features(parts, settings)
     private, asked = (features.features(rows) for rows in (parts.private, parts.public[places]))
-    grid = grid_of(None, features, private.shape[1])
+    grid = grid_of(None, features, private.shape[1], None)
     voters = SampledNeighbours(
         NeighbourSearch(Records.of(grid.points(private), parts.codes, None)),
         neighbours=steps.neighbours,

@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from papers.result_files import write_result
 from reticent.core.arrays import Integers
 from reticent.datasets import load_imdb
-from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems import Features, IndividualKNNClassifier, PrivateKNNClassifier
 
 Array = npt.NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def rows(parts: Reviews, epsilon: float) -> dict[str, list[float]]:
     each = IndividualKNNClassifier.tuned(parts.public, parts.public_labels, **total)
     each.fit(parts.private, parts.labels, public_X=parts.public)
     sampled = PrivateKNNClassifier.tuned(
-        parts.public, parts.public_labels, **total, feature_range=(-1.0, 1.0)
+        parts.public, parts.public_labels, **total, features=Features(range=(-1.0, 1.0))
     ).fit(parts.private, parts.labels)
     return {
         name: [

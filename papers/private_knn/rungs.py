@@ -37,7 +37,7 @@ from papers.private_knn.rung_rows import (
 from papers.result_files import write_result
 from reticent.core.settings import plain
 from reticent.datasets import load
-from reticent.systems import IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems import Features, IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -161,7 +161,7 @@ def private_knn(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Found:
         classes=range(rows.classes),
         records=len(rows.private),
         queries=len(asked),
-        feature_range=_box(near.public),
+        features=Features(range=_box(near.public)),
     ).fit(near.private, rows.codes)
     right = [
         taught_right(rows, asked, model.simulate(near.public[asked], seed=seed).values, seed)

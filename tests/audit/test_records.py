@@ -56,7 +56,7 @@ def half_the_noise(monkeypatch):
         (LinearVoteClassifier(**CLAIM, answers=3), {"public_X": PUBLIC, "queries": PUBLIC[:3]}),
         (
             IndividualKNNClassifier(
-                **CLAIM, votes=3.0, ball=Ball(radius=0.5), feature_range=(-1, 1)
+                **CLAIM, votes=3.0, ball=Ball(radius=0.5), features=Features(range=(-1, 1))
             ),
             {"remove": 0},
         ),
@@ -65,7 +65,7 @@ def half_the_noise(monkeypatch):
                 **CLAIM,
                 queries=2,
                 neighbours=Neighbours(number=3, sampling_probability=0.5),
-                feature_range=(-1, 1),
+                features=Features(range=(-1, 1)),
             ),
             {"remove": 0},
         ),

@@ -28,6 +28,7 @@ from reticent.systems import (
     Calibration,
     CertifiedClassifier,
     ClippedDescent,
+    Features,
     Neighbours,
     NoiseAware,
     PosthocClassifier,
@@ -43,7 +44,7 @@ KNN: dict[str, Any] = {
     "queries": 10,
     "neighbours": Neighbours(number=5, sampling_probability=0.5),
     "classes": [0, 1, 2],
-    "feature_range": (0.0, 8.0),
+    "features": Features(range=(0.0, 8.0)),
 }
 CERTIFIED: dict[str, Any] = {"epsilon": 1.0, "classes": [0, 1], "k_max": 1}
 SOFTMAX = nn.Sequential(nn.Linear(4, 4), nn.Softmax(1))
@@ -114,8 +115,9 @@ KNN_FITS: list[Case] = [
         "sampling_probability=",
     ),
     ({"neighbours": Neighbours(threshold=NAN)}, InvalidParameter, "threshold="),
-    ({"feature_map": "sift"}, UnknownName, "feature_map='sift'"),
-    ({"feature_map": "hog"}, InvalidParameter, "pictures"),
+    ({"features": Features(map="sift")}, UnknownName, "map='sift'"),
+    ({"features": Features(map="hog")}, InvalidParameter, "pictures"),
+    ({"features": Features(components=2)}, InvalidParameter, "components"),
     ({"neighbours": Neighbours(engine="annoy")}, UnknownName, "engine='annoy'"),
     ({"classes": [0, 1]}, InvalidInput, "classes.*labels are not shown"),
     ({"classes": [0]}, InvalidInput, "classes: .*two"),

@@ -14,6 +14,7 @@ from sklearn.datasets import load_iris
 from reticent.cli.main import run
 from reticent.datasets import load_digits
 from reticent.systems import (
+    Features,
     LabelAware,
     Neighbours,
     NoiseAware,
@@ -99,8 +100,7 @@ def student_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         delta=1e-5,
         queries=(20,),
         neighbours=Neighbours(number=20, sampling_probability=0.5),
-        feature_map="identity",
-        reduce_to=None,
+        features=Features(),
         classes=range(10),
         student=StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1),
         random_state=0,

@@ -36,6 +36,7 @@ from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
+    Features,
     LabelAware,
     NearestRowClassifier,
     Neighbours,
@@ -71,8 +72,7 @@ def _student() -> PrivateKNNStudent:
         student=settings,
         classes=range(3),
         random_state=0,
-        feature_map="identity",
-        reduce_to=None,
+        features=Features(),
     )
     return student.fit(PICTURES[:60], DIGITS[:60], public=PICTURES[60:])
 

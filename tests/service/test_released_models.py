@@ -137,7 +137,7 @@ def test_saved_loaded_shown_and_served_at_no_cost(
 def student(X: Any, y: Any) -> Any:
     """A small published student of noisy labels, whose public pictures and seeds are fixed."""
     pytest.importorskip("torch")
-    from reticent.systems import Neighbours
+    from reticent.systems import Features, Neighbours
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.training.students import StudentConfig
 
@@ -147,8 +147,7 @@ def student(X: Any, y: Any) -> Any:
         delta=1e-5,
         queries=(20,),
         neighbours=Neighbours(number=20, sampling_probability=0.3),
-        feature_map="identity",
-        reduce_to=None,
+        features=Features(),
         classes=range(10),
         student=shape,
         data_set=RECORDS,

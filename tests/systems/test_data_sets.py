@@ -17,6 +17,7 @@ from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, Invalid
 from reticent.ledger import Ledger
 from reticent.systems import (
     CertifiedClassifier,
+    Features,
     Neighbours,
     PrivateKNNClassifier,
     PrivateKNNStudent,
@@ -37,21 +38,25 @@ PLAN: dict[str, Any] = {
         "delta": 1e-5,
         "neighbours": Neighbours(number=10, sampling_probability=0.5),
         "classes": [0, 1],
-        "feature_map": "identity",
     }
 }
 
 
 def neighbours(data_set: str | None, keys: Any = None) -> Any:
-    return PrivateKNNClassifier(queries=5, data_set=data_set, feature_range=(0.0, 1.0), **PLAN).fit(
-        X, Y, keys
-    )
+    return PrivateKNNClassifier(
+        queries=5, data_set=data_set, features=Features(range=(0.0, 1.0)), **PLAN
+    ).fit(X, Y, keys)
 
 
 def student(data_set: str | None, keys: Any = None, **booking: Any) -> Any:
     settings = StudentConfig(image_shape=(1, 8, 8), epochs=1, channels=(2, 2), width=4)
     made = PrivateKNNStudent(
-        queries=(5,), data_set=data_set, student=settings, reduce_to=None, random_state=0, **PLAN
+        queries=(5,),
+        data_set=data_set,
+        student=settings,
+        features=Features(),
+        random_state=0,
+        **PLAN,
     )
     return made.fit(X, Y, keys, public=PUBLIC, **booking)
 

@@ -64,7 +64,7 @@ KNN = {
     "queries": 1000,
     "neighbours": Neighbours(number=3, sampling_probability=0.5),
     "classes": "observed",  # the checks bring labels of all kinds
-    "feature_range": (-100.0, 100.0),
+    "features": Features(range=(-100.0, 100.0)),
 }
 
 VOTES = {
@@ -183,7 +183,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             delta=1e-5,
             classes="observed",
             ball=Ball(radius=2.0),
-            feature_range=(-100.0, 100.0),
+            features=Features(range=(-100.0, 100.0)),
         ),
         PublicRanges((-100.0, 100.0)),
         MomentClassifier(**VOTES),

@@ -19,6 +19,7 @@ from reticent.core.errors import InvalidInput
 from reticent.systems import (
     Calibration,
     CertifiedClassifier,
+    Features,
     Neighbours,
     NoiseAware,
     PosthocClassifier,
@@ -59,7 +60,7 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
             neighbours=Neighbours(number=3, sampling_probability=0.5),
             classes=["ill", "well"],
             queries=60,
-            feature_range=(0.0, 1.0),
+            features=Features(range=(0.0, 1.0)),
         ),
         PANDAS,
     ),

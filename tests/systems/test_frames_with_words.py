@@ -13,10 +13,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import (
     AdditiveHistogramClassifier,
     ConvexCertifiedClassifier,
+    Features,
     IndividualKNNClassifier,
     LinearVoteClassifier,
     MomentClassifier,
@@ -107,12 +108,11 @@ def test_systems_that_answer_one_by_one_take_frames() -> None:
     y, asked = labels(PRIVATE), NamedRows(PRIVATE.values[:5, :3], COLUMNS[:3])
     given = NamedRows(PRIVATE.values[:, :3], COLUMNS[:3])
     public = NamedRows(PUBLIC.values[:, :3], COLUMNS[:3])
-    common = {**TOTAL, "schema": schema}
-    near = {"feature_range": (0.0, 1.0)}
+    common = {**TOTAL, "features": Features(schema=schema)}
     fitted = [
         LinearVoteClassifier(**common, answers=9).fit(given, y, public_X=public),
         IndividualKNNClassifier(**common, votes=2.0).fit(given, y, public_X=public),
-        PrivateKNNClassifier(**common, queries=9, **near).fit(given, y),
+        PrivateKNNClassifier(**common, queries=9).fit(given, y),
         ConvexCertifiedClassifier(**common, norm_bound=4.0, regularization=10.0).fit(given, y),
     ]
     for model in fitted:
@@ -126,14 +126,14 @@ def test_a_certified_bundle_has_the_schema(tmp_path: Path) -> None:
     found = load(model.save(tmp_path / "model"))
     asked = rows(20, seed=2)
     assert np.array_equal(found.exact_predict(asked), model.exact_predict(asked))
-    assert found.schema == model.schema_
+    assert found.features.schema == model.schema_
 
 
 def test_words_without_a_schema_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="pass schema="):
+    with pytest.raises(InvalidInput, match="schema"):
         PublicStartClassifier(**TOTAL, **POOL).fit(PRIVATE, labels(PRIVATE))
-    with pytest.raises(InvalidInput, match="schema: expected a TabularSchema"):
-        MomentClassifier(**TOTAL, schema=(0, 1)).fit(PRIVATE, labels(PRIVATE), public_X=PUBLIC)
+    with pytest.raises(InvalidParameter, match="schema: expected a TabularSchema"):
+        Features(schema=(0, 1))
 
 
 def test_costs_move_the_threshold_and_are_saved(tmp_path: Path) -> None:

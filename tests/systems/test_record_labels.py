@@ -10,6 +10,7 @@ import pytest
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import (
     CertifiedClassifier,
+    Features,
     Neighbours,
     PrivateKNNClassifier,
     PrivateKNNStudent,
@@ -26,7 +27,7 @@ KNN: dict[str, Any] = {
 MAKERS: dict[str, Any] = {
     "certified": lambda **classes: CertifiedClassifier(epsilon=1.0, k_max=1, **classes),
     "neighbours": lambda **classes: PrivateKNNClassifier(
-        **KNN, queries=5, feature_range=(0.0, 1.0), **classes
+        **KNN, queries=5, features=Features(range=(0.0, 1.0)), **classes
     ),
 }
 

@@ -22,6 +22,7 @@ from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
+    Features,
     LabelAware,
     Neighbours,
     PosthocClassifier,
@@ -108,7 +109,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         epsilon=1.0, classes=[0, 1], k_max=5, training=ClippedDescent(input_bound=1.0)
     ).fit(PICTURES, LABELS),
     "certified, extractor": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1, 2], k_max=3, extractor=module()
+        epsilon=1.0, classes=[0, 1, 2], k_max=3, features=Features(map=module())
     ).fit(PICTURES, LABELS),
     "certified, ensemble": lambda: CertifiedEnsemble(
         epsilon=1.0, classes=[0, 1], k_max=3, members=3, training=ClippedDescent(hidden=(4,))
@@ -131,10 +132,10 @@ MAKERS: dict[str, Callable[[], Any]] = {
         random_state=0,
         training=VectorTraining(outputs=2, head_epochs=1, **WIDTHS),
     ).fit(PICTURES.reshape(-1, 64), LABELS),
-    "neighbours, inputs": lambda: neighbour_search(feature_range=(0.0, 1.0)),
-    "neighbours, gradients": lambda: neighbour_search(feature_map="hog"),
+    "neighbours, inputs": lambda: neighbour_search(features=Features(range=(0.0, 1.0))),
+    "neighbours, gradients": lambda: neighbour_search(features=Features(map="hog")),
     "neighbours, own module": lambda: neighbour_search(
-        feature_map=module(), feature_range=(-3.0, 3.0)
+        features=Features(map=module(), range=(-3.0, 3.0))
     ),
 }
 

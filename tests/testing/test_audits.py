@@ -11,6 +11,7 @@ from reticent.mechanisms import SumSession
 from reticent.noise import SecureSampler
 from reticent.systems import (
     Ball,
+    Features,
     IndividualKNNClassifier,
     LinearVoteClassifier,
     Neighbours,
@@ -74,7 +75,7 @@ AUDITED = {
     ),
     "private-kNN": Case(
         estimator=PrivateKNNClassifier(
-            queries=16, feature_range=(-4, 4), **ANSWERS,
+            queries=16, features=Features(range=(-4, 4)), **ANSWERS,
             neighbours=Neighbours(number=1, sampling_probability=1.0),
         ),
         **TIE,

@@ -177,14 +177,21 @@ def estimator_of(config: FitConfig, schema: TabularSchema | None, *, bundled: bo
             )
     values = dict(config.parameters)
     if schema is not None:
-        if "schema" in values:
-            raise InvalidInput("parameters.schema, data.schema: expected one of them")
-        if "schema" not in inspect.signature(kind).parameters:
+        known = inspect.signature(kind).parameters
+        holder = values
+        if "features" in known:
+            part = values.get("features", {_PART: "Features"})
+            if not isinstance(part, dict):
+                raise InvalidInput(f"parameters.features: expected a table, got {part!r}")
+            holder = values["features"] = dict(part)
+        if "schema" in holder:
+            raise InvalidInput("parameters, data.schema: expected one schema")
+        if "schema" not in known and "features" not in known:
             raise InvalidInput(
                 f"data.schema: a {config.estimator} takes no schema; leave it out, columns of "
                 "numbers need none"
             )
-        values["schema"] = schema
+        holder["schema"] = schema
     return _made(config.estimator, "estimator", values, found, "parameters")
 
 

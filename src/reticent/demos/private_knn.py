@@ -16,7 +16,7 @@ from reticent.datasets import Dataset
 from reticent.demos.page import Demonstration, Fact, Pictures, Section, comparison
 from reticent.release.fits import not_counted
 from reticent.systems import Neighbours, PrivateKNNStudent
-from reticent.systems.votes.features import Features
+from reticent.systems.features import Features
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -53,8 +53,7 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
             delta=1e-5,
             queries=(60, 40),
             neighbours=Neighbours(number=50, sampling_probability=0.5),
-            feature_map="identity",
-            reduce_to=20,
+            features=Features(components=20),
             student=config,
             classes=range(10),
             random_state=seed,
@@ -67,7 +66,7 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
         delta=1e-5,
         queries=(300,),
         neighbours=Neighbours(number=150, sampling_probability=0.15),
-        feature_map="upright hog" if data == "mnist" else "hog",
+        features=Features(map="upright hog" if data == "mnist" else "hog", components=40),
         student=config if data == "mnist" else replace(config, turn=0.05, flips=True),
         classes=range(10),
         random_state=seed,

@@ -190,22 +190,25 @@ class Histograms(RecordMethod):
         """``AdditiveHistogramClassifier``, unfitted."""
         from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
 
-        return AdditiveHistogramClassifier(**total(task), schema=task.schema)
+        return AdditiveHistogramClassifier(**total(task))
 
 
 def total(task: Task) -> dict[str, Any]:
     """Return what every estimator of a task gets."""
+    from reticent.systems.features import Features
+
     return {
         "epsilon": task.guarantee.epsilon,
         "delta": task.guarantee.delta,
         "classes": task.label_list,
         "counting": task.counting,
+        "features": None if task.schema is None else Features(schema=task.schema),
     }
 
 
 def started(task: Task) -> dict[str, Any]:
     """Return arguments of ``PublicStartClassifier`` for a task."""
-    return {**total(task), "rows": task.rows, "records": task.n_private, "schema": task.schema}
+    return {**total(task), "rows": task.rows, "records": task.n_private}
 
 
 def released(method: RecordMethod, tasks: Sequence[Task], parts: PublicParts) -> Answers:

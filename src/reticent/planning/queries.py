@@ -85,9 +85,7 @@ class LinearVotes(QueryMethod):
         """``LinearVoteClassifier``, unfitted."""
         from reticent.systems.votes.linear_vote import LinearVoteClassifier
 
-        return LinearVoteClassifier(
-            **total(task), answers=task.answers or 1, clip_quantile=0.6, schema=task.schema
-        )
+        return LinearVoteClassifier(**total(task), answers=task.answers or 1, clip_quantile=0.6)
 
 
 class StableLabels(QueryMethod):
@@ -183,7 +181,6 @@ class IndividualNeighbours(QueryMethod):
             votes=_votes(task),
             ball=Ball(share=_SHARE, power=1),
             lead=_LEAD,
-            schema=task.schema,
         )
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
     from reticent.systems.certified.ensemble import CertifiedEnsemble
     from reticent.systems.certified.interval_system import ClippedDescent
+    from reticent.systems.features import Features
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
     from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
-    from reticent.systems.votes.features import Features
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
@@ -76,7 +76,7 @@ else:
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.votes.noisy_counts": ("Pace",),
-            "reticent.systems.votes.features": ("Features",),
+            "reticent.systems.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),

@@ -305,7 +305,9 @@ BUILT_IN = (
         "training of encoders of table rows, and how they are compared",
         role="part",
     ),
-    _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
+    _own(
+        "Features", "systems.features", "what columns are, and how rows become vectors", role="part"
+    ),
     _own("Teachers", "systems.votes.teachers", "a model of any kind on parts", role="part"),
     _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
     _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),

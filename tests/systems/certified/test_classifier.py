@@ -23,7 +23,7 @@ from reticent.noise import SeededSampler
 from reticent.published import SmoothCauchy
 from reticent.release.bundle import Bundle
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble, Features
 
 
 def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -172,9 +172,9 @@ def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> 
     module = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.AvgPool2d(3), nn.Flatten())
     X, y = load_digits(return_X_y=True)
     pictures = (X[:60] / 16).reshape(-1, 1, 8, 8)
-    classifier = CertifiedClassifier(epsilon=1.0, k_max=2, extractor=module, classes=range(10)).fit(
-        pictures, y[:60]
-    )
+    classifier = CertifiedClassifier(
+        epsilon=1.0, k_max=2, features=Features(map=module), classes=range(10)
+    ).fit(pictures, y[:60])
     assert classifier.members_[0].settings.features == 12
     labels, distances = classifier.stable_distances(pictures)
     alone = [classifier.stable_distances(pictures[row : row + 1]) for row in range(5)]
@@ -182,7 +182,7 @@ def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> 
     assert [int(part[1][0]) for part in alone] == distances[:5].tolist()
     folder = classifier.save(tmp_path / "bundle")
     np.testing.assert_array_equal(
-        CertifiedClassifier.load(folder, extractor=module).exact_predict(pictures),
+        CertifiedClassifier.load(folder, feature_map=module).exact_predict(pictures),
         classifier.exact_predict(pictures),
     )
     with pytest.raises(InvalidInput, match="embedder: this bundle"):

@@ -15,7 +15,7 @@ from reticent.core.errors import (
 )
 from reticent.datasets import load_digits
 from reticent.neighbours import PointGrid
-from reticent.systems import Neighbours, PrivateKNNClassifier
+from reticent.systems import Features, Neighbours, PrivateKNNClassifier
 
 DATA = load_digits()
 X, Y = DATA.train_images.reshape(-1, 64), DATA.train_labels
@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
     "queries": 60,
     "neighbours": Neighbours(number=30, sampling_probability=0.5),
     "classes": range(10),
-    "feature_range": (0.0, 1.0),
+    "features": Features(range=(0.0, 1.0)),
 }
 
 
@@ -115,22 +115,22 @@ def test_what_is_asked_first_has_no_say_in_how_neighbours_are_compared() -> None
 @pytest.mark.parametrize(
     "changes",
     [
-        {"feature_range": None},
-        {"feature_range": (0.0,)},
-        {"feature_range": (1.0, 0.0)},
-        {"feature_range": (np.nan, 1.0)},
-        {"feature_range": ([0.0, 0.0], [1.0, 1.0])},
-        {"feature_range": PointGrid.in_ball(np.zeros(3), 1.0)},
+        {"features": None},
+        {"features": Features(range=(0.0,))},
+        {"features": Features(range=(1.0, 0.0))},
+        {"features": Features(range=(np.nan, 1.0))},
+        {"features": Features(range=([0.0, 0.0], [1.0, 1.0]))},
+        {"features": Features(range=PointGrid.in_ball(np.zeros(3), 1.0))},
     ],
 )
 def test_the_range_of_features_is_given(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameter, match="feature_range"):
+    with pytest.raises(InvalidParameter, match="range"):
         _fitted(**changes)
 
 
 def test_a_grid_may_be_laid_around_public_rows() -> None:
     grid = PointGrid.around(PUBLIC)
-    assert (_fitted(feature_range=grid).exact_predict(PUBLIC) == TRUTH).mean() > 0.9
+    assert (_fitted(features=Features(range=grid)).exact_predict(PUBLIC) == TRUTH).mean() > 0.9
 
 
 def test_keys_of_every_text_and_integer_are_told_apart() -> None:

@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reticent.systems import Ball, IndividualKNNClassifier, Neighbours, PrivateKNNClassifier
+from reticent.systems import (
+    Ball,
+    Features,
+    IndividualKNNClassifier,
+    Neighbours,
+    PrivateKNNClassifier,
+)
 from reticent.testing import Case, Check, checks_of
 
 ROWS = np.array(
@@ -23,7 +29,7 @@ CASES = {
             queries=80,
             neighbours=Neighbours(number=3, sampling_probability=0.5),
             classes=(0, 1),
-            feature_range=(-4, 4),
+            features=Features(range=(-4, 4)),
         ),
         X=ROWS,
         y=LABELS,
@@ -37,7 +43,7 @@ CASES = {
             answers=79,
             neighbours=Neighbours(number=3, sampling_probability=0.5, threshold=2.0),
             classes=(0, 1),
-            feature_range=(-4, 4),
+            features=Features(range=(-4, 4)),
             fallback=0,
         ),
         X=ROWS,

@@ -16,7 +16,7 @@ import pytest
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, LedgerUnavailable
 from reticent.ledger import Ledger, Reservation
-from reticent.systems import Neighbours, PrivateKNNClassifier
+from reticent.systems import Features, Neighbours, PrivateKNNClassifier
 
 RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.random((200, 4)), np.arange(200) % 2
@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
     "queries": QUERIES,
     "neighbours": Neighbours(number=5, sampling_probability=0.5),
     "classes": [0, 1],
-    "feature_range": (0.0, 1.0),
+    "features": Features(range=(0.0, 1.0)),
     "data_set": "ward 7",
 }
 SCOPE = Scope(subject="records")

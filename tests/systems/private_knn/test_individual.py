@@ -17,7 +17,7 @@ from reticent.core.errors import (
     InvalidParameter,
 )
 from reticent.ledger import Ledger
-from reticent.systems import Ball, IndividualKNNClassifier
+from reticent.systems import Ball, Features, IndividualKNNClassifier
 from reticent.tables.frames import NamedRows
 
 DIGITS, NAMES = load_digits(return_X_y=True)
@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
     "classes": [0, 1],
     "votes": 5.0,
     "ball": Ball(radius=0.5),
-    "feature_range": (0.0, 1.0),
+    "features": Features(range=(0.0, 1.0)),
     "data_set": "ward 7",
 }
 
@@ -74,7 +74,7 @@ def test_answers_depend_on_who_is_left() -> None:
         classes=["no", "yes"],
         votes=9.0,
         ball=Ball(radius=1.0),
-        feature_range=(0.0, 1.0),
+        features=Features(range=(0.0, 1.0)),
     ).fit(np.zeros((5, 1)), [*labels.values(), "no"], persons=[*labels, "e"])
     query = np.zeros((9, 1))
     assert set(classifier.simulate(query, seed=0).values) == {"yes"}
@@ -92,7 +92,7 @@ def test_coming_back_does_not_renew_a_budget() -> None:
         classes=[0, 1],
         votes=2.0,
         ball=Ball(radius=1.0),
-        feature_range=(0.0, 1.0),
+        features=Features(range=(0.0, 1.0)),
     ).fit(np.zeros((3, 1)), [1, 1, 1], persons=["a", "b", "c"])
     classifier.release(np.zeros((5, 1)))
     spent = classifier.held_.filter.room(np.arange(3)).tolist()
@@ -188,7 +188,7 @@ def test_what_cannot_be_is_refused_and_keeps_nothing() -> None:
         ({"ball": None}, "radius"),
         ({"ball": Ball(radius=0.5, power=3)}, "power"),
         ({"looks": ()}, "looks"),
-        ({"feature_range": None}, "feature_range"),
+        ({"features": None}, "range"),
     ):
         classifier = IndividualKNNClassifier(**{**SETTINGS, **changes})
         with pytest.raises(InvalidParameter, match=message):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from reticent.neighbours import WEIGHT_STEPS
-from reticent.systems import Ball, IndividualKNNClassifier
+from reticent.systems import Ball, Features, IndividualKNNClassifier
 from reticent.systems.private_knn.individual_session import IndividualNoise
 
 ANSWERS = 30_000
@@ -38,7 +38,7 @@ def majority(ahead: int, *, votes: float) -> tuple[IndividualNoise, int]:
         classes=[0, 1],
         votes=votes,
         ball=Ball(radius=0.5, power=0),
-        feature_range=(-1.0, 1.0),
+        features=Features(range=(-1.0, 1.0)),
     ).fit(records, labels)
     answers = classifier.release(np.zeros((ANSWERS, 1))).values
     return classifier.plan_, int((np.asarray(answers) == 0).sum())

@@ -14,6 +14,7 @@ from torch import nn
 from reticent.release.fits import not_counted
 from reticent.systems import (
     Ball,
+    Features,
     IndividualKNNClassifier,
     Neighbours,
     PrivateKNNClassifier,
@@ -25,13 +26,10 @@ RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((20, 8, 8))
 X, Y = PICTURES[:3], np.array([1, 0, 1])
 COMMON: dict[str, Any] = {"epsilon": 50.0, "delta": 1e-5, "classes": (0, 1)}
-MAPS: dict[str, dict[str, Any]] = {
-    "identity": {"feature_range": (0.0, 1.0)},
-    "hog": {"feature_map": "hog"},
-    "module": {
-        "feature_map": nn.Sequential(nn.Flatten(), nn.Linear(64, 4)),
-        "feature_range": (-9.0, 9.0),
-    },
+MAPS = {
+    "identity": Features(range=(0.0, 1.0)),
+    "hog": Features(map="hog"),
+    "module": Features(map=nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), range=(-9.0, 9.0)),
 }
 
 
@@ -48,11 +46,11 @@ def test_neighbours_of_any_features_come_to_none(features: str, persons: Any) ->
         queries=60,
         neighbours=Neighbours(number=5, sampling_probability=0.5),
         **COMMON,
-        **MAPS[features],
+        features=MAPS[features],
     )
     fixed.fit(X[:0], Y[:0], persons=None if persons is None else [])
     assert set(fixed.simulate(PICTURES, seed=0).values) == {0, 1}
-    coming = IndividualKNNClassifier(**COMMON, **MAPS[features], ball=Ball(share=0.2))
+    coming = IndividualKNNClassifier(**COMMON, features=MAPS[features], ball=Ball(share=0.2))
     named = {} if persons is None else {"persons": persons}
     coming.fit(X[:0], Y[:0], **({name: [] for name in named}), public_X=PICTURES)
     assert set(coming.release(PICTURES).values) == {0, 1}
@@ -75,7 +73,7 @@ def test_a_student_of_none_or_one_record(kind: str, size: int) -> None:
             number=5, sampling_probability=0.5, threshold=40.0 if kind == "withheld" else None
         ),
         student="svm" if kind == "svm" else network,
-        feature_map="hog",
+        features=Features(map="hog", components=40),
         random_state=0,
         **COMMON,
     )

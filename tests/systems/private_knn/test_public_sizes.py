@@ -16,7 +16,13 @@ from torch import nn
 from reticent.core.rows import in_blocks
 from reticent.neighbours import PointGrid
 from reticent.release.fits import not_counted
-from reticent.systems import Ball, IndividualKNNClassifier, Neighbours, PrivateKNNClassifier
+from reticent.systems import (
+    Ball,
+    Features,
+    IndividualKNNClassifier,
+    Neighbours,
+    PrivateKNNClassifier,
+)
 from reticent.training.features import FeatureMap, Origin, ReducedFeatures
 from reticent.training.features import HogFeatures as Hog
 
@@ -51,11 +57,11 @@ class InBlocks(BatchProduct):
         return in_blocks(self.row, np.asarray(inputs))
 
 
-MAPS: dict[str, dict[str, Any]] = {
-    "identity": {"feature_range": (0.0, 1.0)},
-    "reduced": {"feature_map": ReducedFeatures.of(HOG, PUBLIC.reshape(70, 64), dimension=6)},
-    "module": {"feature_map": NETWORK, "feature_range": (-3.0, 3.0)},
-    "in blocks": {"feature_map": InBlocks(), "feature_range": (-30.0, 30.0)},
+MAPS = {
+    "identity": Features(range=(0.0, 1.0)),
+    "reduced": Features(map=ReducedFeatures.of(HOG, PUBLIC.reshape(70, 64), dimension=6)),
+    "module": Features(map=NETWORK, range=(-3.0, 3.0)),
+    "in blocks": Features(map=InBlocks(), range=(-30.0, 30.0)),
 }
 
 
@@ -118,16 +124,16 @@ def contributions(classifier: IndividualKNNClassifier | PrivateKNNClassifier) ->
 def fitted(kind: str, features: Any, rows: Any, labels: Any) -> Any:
     if kind == "individual":
         # The grid of the range, or of the map, and radii from public rows.
-        individual = IndividualKNNClassifier(ball=Ball(share=0.3), **COMMON, **features)
+        individual = IndividualKNNClassifier(ball=Ball(share=0.3), **COMMON, features=features)
         return individual.fit(rows, labels, public_X=PUBLIC)
     plan: dict[str, Any] = {
         "queries": 66,
         "neighbours": Neighbours(number=9, sampling_probability=0.4),
     }
-    return PrivateKNNClassifier(**plan, **COMMON, **features).fit(rows, labels)
+    return PrivateKNNClassifier(**plan, **COMMON, features=features).fit(rows, labels)
 
 
-def differences(kind: str, features: dict[str, Any]) -> int:
+def differences(kind: str, features: Features) -> int:
     """How many sizes show in public numbers, or in what the records before the last contribute."""
     most = fitted(kind, features, PICTURES[:258], LABELS[:258])
     known, public = set(contributions(most)), public_part(most)
@@ -150,7 +156,7 @@ def test_no_bit_depends_on_the_number_of_records(kind: str, features: str) -> No
 
 @pytest.mark.parametrize("kind", ["neighbours", "individual"])
 def test_a_batch_whose_size_shows_is_seen(kind: str) -> None:
-    fault = {"feature_map": BatchProduct(), "feature_range": (-30.0, 30.0)}
+    fault = Features(map=BatchProduct(), range=(-30.0, 30.0))
     assert differences(kind, fault) > 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import Ball, IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems import Ball, Features, IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.private_knn import settings_choice
 from reticent.systems.private_knn.settings_choice import public_folds
 
@@ -48,7 +48,7 @@ def test_individual_settings_beat_the_worst_of_the_grid(monkeypatch: pytest.Monk
 def test_private_knn_settings_scale_with_the_number_of_records() -> None:
     few, many = (
         PrivateKNNClassifier.tuned(
-            X[PUBLIC], Y[PUBLIC], **{**TOTAL, "records": records}, feature_range=(0, 16)
+            X[PUBLIC], Y[PUBLIC], **{**TOTAL, "records": records}, features=Features(range=(0, 16))
         )
         for records in (1000, 100_000)
     )
@@ -61,7 +61,7 @@ def test_private_knn_settings_scale_with_the_number_of_records() -> None:
     few.fit(X[PRIVATE], Y[PRIVATE])
     right = (few.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
     plain = PrivateKNNClassifier(
-        epsilon=4.0, delta=1e-5, classes=range(10), queries=300, feature_range=(0, 16)
+        epsilon=4.0, delta=1e-5, classes=range(10), queries=300, features=Features(range=(0, 16))
     ).fit(X[PRIVATE], Y[PRIVATE])
     assert right > (plain.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
 

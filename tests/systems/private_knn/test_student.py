@@ -24,7 +24,7 @@ from reticent.core.errors import (
 from reticent.datasets import load_digits
 from reticent.ledger import Ledger, Reservation
 from reticent.release import Bundle
-from reticent.systems import Neighbours, PrivateKNNStudent
+from reticent.systems import Features, Neighbours, PrivateKNNStudent
 from reticent.training.nearest_labels import NearestLabels
 from reticent.training.students import StudentConfig
 from reticent.training.surest_student import SurestStudent
@@ -47,8 +47,7 @@ SETTINGS: dict[str, Any] = {
     "delta": 1e-5,
     "queries": (60, 40),
     "neighbours": Neighbours(number=30, sampling_probability=0.5),
-    "feature_map": "identity",
-    "reduce_to": 20,
+    "features": Features(components=20),
     "student": STUDENT,
     "classes": range(10),
     "random_state": 0,
@@ -97,8 +96,7 @@ def test_the_card_travels_with_the_bundle(tmp_path: Path) -> None:
     changes = {
         "queries": (10,),
         "student": config,
-        "feature_map": "hog",
-        "reduce_to": None,
+        "features": Features(map="hog"),
         "classes": "observed",
     }
     student = PrivateKNNStudent(**{**SETTINGS, **changes})
@@ -156,7 +154,7 @@ def test_a_fit_that_is_refused_leaves_an_earlier_one_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     student = PrivateKNNStudent(
-        **{**SETTINGS, "student": "svm", "queries": (8,), "feature_map": "hog", "reduce_to": None},
+        **{**SETTINGS, "student": "svm", "queries": (8,), "features": Features(map="hog")},
         data_set="students",
     )
     scope = Scope(subject="students")

@@ -16,7 +16,7 @@ from reticent import (
     PrivateKNNClassifier,
 )
 from reticent.core.errors import InvalidInput
-from reticent.systems import Neighbours
+from reticent.systems import Features, Neighbours
 from reticent.tables import Shards
 from reticent.tables import shards as shards_module
 
@@ -90,7 +90,7 @@ def test_private_knn_gives_the_same_answers() -> None:
             classes=(0, 1, 2),
             queries=20,
             neighbours=Neighbours(number=8, sampling_probability=0.1),
-            feature_range=(-4.0, 4.0),
+            features=Features(range=(-4.0, 4.0)),
         )
 
     one, many = make().fit(X, Y), make().fit(splits())
@@ -119,7 +119,7 @@ def test_what_shards_cannot_be_used_for_is_refused_before_any_charge() -> None:
         with pytest.raises(InvalidInput, match="NaN"):
             make().fit(Shards((X, bad), (Y, Y)), public_X=PUBLIC_X)
     knn = PrivateKNNClassifier(
-        epsilon=2.0, delta=1e-5, classes=(0, 1, 2), queries=2, feature_range=(-4.0, 4.0)
+        epsilon=2.0, delta=1e-5, classes=(0, 1, 2), queries=2, features=Features(range=(-4.0, 4.0))
     )
     with pytest.raises(InvalidInput, match="expected None with shards"):
         knn.fit(shards, Y)

@@ -44,8 +44,8 @@ class CertifiedClassifier(IntervalSystem):
         counting: "add-remove" or "replace".
         prevalence: share of each label, by label, known from elsewhere: makes every label count
             alike in training. None for records that count alike.
-        extractor: your own torch module from inputs to features, trained on public data only, or
-            None.
+        features: what the columns of a record are (schema), and your own torch module from inputs
+            to features, trained on public data only (map); None for ``Features()``.
         classes: the labels that there are, a public list; or "observed" to take those that occur
             among the records, which publishes them: the card then says that they are not protected.
         data_set: what the records are called, by their owner; the same name whenever they are the

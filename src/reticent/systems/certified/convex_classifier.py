@@ -43,7 +43,7 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         noise-free label and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, extractor, classes, prevalence, data_set: as for
+        epsilon, delta, mechanism, features, classes, prevalence, data_set: as for
             ``CertifiedClassifier``; two classes.
         regularization: lambda, at least 1/16; distances grow with it, accuracy wants it small.
         norm_bound: rows are cut to this l2 norm, above 0; public.

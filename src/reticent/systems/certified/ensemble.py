@@ -30,7 +30,7 @@ class CertifiedEnsemble(IntervalSystem):
         the noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, k_max, training, prevalence, extractor, classes, data_set: as for
+        epsilon, delta, mechanism, k_max, training, prevalence, features, classes, data_set: as for
             ``CertifiedClassifier``; k_max is each member's.
         members: number of classifiers, at least 1.
     Attributes:

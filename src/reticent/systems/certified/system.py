@@ -23,7 +23,7 @@ from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, GuaranteeCard, data_set_name, unnamed
 from reticent.core.rows import finite_or_zero
-from reticent.core.settings import learned, with_settings
+from reticent.core.settings import a_part, learned, with_settings
 from reticent.mechanisms import SignedDistanceRelease
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.fits import use_of
@@ -48,9 +48,9 @@ from reticent.systems.embedding import (
     check_pictures,
     check_sizes,
 )
+from reticent.systems.features import Features, numbers_of, rows_to_fit
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, class_names
-from reticent.systems.table_rows import numbers_of, rows_to_fit
 from reticent.tables.frames import kept_names, stored_names
 from reticent.tables.schema import TabularSchema
 
@@ -66,11 +66,6 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     training records.
 
     Use ``CertifiedClassifier``, ``CertifiedEnsemble`` or ``ConvexCertifiedClassifier``.
-
-    Args:
-        schema: public description of the columns of a table, whose rows are encoded by it; None
-            drafts one from public rows that are a data frame with words, dates or missing values,
-            and takes numbers as they are.
 
     Attributes:
         schema_: what rows are encoded by, or None.
@@ -93,9 +88,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     delta: float = 0.0
     mechanism: str = "auto"
     prevalence: Mapping[Any, float] | None = None
-    extractor: nn.Module | None = None
+    features: Features | None = None
     data_set: str | None = None
-    schema: TabularSchema | None = None
 
     schema_: TabularSchema | None = learned()
     counting: Counting = learned()
@@ -136,7 +130,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             CertificationFailed: too few exact bits for a network this wide.
         """
         self._choice()
-        records, public_X, columns = rows_to_fit(self, X, public_X)
+        shaping = a_part(self.features, Features, name="features").only("schema", "map", of=self)
+        records, public_X, columns = rows_to_fit(self, shaping, X, public_X)
         data_set = data_set_name(self.data_set)
         inputs, shape = check_pictures(records, name="X", records=True)
         classes, labels = record_labels(y, len(inputs), self.classes)
@@ -150,7 +145,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
                     f"public_X: expected rows of shape {shape}, at least one, got {rows_shape}"
                 )
             public = rows, record_labels(public_y, len(rows), classes.tolist())[1]
-        extractor = _extractor(self.extractor, inputs.shape[1], shape)
+        extractor = _extractor(shaping.map, inputs.shape[1], shape)
         features = extractor.alone(inputs)
         # A record whose features are not finite counts as one at the origin: to refuse it would
         # tell that it is there.
@@ -326,14 +321,14 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         cls,
         folder: str | Path,
         *,
-        extractor: nn.Module | None = None,
+        feature_map: nn.Module | None = None,
         trusted_key: str | Path | None = None,
     ) -> Self:
         """A system that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
-            extractor: an instance of your own module, if the bundle was fitted with one.
+            feature_map: an instance of your own module, if the bundle was fitted with one.
             trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:
@@ -343,7 +338,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
-        query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, extractor)
+        query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, feature_map)
         training = query.members[0].settings
         with rebuilding():
             shape = tuple(
@@ -374,10 +369,9 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             delta=query.choice.delta,
             mechanism=mechanism,
             prevalence=prevalence,
-            extractor=extractor,
+            features=Features(schema=schema, map=feature_map),
             classes=given,
             data_set=None if unnamed(query.data_set) else query.data_set,
-            schema=schema,
         )
         loaded.schema_ = schema
         with rebuilding():
@@ -472,7 +466,7 @@ def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) 
         return IdentityEmbedding(features)
     if not is_torch_module(module):
         raise InvalidParameter(
-            f"extractor: expected None or a torch module, got {type(module).__name__}"
+            f"features, map: expected None or a torch module, got {type(module).__name__}"
         )
     from reticent.systems.embedding import ModuleEmbedding
 

@@ -18,7 +18,7 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter,
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.settings import a_part, learned, with_settings
-from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
+from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler
@@ -26,6 +26,7 @@ from reticent.release.fits import use_of
 from reticent.release.paying import Drawn, Payment, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease
+from reticent.systems.features import Features, rows_to_fit
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn.inputs import (
     checked_persons,
@@ -33,6 +34,7 @@ from reticent.systems.private_knn.inputs import (
     grid_of,
     input_rows,
     protected,
+    shaped,
     sharded_records,
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise, Neighbours
@@ -43,14 +45,12 @@ from reticent.systems.private_knn.settings_choice import (
 )
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.systems.table_rows import rows_to_fit
 from reticent.tables.frames import keep_names, rows_as_fitted
 from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
-from reticent.training.features import FeatureMap
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 
 @with_settings
@@ -70,19 +70,14 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         queries: how many queries will ever be asked.
         answers: how many labels will ever be released; None for as many as queries.
         neighbours: which records vote on a query, and when their vote counts; None for the usual.
-        feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a
-            ``FeatureMap``, or your own torch module that was trained on public data only.
+        features: what the columns of a record are, and how a row becomes a vector: schema, map and
+            range, the grid that neighbours are compared on; None for ``Features()``.
         classes: the labels that there are, a public list; or "observed" to take those that occur
             among the records, which publishes them: the card then says that they are not protected.
-        feature_range: public (lower, upper) ends of the features, numbers or one for each feature,
-            or a ``PointGrid``: the grid that neighbours are compared on. None where the feature map
-            knows ("hog", ``ReducedFeatures``).
         data_set: what the private records are called, by their owner; the same name whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
         fallback: the public label that ``predict`` gives where an answer is withheld. None where
             none is.
-        schema: public description of the columns of a table, whose rows are encoded by it; None
-            for numbers.
 
     Attributes:
         plan_: noise and total.
@@ -100,7 +95,7 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         ...     queries=20,
         ...     neighbours=Neighbours(number=20, sampling_probability=0.5),
         ...     classes=range(10),
-        ...     feature_range=(0, 16),
+        ...     features=Features(range=(0, 16)),
         ... ).fit(X[:1700], y[:1700])
         >>> release = classifier.release(X[1700:1710])
         >>> len(release.released), classifier.remaining_
@@ -128,11 +123,9 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
     classes: Classes
     answers: int | None = None
     neighbours: Neighbours | None = None
-    feature_map: str | FeatureMap | nn.Module = "identity"
-    feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
+    features: Features | None = None
     data_set: str | None = None
     fallback: Any = None
-    schema: TabularSchema | None = None
 
     schema_: TabularSchema | None = learned()
     classes_: npt.NDArray[Any] = learned()
@@ -169,11 +162,12 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
             CalibrationFailed: no noise meets the total, or the given noise does not.
         """
         shards = X if isinstance(X, Shards) else None
-        if shards is not None and (y is not None or self.schema is not None):
+        shaping = shaped(self)
+        if shards is not None and (y is not None or shaping.schema is not None):
             raise InvalidInput(
                 "y, schema: expected None with shards, which hold numbers and their labels"
             )
-        rows, _, names = rows_to_fit(self, X if shards is None else shards.first)
+        rows, _, names = rows_to_fit(self, shaping, X if shards is None else shards.first)
         inputs, shape = input_rows(rows, records=True)
         size = len(inputs) if shards is None else len(shards)
         classes, codes = record_labels(
@@ -181,9 +175,9 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         )
         found = checked_persons(persons, size)
         engine = one_of(self._neighbours.engine, ENGINES, name="engine")
-        feature_map = feature_map_of(self.feature_map, shape)
+        feature_map = feature_map_of(shaping.map, shape)
         features = feature_map.features(inputs)
-        grid = grid_of(self.feature_range, feature_map, features.shape[1])
+        grid = grid_of(shaping.range, feature_map, features.shape[1], self.schema_)
         records = (
             Records.of(grid.points(features), codes, found)
             if shards is None

@@ -26,6 +26,7 @@ from reticent.release.fits import use_of
 from reticent.release.paying import Drawn, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease, release
+from reticent.systems.features import Features, rows_to_fit
 from reticent.systems.private_knn.cards import KnnCircumstances, individual_card
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
@@ -35,6 +36,7 @@ from reticent.systems.private_knn.inputs import (
     grid_of,
     input_rows,
     protected,
+    shaped,
 )
 from reticent.systems.private_knn.radii import Ball, kernels_by_share, kernels_of_radius
 from reticent.systems.private_knn.settings_choice import (
@@ -44,13 +46,11 @@ from reticent.systems.private_knn.settings_choice import (
 )
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.systems.table_rows import rows_to_fit
 from reticent.tables.frames import keep_names, rows_as_fitted
 from reticent.tables.schema import TabularSchema
-from reticent.training.features import FeatureMap
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 
 @with_settings
@@ -80,13 +80,10 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         ball: which records are near a query, and how far each votes; None for the usual.
         looks: precisions of the noisy looks at one query, whole numbers; (1,) for one look.
         lead: standard deviations by which a class must lead for a query to get no further look.
-        feature_map: "identity", "hog" or "upright hog" (pictures; the second for handwriting), a
-            ``FeatureMap``, or your own torch module that was trained on public data only.
-        feature_range: public (lower, upper) ends of the features, or a ``PointGrid``; None where
-            the feature map knows, or for a grid around the public rows.
+        features: what the columns of a record are, and how a row becomes a vector: schema, map and
+            range; None for ``Features()``. Without a range the grid is one around the public rows.
         data_set: what the private records are called, by their owner; the same name whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
-        schema: public description of the columns of a table, see ``ReleasedModel``.
 
     Attributes:
         plan_: noise, cap and total.
@@ -100,7 +97,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         >>> X, y = load_digits(return_X_y=True)
         >>> classifier = IndividualKNNClassifier(
         ...     epsilon=2.0, delta=1e-5, classes=range(10), votes=4.0, ball=Ball(radius=40.0),
-        ...     feature_range=(0, 16),
+        ...     features=Features(range=(0, 16)),
         ... ).fit(X[:1700], y[:1700], persons=list(range(1700)))
         >>> _ = classifier.forget(17)
         >>> len(classifier.release(X[1700:]).released)
@@ -129,11 +126,8 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
     ball: Ball | None = None
     looks: Sequence[int] = (1,)
     lead: float = 1.0
-    feature_map: str | FeatureMap | nn.Module = "identity"
-    feature_range: tuple[npt.ArrayLike, npt.ArrayLike] | PointGrid | None = None
+    features: Features | None = None
     data_set: str | None = None
-    schema: TabularSchema | None = None
-
     schema_: TabularSchema | None = learned()
     classes_: npt.NDArray[Any] = learned()
     n_features_in_: int = learned()
@@ -166,16 +160,17 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
             persons: one per record, equal for the records of one person. A person then has one
                 budget and one vote at a time, by the nearest record, and can be forgotten.
             public_X: public rows of the same shape, without labels; they set the radii, and the
-                grid where ``feature_range`` does not.
+                grid where the range of ``features`` does not.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is kept.
         """
-        records, public_X, names = rows_to_fit(self, X, public_X)
+        shaping = shaped(self)
+        records, public_X, names = rows_to_fit(self, shaping, X, public_X)
         inputs, shape = input_rows(records, records=True)
         classes, codes = record_labels(y, len(inputs), self.classes)
         found = checked_persons(persons, len(inputs))
-        feature_map = feature_map_of(self.feature_map, shape)
+        feature_map = feature_map_of(shaping.map, shape)
         features = feature_map.features(inputs)
         public = None
         if public_X is not None:
@@ -187,8 +182,8 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
             public = feature_map.features(rows)
         grid = (
             PointGrid.around(public)
-            if self.feature_range is None and feature_map.ball is None and public is not None
-            else grid_of(self.feature_range, feature_map, features.shape[1])
+            if shaping.range is None and feature_map.ball is None and public is not None
+            else grid_of(shaping.range, feature_map, features.shape[1], self.schema_)
         )
         near = None if public is None else Exhaustive(grid.points(public))
         size = 0 if public is None else len(public)

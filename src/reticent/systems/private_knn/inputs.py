@@ -15,9 +15,12 @@ from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
+from reticent.core.settings import a_part
 from reticent.neighbours import PointGrid, ShardedRecords
 from reticent.neighbours.records import key_bytes
+from reticent.systems.features import Features, ends_of
 from reticent.systems.input_rows import input_rows as input_rows
+from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
 from reticent.training.features import (
     FeatureMap,
@@ -31,10 +34,20 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-FEATURE_MAPS = ("identity", "hog", "upright hog")
+FEATURE_MAPS = ("hog", "upright hog")
 """Feature maps that go by a name."""
 
 _HOG_CELL = 4
+
+
+def shaped(estimator: Any) -> Features:
+    """Return the part ``features`` of an estimator of neighbours.
+
+    Raises:
+        InvalidParameter: it is none, or sets what neighbours do not use.
+    """
+    given: Features = a_part(estimator.features, Features, name="features")
+    return given.only("schema", "map", "range", of=estimator)
 
 
 def checked_persons(
@@ -54,14 +67,17 @@ def checked_persons(
     return found
 
 
-def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> PointGrid:
+def grid_of(
+    feature_range: Any, feature_map: FeatureMap, features: int, schema: TabularSchema | None
+) -> PointGrid:
     """The public grid that features are moved to, settled before any query is seen.
 
     Args:
-        feature_range: a pair (lower, upper), a grid, or None where the feature map knows where its
-            features lie.
+        feature_range: a pair (lower, upper), a grid, or None where the feature map or the schema
+            knows where features lie.
         feature_map: the map.
         features: how many it has.
+        schema: of the rows, or None.
 
     Raises:
         InvalidParameter: no range for a map that knows none, or one that does not fit.
@@ -69,29 +85,30 @@ def grid_of(feature_range: Any, feature_map: FeatureMap, features: int) -> Point
     if isinstance(feature_range, PointGrid):
         if feature_range.dimension != features:
             raise InvalidParameter(
-                f"feature_range: expected a grid of {features} features, got "
+                f"features, range: expected a grid of {features} features, got "
                 f"{feature_range.dimension}"
             )
         return feature_range
+    if feature_range is None and isinstance(feature_map, IdentityFeatures):
+        feature_range = ends_of(schema)
     if feature_range is None:
         ball = feature_map.ball
         if ball is None:
             raise InvalidParameter(
-                f"feature_range: the feature map ({feature_map.name}) does not know the range "
-                "of its features; expected the "
-                "public (lower, upper) ends of every feature, or PointGrid.around(features of "
-                "public rows)"
+                f"features, range: the feature map ({feature_map.name}) does not know the range "
+                "of its features; expected the public (lower, upper) ends of every feature, or "
+                "PointGrid.around(features of public rows)"
             )
         return PointGrid.in_ball(ball.center, ball.radius)
     if not isinstance(feature_range, (tuple, list)) or len(feature_range) != 2:
         raise InvalidParameter(
-            "feature_range: expected a pair (lower, upper), a PointGrid or None, got "
+            "features, range: expected a pair (lower, upper), a PointGrid or None, got "
             f"{type(feature_range).__name__}"
         )
     try:
         return PointGrid.of_range(feature_range[0], feature_range[1], features=features)
     except InvalidInput as error:
-        raise InvalidParameter(f"feature_{error}") from error
+        raise InvalidParameter(f"features, {error}") from error
 
 
 def sharded_records(
@@ -134,7 +151,9 @@ def protected(data_set: str | None, persons: Sequence[Any] | None) -> AddRemove:
     return AddRemove(1, Unit.RECORD if persons is None else Unit.PERSON, data_set_name(data_set))
 
 
-def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...]) -> FeatureMap:
+def feature_map_of(
+    choice: str | FeatureMap | nn.Module | None, shape: tuple[int, ...]
+) -> FeatureMap:
     """The feature map that an estimator was asked for, for inputs of ``shape``.
 
     Raises:
@@ -142,22 +161,22 @@ def feature_map_of(choice: str | FeatureMap | nn.Module, shape: tuple[int, ...])
         InvalidParameter: neither name, feature map nor torch module, or "hog" for inputs that
             are no pictures.
     """
+    if choice is None:
+        return IdentityFeatures()
     if isinstance(choice, FeatureMap):
         return choice
     if is_torch_module(choice):
         return ModuleFeatures(choice, shape, Origin.PUBLIC)
     if not isinstance(choice, str):
         raise InvalidParameter(
-            "feature_map: expected a name, a feature map or a torch module, got "
+            "features, map: expected a name, a feature map or a torch module, got "
             f"{type(choice).__name__}"
         )
     if choice not in FEATURE_MAPS:
         raise UnknownName(
-            f"feature_map={choice!r}: expected one of {', '.join(FEATURE_MAPS)}, a FeatureMap "
+            f"features, map={choice!r}: expected one of {', '.join(FEATURE_MAPS)}, a FeatureMap "
             "or a torch module"
         )
-    if choice == "identity":
-        return IdentityFeatures()
     planes = picture_shape(shape)
     return HogFeatures(
         image_shape=planes,
@@ -178,6 +197,6 @@ def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     if len(shape) == 3:
         return shape
     raise InvalidParameter(
-        "feature_map='hog': expected pictures of shape (n, height, width), got inputs of "
+        "features, map='hog': expected pictures of shape (n, height, width), got inputs of "
         f"shape {shape}"
     )

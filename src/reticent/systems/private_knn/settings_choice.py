@@ -26,6 +26,7 @@ from reticent.neighbours import WEIGHT_STEPS, PointGrid, RadiusKernel
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.neighbours.integer_points import Points
 from reticent.noise import SeededSampler
+from reticent.systems.features import Features
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 from reticent.systems.private_knn.inputs import feature_map_of, input_rows
@@ -116,7 +117,7 @@ class TunedOnPublicRows:
         """
         rows, shape = input_rows(plain_rows(public_X))
         known, codes = record_labels(public_y, len(rows), classes)
-        feature_map = feature_map_of(settings.get("feature_map", "identity"), shape)
+        feature_map = feature_map_of((settings.get("features") or Features()).map, shape)
         chosen = cls._best(
             public_folds(feature_map.features(rows), codes, seed=seed),
             settings,

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from torch import nn
 
 from reticent.accounting import PrivateKnnSteps
 from reticent.core.arrays import Array, Integers
@@ -31,6 +30,7 @@ from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.fits import use_of
 from reticent.release.paying import Payment, Price, check_books, paid
 from reticent.systems.class_labels import restored_labels
+from reticent.systems.features import Features
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn.checked_student import (
     AnyStudent,
@@ -64,6 +64,8 @@ from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 from reticent.training.surest_student import SurestStudent, surest_student
 
+_USUAL = Features(map="hog", components=40)
+
 
 @with_settings
 class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
@@ -86,10 +88,8 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         delta: of the total, in (0, 1).
         queries: public pictures asked for in each round.
         neighbours: which records vote on a query, and when their vote counts; None for the usual.
-        feature_map: of the first round: "hog", "upright hog" (for handwriting), "identity", a
-            ``FeatureMap``, or a torch module that was trained on public data only.
-        reduce_to: principal directions, of public pictures, that the first round's features are
-            reduced to; None to keep all.
+        features: map of the first round, and the number of principal components, of public
+            pictures, that it is reduced to; None for 40 of "hog".
         student: settings of the students, or those of all but the last and of the last one, which
             is published; None for the usual ones. Their seeds come from
             ``random_state``. "svm" for a linear support vector machine on the features of the first
@@ -151,8 +151,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
     classes: Classes
     queries: Sequence[int] = (300, 400)
     neighbours: Neighbours | None = None
-    feature_map: str | FeatureMap | nn.Module = "hog"
-    reduce_to: int | None = 40
+    features: Features | None = None
     student: StudentConfig | tuple[StudentConfig, StudentConfig] | Literal["svm"] | None = None
     data_set: str | None = None
     random_state: int | None = None
@@ -231,9 +230,11 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
             )
         seed = training_seed(self.random_state)
         config, last = student_configs(self.student, shape)
-        feature_map = feature_map_of(self.feature_map, shape)
-        if self.reduce_to is not None:
-            feature_map = ReducedFeatures.of(feature_map, pictures, dimension=self.reduce_to)
+        shaping = _USUAL if self.features is None else self.features
+        shaping = a_part(shaping, Features, name="features").only("map", "components", of=self)
+        feature_map = feature_map_of(shaping.map, shape)
+        if shaping.components is not None:
+            feature_map = ReducedFeatures.of(feature_map, pictures, dimension=shaping.components)
         plan = self._plan(sum(rounds), len(classes), adjacency)
         plan.rehearse()
         first_map = feature_map

@@ -14,6 +14,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import learned, with_settings
 from reticent.grids.whole_numbers import clipped, softmax
 from reticent.mechanisms import SumBlock, SumSession
+from reticent.systems.features import ends_of
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.outputs import Columns, Output
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -91,13 +92,12 @@ class AdditiveHistogramClassifier(ReleasedClassifier):
     _public: Integers | None = learned()
 
     _space_kind: ClassVar[Any] = PublicBins
+    _shapes = ("schema", "map", "range")
 
     @override
     def check_settings(self) -> None:
         if not 2 <= count(self.bins, name="bins") <= _MOST_BINS:
             raise InvalidParameter(f"bins={self.bins!r}: expected 2 to {_MOST_BINS}")
-        if self._shaping.components is not None:
-            raise InvalidParameter("features, components: expected None; columns are counted")
         if self.student_share is not None:
             raise InvalidParameter("student_share: expected None; bins are no vectors")
 
@@ -115,6 +115,8 @@ class AdditiveHistogramClassifier(ReleasedClassifier):
             space = PublicBins.of_range(*ends, bins=self.bins)
         elif public_features is not None and len(public_features):
             space = PublicBins.around(public_features, bins=self.bins)
+        elif (known := ends_of(self.schema_)) is not None:
+            space = PublicBins.of_range(*known, bins=self.bins)
         else:
             raise InvalidParameter(
                 "features, range: expected public (lower, upper) ends of every feature, or "

@@ -14,7 +14,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.releases import Receipt
 from reticent.core.settings import Group
 from reticent.release.bundle import Bundle, rebuilding
-from reticent.systems.votes.features import Features
+from reticent.systems.features import Features
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.tables.frames import keep_names, kept_names, stored_names
 from reticent.tables.schema import TabularSchema
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="ReleasedModel")
 
-_APART = ("pool", "classes", "target_range", "features", "epsilon", "delta", "data_set", "schema")
+_APART = ("pool", "classes", "target_range", "features", "epsilon", "delta", "data_set")
 _SHAPING = ("components", "whitening", "reach")
 _OWN = "own"
 
@@ -92,9 +92,8 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
             epsilon=receipt.guarantee.epsilon,
             delta=receipt.guarantee.delta,
             **labels,
-            features=Features(map=found, **settings["features"]),
+            features=Features(map=found, schema=schema, **settings["features"]),
             data_set=data_set,
-            schema=schema,
         )
         model.schema_ = schema
         model.check_settings()

@@ -18,10 +18,9 @@ from reticent.core.guarantees import AddRemove, Replace, Unit, data_set_name
 from reticent.core.rows import finite_or_zero
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours.records import key_bytes
+from reticent.systems.features import Features, ends_of, rows_to_fit
 from reticent.systems.input_rows import input_rows
 from reticent.systems.releasing_system import inputs_as_fitted
-from reticent.systems.table_rows import rows_to_fit
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
 from reticent.tables.frames import keep_names, rows_as_fitted
@@ -55,8 +54,6 @@ class VoteEstimator(BaseEstimator):
     features: Features | None = None
     counting: str = "add-remove"
     data_set: str | None = None
-    schema: TabularSchema | None = None
-
     schema_: TabularSchema | None = learned()
     n_features_in_: int = learned()
     input_shape_: tuple[int, ...] = learned()
@@ -67,6 +64,9 @@ class VoteEstimator(BaseEstimator):
 
     _space_kind: ClassVar[Any] = PublicSpace
     """What ``space_`` is, for bundles."""
+
+    _shapes: ClassVar[tuple[str, ...]] = ("schema", "map", "range", "components", "whitening")
+    """Settings of ``features`` that it uses."""
 
     _reach: ClassVar[float | None] = None
     """Length to which vectors are cut where none is asked for; None where all have one length."""
@@ -93,12 +93,7 @@ class VoteEstimator(BaseEstimator):
             InvalidInput, InvalidParameter, UnknownName: nothing was kept, spent or drawn.
         """
         one_of(self.counting, COUNTINGS, name="counting")
-        features = self._shaping
-        if features.reach is not None and self._reach is None:
-            raise InvalidParameter(
-                f"features, reach={features.reach!r}: expected None; the vectors of a "
-                f"{type(self).__name__} have one length"
-            )
+        features = self._shaping.only(*self._shapes, of=self)
         shards = X if isinstance(X, Shards) else None
         if shards is not None and (y is not None or persons is not None):
             raise InvalidInput(
@@ -106,10 +101,10 @@ class VoteEstimator(BaseEstimator):
                 "records "
                 "have to be in one table"
             )
-        if shards is not None and self.schema is not None:
-            raise InvalidInput("schema: expected None with shards, which hold numbers")
+        if shards is not None and features.schema is not None:
+            raise InvalidInput("features, schema: expected None with shards, which hold numbers")
         records, public_X, names = rows_to_fit(
-            self, X if shards is None else shards.first, public_X
+            self, features, X if shards is None else shards.first, public_X
         )
         inputs, shape = input_rows(records, records=True)
         labels = y if shards is None else shards.all_labels()
@@ -161,9 +156,7 @@ class VoteEstimator(BaseEstimator):
                     "public_X: expected public rows to scale the feature map's features by, got "
                     "none"
                 )
-            ends = range_of(asked.range, columns)
-            if ends is None and self.schema_ is not None:
-                ends = (self.schema_.domain.lower, self.schema_.domain.upper)
+            ends = range_of(asked.range, columns) or ends_of(self.schema_)
             if ends is None:
                 raise InvalidParameter(
                     "features, range: expected public (lower, upper) ends of every feature, or "

@@ -12,9 +12,9 @@ from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumSession
+from reticent.systems.features import Features
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.public_labels import public_ridge_regression
@@ -69,6 +69,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     residual: float = 0.5
 
     _reach = 2.0
+    _shapes = ("schema", "map", "range", "components", "whitening", "reach")
 
     @classmethod
     @override

@@ -12,8 +12,8 @@ from reticent.core.checks import positive
 from reticent.core.rows import in_blocks
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product, of_length
+from reticent.systems.features import Features
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.sums import VOTE

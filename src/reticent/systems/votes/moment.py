@@ -12,8 +12,8 @@ from typing_extensions import override
 from reticent.core.checks import positive
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumBlock, SumSession
+from reticent.systems.features import Features
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.linear_model import Directions, LinearModel, inverse_moments
 from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -163,6 +163,7 @@ class MomentRegressor(_Moments, ReleasedRegressor):
     """
 
     _reach = 2.0
+    _shapes = ("schema", "map", "range", "components", "whitening", "reach")
 
     @classmethod
     @override

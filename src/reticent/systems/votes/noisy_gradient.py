@@ -12,8 +12,8 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
+from reticent.systems.features import Features
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.public_labels import public_softmax_regression

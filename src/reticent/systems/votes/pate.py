@@ -23,7 +23,7 @@ from reticent.release.fits import DataUse, use_of
 from reticent.release.paying import Drawn, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease
-from reticent.systems.table_rows import numbers_of
+from reticent.systems.features import numbers_of
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import TARGET_STEPS, Columns, RangeOutput, range_columns
@@ -54,6 +54,8 @@ class Taught(VoteEstimator):
 
     teachers: Teachers
 
+    _shapes = ("schema", "map")
+
     _owners: list[bytes] | None
     _taught: list[Any]
 
@@ -62,13 +64,6 @@ class Taught(VoteEstimator):
         if self.teachers is None:
             raise InvalidParameter("teachers: expected a Teachers, got None")
         return a_part(self.teachers, Teachers, name="teachers")
-
-    def _check_features(self) -> None:
-        asked = self._shaping
-        if asked.range is not None or asked.components is not None:
-            raise InvalidParameter(
-                "features: expected a map alone; teachers get rows as they are, and may scale them"
-            )
 
     @override
     def _space(
@@ -121,7 +116,7 @@ class PateClassifier(Taught, QueryVotes):
     label to another: votes move by sqrt(2) in l2, and the margin of two labels by 2.
 
     Args:
-        epsilon, delta, classes, answers, response, counting, data_set, schema: see ``QueryVotes``.
+        epsilon, delta, classes, answers, response, counting, data_set: see ``QueryVotes``.
         features: a feature map, in ``Features(map=)``, whose features teachers get; None for rows
             as they are.
         teachers: the classifier, their number and the seed of the split.
@@ -178,7 +173,6 @@ class PateClassifier(Taught, QueryVotes):
     @override
     def check_settings(self) -> None:
         self._teaching  # noqa: B018  (refuses what is none)
-        self._check_features()
 
     @property
     @override
@@ -238,7 +232,7 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
         answers: how many numbers will ever be released.
         features: a feature map, in ``Features(map=)``, whose features teachers get; None for rows
             as they are.
-        counting, schema: see ``ReleasedModel``.
+        counting: see ``ReleasedModel``.
         teachers: the regressor, their number and the seed of the split.
 
     Attributes:
@@ -301,7 +295,6 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta", allow_zero=False)
         count(self.answers, name="answers")
-        self._check_features()
         fresh = type(self)(**self.get_params(deep=False))
         voters, _ = fresh._prepare(X, y, None, None, persons)
         fresh._data_use = use_of(

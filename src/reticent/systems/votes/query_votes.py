@@ -23,9 +23,9 @@ from reticent.release.fits import use_of
 from reticent.release.paying import Drawn, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease, release
+from reticent.systems.features import numbers_of
 from reticent.systems.record_labels import Classes, record_labels
 from reticent.systems.releasing_system import class_names
-from reticent.systems.table_rows import numbers_of
 from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import ClassOutput, Columns
@@ -54,7 +54,7 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         answers: how many labels will ever be released.
         response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
             probability grows with the exact margin), or "auto": stability for one answer.
-        features, counting, data_set, schema: see ``ReleasedModel``.
+        features, counting, data_set: see ``ReleasedModel``.
 
     Attributes:
         classes_: the labels, sorted.

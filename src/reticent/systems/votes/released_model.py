@@ -24,7 +24,7 @@ from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.fits import DataUse, use_of
 from reticent.release.paying import Price, paid, receipt_of
-from reticent.systems.table_rows import numbers_of
+from reticent.systems.features import numbers_of
 from reticent.systems.votes.bundles import common_settings, restore_common
 from reticent.systems.votes.cards import released_model_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
@@ -47,11 +47,10 @@ class ReleasedModel(VoteEstimator):
 
     Args:
         epsilon, delta: of the total.
-        features: how a row becomes a vector; None for ``Features()``.
+        features: what the columns of a record are, and how a row becomes a vector; None for
+            ``Features()``.
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
         data_set: what the private records are called, by their owner; None books in no ledger.
-        schema: public description of the columns; None drafts one from public rows that are a data
-            frame with words, dates or missing values, and takes numbers as they are.
 
     Attributes:
         schema_: what rows are encoded by, or None.

@@ -53,6 +53,7 @@ class StartedModel(LinearModel):
     _unit: Array = learned()
 
     _space_kind: ClassVar[Any] = PublicStart
+    _shapes = ("schema", "map", "components", "whitening")
 
     @override
     def check_settings(self) -> None:
@@ -60,8 +61,6 @@ class StartedModel(LinearModel):
         one_of(self.rows, tuple(KINDS), name="rows")
         if self.records is not None and count(self.records, name="records") > _MOST_RECORDS:
             raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
-        if self._shaping.range is not None:
-            raise InvalidParameter("features, range: expected None; public rows give it")
 
     @override
     def _space(
