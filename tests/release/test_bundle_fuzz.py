@@ -25,7 +25,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
-from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
 from reticent.core.errors import CorruptBundle, InvalidInput, ReticentError
@@ -36,9 +35,10 @@ from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
+    CodeEncoder,
     Features,
     LabelAware,
-    NearestRowClassifier,
+    NearRows,
     Neighbours,
     NoiseAware,
     PosthocClassifier,
@@ -101,8 +101,8 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         classifier=LabelAware(**TRAINING),
         **POSTHOC,
     ).fit(PICTURES, DIGITS),
-    "nearest row": lambda: NearestRowClassifier(
-        epsilon=2.0, nodes=20, neighbours=2, random_state=0, classifier=GaussianNB()
+    "nearest row": lambda: CodeEncoder(
+        epsilon=2.0, neighbours=NearRows(20, 2, "target"), random_state=0, scoring="accuracy"
     ).fit(X, Y),
     "certified": lambda: CertifiedClassifier(
         epsilon=2.0,
@@ -129,7 +129,7 @@ LOADERS: dict[str, Any] = {
     system.__name__: system
     for system in (
         *(PosthocEncoder, PosthocClassifier, CertifiedClassifier, CertifiedEnsemble),
-        *(NearestRowClassifier, PowerEncoder, PrivateKNNStudent),
+        *(CodeEncoder, PowerEncoder, PrivateKNNStudent),
     )
 }
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from reticent.systems import (
     CertifiedClassifier,
@@ -16,7 +15,6 @@ from reticent.systems import (
     ConvexCertifiedClassifier,
     ExplainedVariance,
     LabelAware,
-    NearestRowClassifier,
     NearRows,
     NoiseAware,
     PosthocClassifier,
@@ -56,9 +54,6 @@ INPUTS = {
     "posthoc labels": PosthocClassifier(
         epsilon=2.0, delta=0.0, radius=0.1, embedder="identity", random_state=0,
         classifier=LabelAware(hidden=(4,), epochs=2),
-    ),
-    "nearest rows": NearestRowClassifier(
-        epsilon=2.0, nodes=20, neighbours=3, classifier=LogisticRegression(), random_state=0
     ),
     "score codes": PowerEncoder(
         epsilon=2.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="score-code",

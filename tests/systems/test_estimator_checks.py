@@ -12,7 +12,6 @@ from inspect import signature
 from typing import Any
 
 import pytest
-from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from reticent.systems import (
@@ -26,7 +25,6 @@ from reticent.systems import (
     LabelAware,
     MomentClassifier,
     MomentRegressor,
-    NearestRowClassifier,
     Neighbours,
     NoiseAware,
     PosthocClassifier,
@@ -133,7 +131,7 @@ def by_chance(estimator: Any) -> frozenset[str]:
     if isinstance(estimator, IndividualKNNClassifier | PrivateKNNClassifier):
         # Noise costs a few labels more than a check of accuracy allows.
         return FRESH_ANSWERS | {"check_classifiers_train"}
-    draws = (*COUNTS_ANSWERS, NearestRowClassifier, PosthocClassifier)
+    draws = (*COUNTS_ANSWERS, PosthocClassifier)
     return FRESH_ANSWERS if isinstance(estimator, draws) else frozenset()
 
 
@@ -167,9 +165,6 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         ),
         PosthocClassifier(
             **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="softmax"
-        ),
-        NearestRowClassifier(
-            epsilon=8.0, nodes=100, neighbours=1, classifier=GaussianNB(), random_state=0
         ),
         CertifiedClassifier(
             epsilon=100.0, classes="observed", k_max=1, training=ClippedDescent(clip=1.0, epochs=20)

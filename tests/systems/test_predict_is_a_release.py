@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from reticent.core import Guarantee, Scope
@@ -23,7 +22,6 @@ from reticent.systems import (
     CertifiedClassifier,
     ClippedDescent,
     LabelAware,
-    NearestRowClassifier,
     PosthocClassifier,
     PublicRanges,
 )
@@ -45,9 +43,6 @@ SYSTEMS: dict[str, Any] = {
         classifier=LabelAware(hidden=(4,), epochs=2),
         mechanism="response",
         random_state=0,
-    ),
-    "nearest row": NearestRowClassifier(
-        epsilon=1e-6, nodes=20, neighbours=19, classifier=GaussianNB(), random_state=0
     ),
 }
 

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.naive_bayes import GaussianNB
 
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import InvalidInput, NotFittedYet, UnknownName
@@ -18,7 +17,6 @@ from reticent.systems import (
     CertifiedEnsemble,
     ClippedDescent,
     LabelAware,
-    NearestRowClassifier,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -48,9 +46,6 @@ SYSTEMS = {
         classifier=LabelAware(hidden=(8,), epochs=2),
         mechanism="softmax",
         **POSTHOC,
-    ),
-    "nearest row": lambda: NearestRowClassifier(
-        epsilon=2.0, nodes=40, neighbours=3, random_state=0, classifier=GaussianNB()
     ),
     "certified": lambda: CertifiedClassifier(
         epsilon=1.0, classes=["a", "b", "c"], k_max=2, training=ClippedDescent(epochs=1)

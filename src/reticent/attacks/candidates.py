@@ -21,6 +21,7 @@ from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee, Neighborhood
 from reticent.core.norms import Norm
+from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE
 from reticent.mechanisms import (
     AdditiveMechanism,
@@ -33,14 +34,14 @@ from reticent.mechanisms.finite_channel import draw
 from reticent.mechanisms.gaussian import GaussianMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
-from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
+from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.query import PowerQuery
 from reticent.systems.power.score_query import ScoreCodeQuery
 
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | NearestRowQuery | PowerQuery | ScoreCodeQuery
+    Query = PrivateQuery | CodeQuery | PowerQuery | ScoreCodeQuery
 
 
 _LEAST = np.finfo(np.float64).tiny
@@ -117,12 +118,12 @@ def attackable_query(system: Any) -> Query:
         NotFittedYet: not fitted.
     """
     query = system._fitted() if hasattr(system, "_fitted") else None
-    if is_posthoc(query) or isinstance(query, NearestRowQuery | PowerQuery | ScoreCodeQuery):
+    if is_posthoc(query) or isinstance(query, CodeQuery | PowerQuery | ScoreCodeQuery):
         return query
     raise InvalidInput(
         f"system: a {type(system).__name__} cannot be attacked here; expected a fitted "
-        "PosthocEncoder, PosthocClassifier, NearestRowClassifier or PowerEncoder, with a guarantee "
-        "and a mechanism that reads no attribute as it is"
+        "PosthocEncoder, PosthocClassifier, CodeEncoder or PowerEncoder, with a guarantee and a "
+        "mechanism that reads no attribute as it is"
     )
 
 
@@ -133,8 +134,8 @@ def stated(query: Query) -> Guarantee:
     if is_posthoc(query):
         wanted = query.requirement
         return Guarantee(wanted.epsilon, wanted.delta, wanted.adjacency)
-    if isinstance(query, NearestRowQuery):
-        return Guarantee(query.mechanism.epsilon, 0.0, query.graph.adjacency)
+    if isinstance(query, CodeQuery):
+        return query.stated
     plan = query.plan
     delta = plan.delta if isinstance(query.mechanism, GaussianMechanism) else 0.0
     return Guarantee(plan.epsilon, delta, query.adjacency)
@@ -144,21 +145,24 @@ def points_of(query: Query, rows: Any) -> Array:
     """Checked rows where the guarantee measures distance, shape (n, d)."""
     if is_posthoc(query):
         return query.bound.domain.clip(query.embedding.embed(rows))
-    if isinstance(query, NearestRowQuery):
-        return query.graph.hop_counts(rows)
     dense: Array = rows.dense()
-    return dense
+    graph = _graph(query)
+    return dense if graph is None else graph.hop_counts(dense)
 
 
 def candidates_of(query: Query, points: Array) -> Candidates:
     """What is known of candidates at ``points``, as of ``points_of``."""
     if is_posthoc(query):
         return _posthoc(query, points)
-    if isinstance(query, NearestRowQuery):
-        return _nearest_row(query, points)
-    mechanism = query.mechanism
+    mechanism, graph = query.mechanism, _graph(query)
+    adjacency = None
     if isinstance(mechanism, FiniteChannel):
-        shares = mechanism.matrix[query.nodes(points)]
+        rows = points
+        if not isinstance(mechanism.nodes, AnyTwo):
+            adjacency = _neighbourhood(mechanism.adjacency)
+        if graph is not None:
+            rows = graph.points[points.argmin(axis=1)]  # a node is 0 edges from itself alone
+        shares = mechanism.matrix[query.nodes(rows)]
     else:
         assert isinstance(mechanism, AdditiveMechanism)
         values = query.exact(points)
@@ -174,13 +178,19 @@ def candidates_of(query: Query, points: Array) -> Candidates:
     weights = np.log(np.maximum(shares, _LEAST)).T
     return Candidates(
         points,
-        None,
+        adjacency,
         query.outputs,
         weights.T,
         Norm.LINF,
-        lambda which, sampler: Answers(*query.answer(points[which], sampler=sampler)),
+        lambda which, sampler: Answers(*query.answer(rows[which], sampler=sampler)),
         lambda answers: weights[answers.values.argmax(axis=1)],
     )
+
+
+def _graph(query: Query) -> PublicGraph | None:
+    """The graph whose edges are what the guarantee counts, where there is one."""
+    nodes = query.mechanism.nodes if isinstance(query, CodeQuery) else None
+    return nodes if isinstance(nodes, PublicGraph) else None
 
 
 def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
@@ -252,20 +262,6 @@ def _by_rule(query: PrivateQuery, points: Array) -> Candidates:
         weights.T,
         Norm.LINF,
         answer,
-        lambda answers: weights[answers.values],
-    )
-
-
-def _nearest_row(query: NearestRowQuery, points: Array) -> Candidates:
-    nodes = query.graph.points[points.argmin(axis=1)]  # a node is 0 edges from itself alone
-    weights = np.log(query.mechanism.probabilities(nodes)).T
-    return Candidates(
-        points,
-        query.graph.adjacency,
-        query.mechanism.classes,
-        weights.T,
-        Norm.LINF,
-        lambda which, sampler: Answers(*query.answer(nodes[which], sampler=sampler)),
         lambda answers: weights[answers.values],
     )
 

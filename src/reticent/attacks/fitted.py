@@ -36,11 +36,12 @@ from reticent.attacks.games import (
 )
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, flag, probability, real
+from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.core.norms import unit_moves
 from reticent.noise import AuditSampler
-from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
+from reticent.systems.power.code_query import CodeQuery
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ def attack_fitted(
         random=random,
     )
     found: list[Game] = []
-    worst = _worst_neighbours(query, asked, points[known], random)
+    near = rows.part(known) if isinstance(rows, CodedRows) else rows[known]
+    worst = _worst_neighbours(query, near, asked, points[known], random)
     if worst is not None:
         found += which_of_two(*worst, setting, name=_NEIGHBOURS)
     pairs = random_pairs(asked, _PAIRS, random)
@@ -226,15 +228,16 @@ def _codes(values: npt.ArrayLike, rows: int, name: str) -> Integers:
 
 
 def _worst_neighbours(
-    query: Query, asked: Candidates, points: Array, random: np.random.Generator
+    query: Query, rows: Any, asked: Candidates, points: Array, random: np.random.Generator
 ) -> tuple[Candidates, Integers] | None:
     """Two neighbours whose answers differ most, of those that were tried: points at the radius
     around some candidates; for rows of tables, of the candidates themselves.
     """
-    if isinstance(query, NearestRowQuery):
-        joined = list(query.worst_joined(points[:_SEARCHED].argmin(axis=1)))
-        pair = candidates_of(query, query.graph.hop_counts(query.graph.points[joined]))
-        return pair, np.array([[0, 1]])
+    if isinstance(query, CodeQuery):
+        found = query.worst_pair(rows, random=random)
+        if found is None:
+            return None
+        return candidates_of(query, points_of(query, CodedRows.of(found))), np.array([[0, 1]])
     if not is_posthoc(query) or asked.adjacency is None:
         near = farthest_neighbours(asked)
         return None if near is None else (asked, near)
@@ -254,7 +257,9 @@ def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array
     """What is to be got back of each row, and the shape of one: the input itself, or the encoded
     row of a table.
     """
-    if is_posthoc(query) or isinstance(query, NearestRowQuery):
+    if isinstance(query, CodeQuery):
+        points = rows.dense()
+    if is_posthoc(query):
         return np.asarray(rows, dtype=np.float64), tuple(system.input_shape_)
     return points, (points.shape[1],)
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from reticent.audit.fitted_pairs import (
     certified_pairs,
+    code_pairs,
     is_posthoc,
-    nearest_row_pairs,
     posthoc_pairs,
     power_pairs,
 )
@@ -52,7 +52,7 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler, Sampler
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
+from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery, RowQuery
@@ -61,7 +61,7 @@ from reticent.training.progress import Report, silent
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | NearestRowQuery | RowQuery | CertifiedQuery
+    Query = PrivateQuery | CodeQuery | RowQuery | CertifiedQuery
 
 
 LEAST_RUNS = 2_000
@@ -232,7 +232,7 @@ def auditable_query(system: Any) -> Query:
         NotFittedYet: not fitted.
     """
     # Late: all bring scikit-learn, which the audits of mechanisms do without.
-    from reticent.systems.power.encoder import PowerEncoder
+    from reticent.systems.power.row_encoder import RowEncoder
     from reticent.systems.releasing_system import ReleasingSystem
     from reticent.systems.votes.estimator import VoteEstimator
 
@@ -251,13 +251,13 @@ def auditable_query(system: Any) -> Query:
             "method on your records by reticent.audit.audit_records, or the mechanism, with the "
             "same blocks and total, by noisy_sums_case or stability_response_case"
         )
-    if not isinstance(system, ReleasingSystem | PowerEncoder):
+    if not isinstance(system, ReleasingSystem | RowEncoder):
         raise InvalidInput(
             "system: expected a fitted posthoc, certified or table estimator, got "
             f"{type(system).__name__}; no audit of it is known"
         )
     query = system._fitted()
-    if is_posthoc(query) or isinstance(query, NearestRowQuery | RowQuery | CertifiedQuery):
+    if is_posthoc(query) or isinstance(query, CodeQuery | RowQuery | CertifiedQuery):
         return query
     raise InvalidInput(f"system: no audit of a {type(query).__name__} is known")
 
@@ -269,8 +269,8 @@ def stated_guarantee(query: Query) -> Guarantee:
     if is_posthoc(query):
         stated = query.requirement
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
-    if isinstance(query, NearestRowQuery):
-        return Guarantee(query.mechanism.epsilon, 0.0, query.graph.adjacency)
+    if isinstance(query, CodeQuery):
+        return query.stated
     stated_by = query.plan if isinstance(query, RowQuery) else query.choice
     delta = stated_by.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
     return Guarantee(stated_by.epsilon, delta, query.adjacency)
@@ -284,9 +284,9 @@ def _pairs(
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
         return posthoc_pairs(query, rows, random=directions), (searched,)
-    if isinstance(query, NearestRowQuery):
-        assert not isinstance(rows, CodedRows)
-        return nearest_row_pairs(query, rows, random=directions), (searched,)
+    if isinstance(query, CodeQuery):
+        assert isinstance(rows, CodedRows)
+        return code_pairs(query, rows, random=directions), (searched,)
     if isinstance(query, RowQuery):
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), (searched,)

@@ -32,7 +32,7 @@ from reticent.mechanisms.finite_channel import draw as drawn
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.posthoc.nearest_row_query import NearestRowQuery
+from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
@@ -144,35 +144,19 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
     )
 
 
-def nearest_row_pairs(
-    query: NearestRowQuery, inputs: Array, *, random: np.random.Generator
-) -> list[Pair]:
-    """Nearest public rows of your rows against those that they are joined to.
+def code_pairs(query: CodeQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:
+    """Neighbours around your rows whose chances of some code differ most; empty where none do.
 
     Args:
         query: the fitted release.
-        inputs: shape (n, features), n at least 1; up to 64 are used.
-        random: which rows are used, where there are more.
-
-    Returns:
-        The pair whose chances of some label differ most.
+        rows: at least one, as ``query.encode`` gives them; up to 512 are used.
+        random: which rows are used, where there are more, and directions.
     """
-    graph = query.graph
-    start, end = query.worst_joined(graph.cells(_some(inputs, random)))
-
-    def draw(node: int) -> Draw:
-        point = graph.points[node]
-        return lambda runs, sampler: query.answer(np.tile(point, (runs, 1)), sampler=sampler)
-
-    return [
-        Pair(
-            "public rows nearest to your rows, and those joined to them: largest change of a "
-            "label's chance",
-            draw(start),
-            draw(end),
-            None,
-        )
-    ]
+    found = query.worst_pair(_part(rows, random), random=random)
+    if found is None:
+        return []
+    name = "neighbours among or around your rows: largest change of a code's chance"
+    return [Pair(name, _answers(query, found[0]), _answers(query, found[1]), None)]
 
 
 def power_pairs(
@@ -192,8 +176,7 @@ def power_pairs(
         The pair whose released values differ most; empty where no two of the rows are neighbours,
         or none differ.
     """
-    chosen = random.permutation(len(rows))[: 8 * _MOST_ROWS]
-    dense = rows.dense()[np.sort(chosen)]
+    dense = _part(rows, random).dense()
     if isinstance(query, ProtectedQuery):
         return protected_pairs(query, dense[: 2 * _MOST_ROWS], random=random)
     if isinstance(query, LikeliestQuery):
@@ -210,16 +193,13 @@ def power_pairs(
     if change[first, second] == 0.0:
         return []
 
-    def draw(row: Array) -> Draw:
-        return lambda runs, sampler: query.answer(np.tile(row, (runs, 1)), sampler=sampler)
-
     near = "" if radius is None else f" within {radius:g}"
     coded = query.plan.mechanism in ("code", "score-code")
     return [
         Pair(
             f"two of your rows{near}: largest change of the released value",
-            draw(dense[first]),
-            draw(dense[second]),
+            _answers(query, dense[first]),
+            _answers(query, dense[second]),
             None if coded else values[[first, second]],
         )
     ]
@@ -263,6 +243,15 @@ def _response(query: CertifiedQuery, label: int, level: int) -> Draw:
         return mechanism.release(labels, levels, sampler=sampler), np.zeros(runs, dtype=np.bool_)
 
     return run
+
+
+def _answers(query: RowQuery | CodeQuery, row: Array) -> Draw:
+    return lambda runs, sampler: query.answer(np.tile(row, (runs, 1)), sampler=sampler)
+
+
+def _part(rows: CodedRows, random: np.random.Generator) -> CodedRows:
+    chosen = np.sort(random.permutation(len(rows))[: 8 * _MOST_ROWS])
+    return rows.part(chosen)
 
 
 def _some(inputs: Array, random: np.random.Generator) -> Array:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput
 
 Codes = npt.NDArray[np.int32]
@@ -65,7 +65,7 @@ class CodedRows:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def part(self, rows: slice) -> CodedRows:
+    def part(self, rows: slice | Integers) -> CodedRows:
         """Some of the rows."""
         return CodedRows(
             self.numbers[rows], self.places, self.codes[rows], self.one, self.dimension

@@ -145,8 +145,7 @@ class FiniteChannel(Mechanism):
         reticent.mechanisms.HopRelease: a formula in place of a table, for large epsilon.
         reticent.mechanisms.StabilityResponse: labels that may be far from changing.
         reticent.PosthocClassifier: chooses lattice and table on public rows.
-        reticent.NearestRowClassifier: makes graph and table from public rows.
-        reticent.PowerEncoder: chooses bins of scores and their table.
+        reticent.CodeEncoder: makes nodes and table from public rows, for each of the three.
     """
 
     nodes: Nodes

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from reticent.systems.features import Features
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
-    from reticent.systems.posthoc.nearest_rows import NearestRowClassifier
     from reticent.systems.posthoc.settings import Calibration
     from reticent.systems.power.code_encoder import CodeEncoder
     from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
@@ -54,7 +53,6 @@ else:
             "reticent.systems.certified.interval_system": ("ClippedDescent",),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
-            "reticent.systems.posthoc.nearest_rows": ("NearestRowClassifier",),
             "reticent.systems.posthoc.settings": ("Calibration",),
             "reticent.systems.power.code_encoder": ("CodeEncoder",),
             "reticent.systems.power.code_targets": (
@@ -120,7 +118,6 @@ __all__ = [
     "MomentRegressor",
     "Named",
     "NearRows",
-    "NearestRowClassifier",
     "Neighbours",
     "NoiseAware",
     "NoisyGradientClassifier",

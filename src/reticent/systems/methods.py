@@ -132,13 +132,6 @@ BUILT_IN = (
         releases="a label for every input",
     ),
     _own(
-        "NearestRowClassifier",
-        "systems.posthoc.nearest_rows",
-        "labels of private inputs, hidden among inputs like the nearest public row",
-        protects="an input, among those whose nearest public row is the same or joined",
-        releases="a label for every input",
-    ),
-    _own(
         "PowerEncoder",
         "systems.power.encoder",
         "vectors of table rows that any model can learn from",
@@ -148,9 +141,9 @@ BUILT_IN = (
     _own(
         "CodeEncoder",
         "systems.power.code_encoder",
-        "one code of a table row that serves several targets",
-        protects="a table row, any two of which are neighbours",
-        releases="a code for every row",
+        "one code of a row, an embedding or a picture that serves several targets",
+        protects="any two inputs, inputs near each other, or like the same public rows",
+        releases="a code for every input",
     ),
     _own(
         "CertifiedClassifier",
@@ -305,6 +298,10 @@ BUILT_IN = (
         "training of encoders of table rows, and how they are compared",
         role="part",
     ),
+    _own("Within", "systems.power.code_targets", "neighbours of codes in a radius", role="part"),
+    _own("NearRows", "systems.power.code_targets", "neighbours of codes by rows", role="part"),
+    _own("Recall", "systems.power.code_targets", "nearest public rows as a target", role="part"),
+    _own("ExplainedVariance", "systems.power.code_targets", "a vector as a target", role="part"),
     _own(
         "Features", "systems.features", "what columns are, and how rows become vectors", role="part"
     ),

@@ -98,6 +98,31 @@ class Top:
 
 
 @dataclass(frozen=True, eq=False)
+class Mixture:
+    """A sum of worths, which is one itself.
+
+    Attributes:
+        parts: at least one.
+        weights: of the parts, at least 0.
+    """
+
+    parts: tuple[Target, ...]
+    weights: tuple[float, ...]
+
+    def value(self, columns: Array) -> Array:
+        """The weighted sum."""
+        found = [w * part.value(columns) for w, part in zip(self.weights, self.parts, strict=True)]
+        return np.asarray(np.sum(found, axis=0))
+
+    def gradient(self, columns: Array) -> Array:
+        """The weighted sum of subgradients."""
+        found = [
+            w * part.gradient(columns) for w, part in zip(self.weights, self.parts, strict=True)
+        ]
+        return np.asarray(np.sum(found, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
 class Variance:
     """Share of a vector's variance that the mean given the answer explains.
 
@@ -257,27 +282,48 @@ def best_channel(
     return BestChannel(_table(sets, solved.weights, low), solved.worth, max(gap, 0.0))
 
 
-def best_alone(target: Target, *, nodes: int, epsilon: float, seed: int = 0) -> Array:
+def best_alone(
+    target: Target,
+    *,
+    nodes: int,
+    epsilon: float,
+    starts: Sequence[Array] = (),
+    seed: int = 0,
+) -> Array:
     """Return the best private table for one target, shape (nodes, answers).
 
-    Where a label is one of two, every column is raised on nodes that are consecutive in the order
-    of the label's share, so one program over these columns is all.
+    Where a label is one of two, a column is worth what two numbers say, its masses of either label,
+    so every column is raised on nodes that are consecutive in the order of the label's share: one
+    program over these columns is all.
 
     Args:
         target: what columns are worth.
         nodes: how many, at least 2.
         epsilon: above 0.
+        starts: tables, shape (nodes, answers), that a program for other targets starts from.
         seed: of random sets.
     """
-    if not isinstance(target, Information) or target.joint.shape[1] != 2:
-        return best_channel([target], nodes=nodes, epsilon=epsilon, weights=[1.0], seed=seed).table
-    order, places = np.argsort(target.joint[:, 1] / target.joint.sum(axis=1)), np.arange(nodes)
+    joint = _joint_of(target)
+    if joint is None or joint.shape[1] != 2:
+        return best_channel(
+            [target], nodes=nodes, epsilon=epsilon, weights=[1.0], starts=starts, seed=seed
+        ).table
+    order, places = np.argsort(joint[:, 1] / joint.sum(axis=1)), np.arange(nodes)
     first, last = np.triu_indices(nodes)
     sets = np.zeros((len(first), nodes), dtype=bool)
     sets[:, order] = (first[:, None] <= places) & (places <= last[:, None])
     low = math.exp(-min(epsilon, LARGEST_EPSILON))
     solved = _solved([target], sets, low, [1.0], None, None)
     return _table(sets, solved.weights, low)
+
+
+def _joint_of(target: Target) -> Array | None:
+    """Node and label together, where a column's worth depends on its masses of labels alone."""
+    if isinstance(target, Mixture):
+        return _joint_of(target.parts[0])
+    if isinstance(target, Information) or (isinstance(target, Top) and target.k == 1):
+        return target.joint
+    return None
 
 
 def _balls(targets: Sequence[Target], weights: Sequence[float], nodes: int) -> Booleans:

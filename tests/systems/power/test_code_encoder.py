@@ -4,12 +4,15 @@ public, and what a server makes of a code.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from reticent.attacks import attack_fitted
+from reticent.audit import audit_fitted
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.mechanisms import FiniteChannel
@@ -25,6 +28,7 @@ from reticent.systems import (
 )
 from reticent.systems.loading import load_answering
 from reticent.systems.power.code_query import CodeQuery
+from reticent.systems.scores import SCORINGS, channel_scores
 from reticent.tables.attributes import Categorical, Numeric
 from reticent.tables.frames import NamedRows
 from reticent.tables.schema import TabularSchema
@@ -237,6 +241,66 @@ def test_neighbours_of_other_kinds_are_told_apart_by_epsilon(
     loaded = CodeEncoder.load(tmp_path / "bundle")
     np.testing.assert_array_equal(loaded.exact(rows), found.exact(rows))
     assert loaded.guarantee == found.guarantee
+
+
+def test_counterfactuals_join_rows_of_other_values() -> None:
+    X, y = points_of(600, 3)
+    near = NearRows(60, 5)
+    made = {
+        other: CodeEncoder(
+            epsilon=1.0, neighbours=replace(near, other=other), scoring="accuracy", random_state=0
+        ).fit(X, y)
+        for other in (None, "target")
+    }
+    graph = made["target"].query_.mechanism.nodes
+    apart = ((graph.points[:, None] - X[None]) ** 2).sum(axis=2)  # some are cut to the public box
+    found = y[apart.argmin(axis=1)]
+    assert (found[graph.edges[:, 0]] != found[graph.edges[:, 1]]).all()
+    right = {}
+    for other, encoder in made.items():
+        worth = encoder.query_.served[0].worth
+        assert worth is not None
+        right[other] = worth.held["released"]["accuracy"]
+    response = np.e / (1 + np.e)  # of the exact label, any two inputs
+    assert right["target"] < right[None] - 0.02
+    assert right[None] > response + 0.05
+    assert made[None].guarantee.adjacency != made["target"].guarantee.adjacency
+    with pytest.raises(InvalidParameter, match="other"):
+        CodeEncoder(epsilon=1.0, neighbours=NearRows(60, 5, "side")).fit(X, y)
+
+
+def test_a_code_is_the_best_by_what_it_is_scored_by() -> None:
+    """On the public rows that it is fitted on, where the program knows no better code."""
+    found = {
+        made: channel_scores(query.mechanism.matrix.T @ query.targets[0].joint)
+        for made in SCORINGS
+        for query in [fitted(2.0, targets=("first",), scoring=made).query_]
+    }
+    for scoring, own in found.items():
+        best = max(scores.of(scoring) for scores in found.values())
+        assert own.of(scoring) > best - (0.005 if scoring == "auc" else 1e-4)
+
+
+@pytest.mark.parametrize("near", [None, Within(2.0), NearRows(30, 5)], ids=["any", "in", "rows"])
+def test_audits_and_attacks_come_close_to_the_claim_and_find_a_broken_table(near: Any) -> None:
+    X, y = points_of(600, 3)
+    made = CodeEncoder(
+        epsilon=1.0, neighbours=near, scoring="accuracy", nodes=6, random_state=0
+    ).fit(X, y)
+    asked = {"runs": 10_000, "confidence": 0.999, "seed": 0}
+    found = audit_fitted(made, X[:60], **asked)
+    assert not found.refuted
+    assert found.epsilon_lower > 0.6
+    game = {"candidates": 24, "trials": 2_000, "decoder": False, "seed": 0}
+    assert not attack_fitted(made, X, **game).exceeded
+    channel = made.query_.mechanism
+    halved = (channel.shares.astype(np.float64) / 2**32) ** 4
+    shares = np.floor(halved / halved.sum(axis=0) * (2**32 - 99) + 1).astype(np.int64)
+    shares[0] += 2**32 - shares.sum(axis=0)
+    object.__setattr__(channel, "shares", shares.astype(np.uint32))
+    channel.__dict__.pop("matrix", None)
+    assert audit_fitted(made, X[:60], **asked).refuted
+    assert attack_fitted(made, X, **game).exceeded
 
 
 def test_a_code_of_ones_own_module_is_read_with_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from reticent.core.guarantees import GuaranteeCard, Neighborhood
 from reticent.systems import clauses as say
 from reticent.systems.power.code_inputs import EmbeddedPoints
 from reticent.systems.power.code_query import CROWD, CodeQuery, CodeTarget
+from reticent.systems.power.code_targets import NearRows
 from reticent.systems.scores import channel_scores
 
 
@@ -20,6 +21,10 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
     )
     some = f"Which of two {what}s an answer came from, whenever they are {adjacency.describe()}:"
     details = [*query.mechanism.rests_on(), ("answers", str(query.outputs))]
+    if isinstance(query.near, NearRows):
+        kind = "nearest to it" if query.near.other is None else "nearest with another value of "
+        joined = f"each public row to the {query.near.neighbours} {kind}{query.near.other or ''}"
+        details.append(("joined", joined))
     details += [
         (f"worth for {target.name}, on public rows held out", _worth(target))
         for target in query.served

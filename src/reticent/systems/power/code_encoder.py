@@ -10,24 +10,29 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.arrays import Array
-from reticent.core.checks import as_array, count, positive, probability
+from reticent.core.checks import as_array, count, one_of, positive, probability
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.extras import require
-from reticent.core.guarantees import GuaranteeCard, Neighborhood
+from reticent.core.guarantees import GuaranteeCard
 from reticent.core.seeds import training_seed
 from reticent.core.settings import learned, with_settings
-from reticent.mechanisms import AnyTwo
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import IdentityEmbedding, check_pictures, domain_of
 from reticent.systems.power.code_card import code_card
-from reticent.systems.power.code_fitting import LEAST_ROWS, PublicRows, Wanted, code_nodes
+from reticent.systems.power.code_fitting import (
+    LEAST_ROWS,
+    PublicRows,
+    Wanted,
+    code_nodes,
+)
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import CROWD, LABEL, RECALL, CodeQuery
 from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
 from reticent.systems.power.row_encoder import RowEncoder
 from reticent.systems.releasing_system import inputs_as_fitted
+from reticent.systems.scores import SCORINGS
 from reticent.tables.attributes import Categorical
 from reticent.tables.frames import (
     keep_names,
@@ -81,6 +86,8 @@ class CodeEncoder(RowEncoder):
             ``Named``, a part such as ``BetaVAE()``, or None for arrays that are embeddings.
         nodes: how many the public map of any two inputs has at most, 2 to 128, and at most one for
             30 public rows.
+        scoring: what a code is worth to a label: "information" (nats), "accuracy" or
+            "balanced_accuracy"; or "auc", for which nats and half the accuracy stand.
         random_state: seed of *fitting*; the randomness of ``release`` never depends on it.
 
     Attributes:
@@ -124,6 +131,7 @@ class CodeEncoder(RowEncoder):
     neighbours: Within | NearRows | None = None
     embedder: Any = None
     nodes: int = _NODES
+    scoring: str = "information"
     random_state: int | np.random.RandomState | None = None
 
     query_: CodeQuery = learned()
@@ -182,7 +190,7 @@ class CodeEncoder(RowEncoder):
                 f"X: n_samples={len(coded)} is too few; expected at least {LEAST_ROWS} public rows"
             )
         wanted, further = self._wanted(y, inputs, len(coded))
-        return PublicRows(inputs, coded, wanted, further, seed), names
+        return PublicRows(inputs, coded, wanted, further, seed, self.scoring), names
 
     def posterior(self, target: str) -> Array:
         """What each code says about a target: public, from the public rows of ``fit``.
@@ -213,8 +221,7 @@ class CodeEncoder(RowEncoder):
         """The mean of what is released about each row, shape (n, outputs). Private: never to be
         sent.
         """
-        query = self._fitted()
-        return np.asarray(query.mechanism.matrix[query.nodes(self.checked(X))])
+        return np.asarray(self._fitted().exact(self.checked(X)))
 
     @override
     def checked(self, X: npt.ArrayLike) -> CodedRows:
@@ -264,14 +271,7 @@ class CodeEncoder(RowEncoder):
 
             module = module_of(embedder, parameter="embedder")
         query = CodeQuery.from_description(bundle.settings, bundle.arrays, module)
-        inputs, adjacency, near = query.inputs, query.mechanism.adjacency, None
-        if not isinstance(query.mechanism.nodes, AnyTwo):
-            assert isinstance(adjacency, Neighborhood)
-            near = (
-                Within(adjacency.radius, adjacency.metric.value)
-                if bundle.settings["within"]
-                else NearRows(query.mechanism.nodes.size)
-            )
+        inputs = query.inputs
         loaded = cls(
             epsilon=query.mechanism.epsilon,
             schema=inputs.schema if isinstance(inputs, SchemaRows) else None,
@@ -283,7 +283,7 @@ class CodeEncoder(RowEncoder):
                 else ExplainedVariance()
                 for t in query.served
             ),
-            neighbours=near,
+            neighbours=query.near,
             embedder=embedder,
         )
         loaded.query_ = query
@@ -303,6 +303,7 @@ class CodeEncoder(RowEncoder):
 
     def _check(self) -> None:
         """Raise InvalidParameter if a setting cannot be used."""
+        one_of(self.scoring, SCORINGS, name="scoring")
         most = count(self.nodes, name="nodes", minimum=2)
         if most > 128:
             raise InvalidParameter(f"nodes={most}: expected at most 128")

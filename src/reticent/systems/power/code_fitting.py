@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from sklearn.model_selection import StratifiedKFold
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.coded_rows import CodedRows
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Replace
 from reticent.core.norms import Norm
 from reticent.grids.lattice import Lattice, cells_along
 from reticent.grids.public_graph import PublicGraph
+from reticent.grids.shares import WHOLE, Shares
 from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.systems.power.channels import whole_shares
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
@@ -47,6 +48,7 @@ from reticent.training.public_models import BoostedTrees, LinearModel, label_sha
 from reticent.training.staircases import (
     Crowd,
     Information,
+    Mixture,
     Target,
     Top,
     Variance,
@@ -63,16 +65,26 @@ ROWS_PER_NODE = 30
 LEAST_ROWS = 75
 """Public rows, at least: two nodes, and a fifth that the card's figures come from."""
 
+_TIES = 0.01
+_CURVE = 0.5
+
 HELD = 0.2
 """Share of the public rows that nodes and channel are not fitted on: the card has their scores."""
 
-_FOLDS = 3
+_FOLDS = 4
 _SMOOTHING = 0.5
 _CODES = (2, 4, 8, 16, 32)
-_BOOSTER: dict[str, Any] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "max_iter": 40}
+_BOOSTERS: tuple[dict[str, Any], ...] = (
+    {"learning_rate": 0.1, "max_leaf_nodes": 8, "max_iter": 150},
+    {"learning_rate": 0.1, "max_leaf_nodes": 4, "max_iter": 250},
+)
+_QUICK: dict[str, Any] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "max_iter": 40}
+_FEW_TARGETS = 2  # that get larger models, of which one fold chooses
+_FEW_ROWS = 2_000  # below which linear models are tried beside trees
 _COMMONEST = 0.99  # share of rows that one value of a coordinate may have for trees to look at it
 _MOST_TREES = 64  # coordinates of points that trees are grown on; of more, linear models
 _PENALTIES = (0.003, 0.03, 0.3)
+_WEAK = (0.1, 1.0, 10.0)
 _PARTS = 0.35  # parts of the space, for each node
 _MOST_CELLS = 2_000  # of a lattice
 _TAIL = 5e-4
@@ -112,6 +124,7 @@ class PublicRows:
         wanted: the labels.
         further: targets that are no labels.
         seed: of all fitting.
+        scoring: what codes are worth to a label, one of ``SCORINGS``.
     """
 
     inputs: SchemaRows | EmbeddedPoints
@@ -119,6 +132,7 @@ class PublicRows:
     wanted: tuple[Wanted, ...]
     further: tuple[Recall | ExplainedVariance, ...]
     seed: int
+    scoring: str = "information"
 
     @cached_property
     def dense(self) -> Array:
@@ -152,7 +166,7 @@ class PublicRows:
         splits = list(
             StratifiedKFold(folds, shuffle=True, random_state=self.seed).split(dense, numbers)
         )
-        learnt = self._learner(numbers, *splits[0])
+        learnt = self._learner(numbers, splits)
         shares = np.empty((len(dense), len(wanted.labels)))
         for places, held in splits:
             shares[held] = label_shares(learnt(places).scores(CodedRows.of(dense[held])))
@@ -160,13 +174,17 @@ class PublicRows:
         return _Known(wanted.name, TargetSource(wanted.labels, model, None), shares, numbers)
 
     def _learner(
-        self, numbers: Integers, first: Integers, held: Integers
+        self, numbers: Integers, splits: Sequence[tuple[Integers, Integers]]
     ) -> Callable[[Integers], BoostedTrees | LinearModel]:
-        """A model of some rows: boosted trees, or for points of many coordinates a linear one with
-        the penalty that loses least on one fold.
+        """A model of some rows: boosted trees, or, for points of many coordinates or where rows are
+        few, a linear one if that loses less on rows that it has not seen.
         """
-        if isinstance(self.inputs, SchemaRows) or self.dense.shape[1] <= _MOST_TREES:
-            return self._booster(numbers)
+        trees = isinstance(self.inputs, SchemaRows) or self.dense.shape[1] <= _MOST_TREES
+        few = len(self.dense) < _FEW_ROWS
+        unknown = sum(wanted.numbers is not None for wanted in self.wanted)
+        boosters = (_QUICK,) if unknown > _FEW_TARGETS else _BOOSTERS[: 1 if few else None]
+        if trees and not few and len(boosters) == 1:
+            return self._booster(numbers, boosters[0])
         scale = math.sqrt(float((self.dense**2).mean())) or 1.0
 
         def linear(places: Integers, penalty: float) -> LinearModel:
@@ -179,17 +197,28 @@ class PublicRows:
             model = LinearModel.from_sklearn(found)
             return replace(model, weight=model.weight / scale)
 
-        def loss(penalty: float) -> float:
-            scores = linear(first, penalty).scores(CodedRows.of(self.dense[held]))
-            return log_score(label_shares(scores), np.eye(scores_of(scores))[numbers[held]])
+        def score(learnt: Callable[[Integers], BoostedTrees | LinearModel]) -> float:
+            found = []
+            for first, held in splits if few else splits[:1]:
+                scores = learnt(first).scores(CodedRows.of(self.dense[held]))
+                right = np.eye(scores_of(scores))[numbers[held]]
+                found.append(log_score(label_shares(scores), right))
+            return float(np.mean(found))
 
-        best = max(_PENALTIES, key=loss)
-        return lambda places: linear(places, best)
+        tried: list[Callable[[Integers], BoostedTrees | LinearModel]] = []
+        if trees:
+            tried += [self._booster(numbers, settings) for settings in boosters]
+        if few or not trees:
+            penalties = _WEAK if trees else _PENALTIES
+            tried += [partial(linear, penalty=penalty) for penalty in penalties]
+        return max(tried, key=score)
 
-    def _booster(self, numbers: Integers) -> Callable[[Integers], BoostedTrees]:
+    def _booster(
+        self, numbers: Integers, settings: dict[str, Any]
+    ) -> Callable[[Integers], BoostedTrees]:
         dense, used = self.dense, _varying(self.dense)
         booster = HistGradientBoostingClassifier(
-            **_BOOSTER, l2_regularization=1.0, early_stopping=False, random_state=self.seed
+            **settings, l2_regularization=1.0, early_stopping=False, random_state=self.seed
         )
 
         def learnt(places: Integers) -> BoostedTrees:
@@ -245,6 +274,7 @@ class CodeNodes:
         sources, logs: as of ``CodeQuery``.
         cells: the nodes.
         adjacency: what neighbours are.
+        near: as of ``CodeQuery``.
         members: shape (n,), the node of each public row.
     """
 
@@ -253,6 +283,7 @@ class CodeNodes:
     logs: Array
     cells: AnyTwo | Lattice | PublicGraph
     adjacency: Adjacency
+    near: Within | NearRows | None
     members: Integers
 
     @cached_property
@@ -321,11 +352,26 @@ class CodeNodes:
 
     def _task(self, target: CodeTarget) -> Target:
         if target.kind == LABEL:
-            return Information(target.joint)
+            return self._label_task(target.joint)
         if target.kind == RECALL:
             return Top(target.joint, target.size)
         dense = self.public.dense[~self.public.held]
         return Variance(target.joint / math.sqrt(float(dense.var(axis=0).sum())), self.masses)
+
+    def _label_task(self, joint: Array) -> Target:
+        """What ``scoring`` asks for, as a sum over codes. The area under the curve is none: the
+        nats and half the accuracy stand for it. Nats break ties of accuracies.
+        """
+        scoring, shares, told = self.public.scoring, joint.sum(axis=0), Information(joint)
+        if scoring == "information":
+            return told
+        balanced = scoring == "balanced_accuracy"
+        right = Top(joint / (shares * len(shares)) if balanced else joint)
+        if not isinstance(self.cells, AnyTwo):
+            return told if scoring == "auc" else right
+        if scoring == "auc":
+            return Mixture((told, right), (1.0, _CURVE))
+        return Mixture((right, told), (1.0, _TIES))
 
     def _joint(self, known: _Known) -> Array:
         """Node and label together: counted, or, where nodes are many, by what models say."""
@@ -354,7 +400,7 @@ class CodeNodes:
         return np.asarray(counts / counts.sum())
 
     @cached_property
-    def near(self) -> dict[str, tuple[Integers, Integers]]:
+    def neighbours(self) -> dict[str, tuple[Integers, Integers]]:
         """The nearest rows, by the target's name."""
         asked = [one for one in self.public.further if isinstance(one, Recall)]
         return {one.name: self.public.nearest(one) for one in asked}
@@ -363,7 +409,7 @@ class CodeNodes:
         """Public rows that are near to many, and the share of inputs in each node that have each of
         them among their k nearest, divided by k.
         """
-        (asked, near), k = self.near[target.name], target.k
+        (asked, near), k = self.neighbours[target.name], target.k
         own = ~self.public.held[asked]
         lists, nodes = near[own], self.members[asked[own]]
         often = np.bincount(lists.ravel(), minlength=len(self.public.rows))
@@ -402,39 +448,16 @@ class CodeNodes:
             weights: of the targets; None for equal shares.
             crowd: the largest chance of the best guess among 64; None for any.
         """
-        seed, tasks = self.public.seed, self.tasks
+        tasks = self.tasks
         alone = [self.alone_at(place, epsilon) for place in range(len(tasks))]
         whole = []
         for place, table in enumerate(alone):
             nodes, own = self.single(place)
             whole.append(max(float(nodes.tasks[own].value(table.T).sum()), _TINY))
-        if isinstance(self.cells, AnyTwo):
-            table = best_channel(
-                tasks,
-                nodes=self.cells.size,
-                epsilon=epsilon,
-                weights=weights,
-                whole=whole if weights is None else None,
-                crowd=None if crowd is None else Crowd(self.masses, crowd, CROWD),
-                starts=[
-                    *self.codebooks(epsilon),
-                    *(self.alone(task, epsilon) for task in tasks if isinstance(task, Information)),
-                ],
-                seed=seed,
-            ).table
-            used = np.sort(np.argsort(-table.max(axis=0), kind="stable")[:MOST_OUTPUTS])
-            shares = whole_shares(
-                table[:, used] / table[:, used].sum(axis=1, keepdims=True), epsilon=epsilon
-            )
+        if len(tasks) == 1 and crowd is None:
+            shares = self._shares(alone[0], epsilon)
         else:
-            shares = best_table(
-                tasks,
-                cells=self.cells,
-                epsilon=epsilon,
-                weights=weights,
-                whole=whole,
-                starts=self.codebooks(epsilon),
-            )
+            shares = self._together(epsilon, whole, weights, crowd)
         channel = FiniteChannel(
             nodes=self.cells, shares=shares, epsilon=epsilon, adjacency=self.adjacency
         )
@@ -448,8 +471,53 @@ class CodeNodes:
             replace(target, worth=worth) for target, worth in zip(self.targets, worths, strict=True)
         )
         return CodeQuery(
-            self.public.inputs, self.sources, self.logs, channel, self.masses, served + self.others
+            self.public.inputs,
+            self.sources,
+            self.logs,
+            channel,
+            self.masses,
+            served + self.others,
+            self.near,
         )
+
+    def _together(
+        self,
+        epsilon: float,
+        whole: list[float],
+        weights: Sequence[float] | None,
+        crowd: float | None,
+    ) -> Shares:
+        """Shares of the best channel for all targets, shape (outputs, nodes)."""
+        if not isinstance(self.cells, AnyTwo):
+            return best_table(
+                self.tasks,
+                cells=self.cells,
+                epsilon=epsilon,
+                weights=weights,
+                whole=whole,
+                starts=self.codebooks(epsilon),
+            )
+        kinds = (Information, Mixture)  # of labels
+        labels = [task for task in self.tasks if isinstance(task, kinds)]
+        found = best_channel(
+            self.tasks,
+            nodes=self.cells.size,
+            epsilon=epsilon,
+            weights=weights,
+            whole=whole if weights is None else None,
+            crowd=None if crowd is None else Crowd(self.masses, crowd, CROWD),
+            starts=[*self.codebooks(epsilon), *(self.alone(task, epsilon) for task in labels)],
+            seed=self.public.seed,
+        )
+        return self._shares(found.table, epsilon)
+
+    def _shares(self, table: Array, epsilon: float) -> Shares:
+        """A table of any two in whole shares, or the shares that a table of others was made of."""
+        if not isinstance(self.cells, AnyTwo):
+            return np.asarray(np.rint(table.T * WHOLE), dtype=np.uint32)
+        used = np.sort(np.argsort(-table.max(axis=0), kind="stable")[:MOST_OUTPUTS])
+        kept = table[:, used] / table[:, used].sum(axis=1, keepdims=True)
+        return whole_shares(kept, epsilon=epsilon)
 
     def codebooks(self, epsilon: float) -> list[Array]:
         """Starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
@@ -476,7 +544,13 @@ class CodeNodes:
     def alone(self, task: Target, epsilon: float) -> Array:
         """The best table for one target, shape (nodes, answers)."""
         if isinstance(self.cells, AnyTwo):
-            return best_alone(task, nodes=self.cells.size, epsilon=epsilon, seed=self.public.seed)
+            return best_alone(
+                task,
+                nodes=self.cells.size,
+                epsilon=epsilon,
+                starts=self.codebooks(epsilon),
+                seed=self.public.seed,
+            )
         shares = best_table(
             [task],
             cells=self.cells,
@@ -485,7 +559,7 @@ class CodeNodes:
             whole=[1.0],
             starts=self.codebooks(epsilon),
         )
-        return np.asarray(shares.T / 2.0**32)
+        return np.asarray(shares.T / WHOLE)
 
     def _worth(
         self, place: int, released: Array, alone: Array, split: Array, kept: float
@@ -534,7 +608,7 @@ class CodeNodes:
         }, each
 
     def _recall_scores(self, target: CodeTarget, table: Array) -> tuple[dict[str, float], Array]:
-        asked, near = self.near[target.name]
+        asked, near = self.neighbours[target.name]
         held = self.public.held[asked]
         told, k = target.told(table, self.masses), target.size
         named = target.values[np.argpartition(-told, k - 1, axis=1)[:, :k]]
@@ -576,16 +650,27 @@ def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most
         radius, norm = neighbours.radius, Norm.parse(neighbours.norm)
         cells, adjacency = _lattice(public, radius), inputs.within(norm, radius)
     else:
-        random = np.random.default_rng(public.seed)
-        points = np.unique(dense[~public.held], axis=0)
-        chosen = points[random.permutation(len(points))[: neighbours.nodes]]
-        origin = inputs.within(Norm.L2, 1.0).identity
-        cells = replace(
-            PublicGraph.nearest(chosen, neighbours=neighbours.neighbours), origin=origin
-        )
+        cells = _graph(public, neighbours)
         adjacency = cells.adjacency
     members = cells.cells(dense)
-    return CodeNodes(public, (), np.zeros((0, 0)), cells, adjacency, members)
+    return CodeNodes(public, (), np.zeros((0, 0)), cells, adjacency, neighbours, members)
+
+
+def _graph(public: PublicRows, near: NearRows) -> PublicGraph:
+    """Public rows drawn at random, no two alike, and joined."""
+    order = np.random.default_rng(public.seed).permutation(np.flatnonzero(~public.held))
+    _, first = np.unique(public.dense[order], axis=0, return_index=True)
+    chosen = order[np.sort(first)[: near.nodes]]
+    points, labels = public.dense[chosen], {one.name: one.numbers for one in public.known}
+    if near.other is None:
+        found = PublicGraph.nearest(points, neighbours=near.neighbours)
+    elif near.other not in labels:
+        raise InvalidParameter(f"neighbours: other={near.other!r}: expected a label that is served")
+    else:
+        found = PublicGraph.counterfactual(
+            points, labels[near.other][chosen], neighbours=near.neighbours
+        )
+    return replace(found, origin=public.inputs.within(Norm.L2, 1.0).identity)
 
 
 def _any_two(public: PublicRows, most: int) -> CodeNodes | None:
@@ -603,7 +688,7 @@ def _any_two(public: PublicRows, most: int) -> CodeNodes | None:
     if len(logs) < 2:
         return None
     members = nearest_nodes(shares, logs)
-    return CodeNodes(public, tuple(sources), logs, AnyTwo(len(logs)), Replace(1), members)
+    return CodeNodes(public, tuple(sources), logs, AnyTwo(len(logs)), Replace(1), None, members)
 
 
 def _parts(dense: Array, parts: int, seed: int) -> TargetSource:

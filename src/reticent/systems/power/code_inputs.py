@@ -38,6 +38,9 @@ class CodeInputs(Protocol):
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
         """Rows, each computed by itself. Private, where the inputs are."""
 
+    def clip(self, rows: Array) -> Array:
+        """Rows moved into the public box, shape (n, dimension)."""
+
     def within(self, norm: Norm, radius: float) -> Neighborhood:
         """Inputs whose rows are at most ``radius`` apart."""
 
@@ -64,6 +67,10 @@ class SchemaRows:
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
         """Checked rows; raises what ``TabularSchema.code`` raises."""
         return self.schema.code(inputs)
+
+    def clip(self, rows: Array) -> Array:
+        """Rows moved into the public box."""
+        return self.schema.domain.clip(rows)
 
     def within(self, norm: Norm, radius: float) -> Neighborhood:
         """Records that are near in the encoded space."""
@@ -101,6 +108,10 @@ class EmbeddedPoints:
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
         """Points of checked inputs, shape (n, features)."""
         return CodedRows.of(self.box.clip(self.embedding.embed(inputs)))
+
+    def clip(self, rows: Array) -> Array:
+        """Points moved into the box."""
+        return self.box.clip(rows)
 
     def within(self, norm: Norm, radius: float) -> Neighborhood:
         """Inputs whose embeddings are near."""

@@ -15,9 +15,8 @@ from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import count, flag
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter
-from reticent.core.guarantees import Adjacency, Neighborhood, Replace
-from reticent.core.norms import Norm
-from reticent.grids.lattice import Lattice
+from reticent.core.guarantees import Guarantee, Replace
+from reticent.core.norms import Norm, unit_moves
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.mechanisms.finite_channel import rebuilt_nodes
@@ -25,7 +24,8 @@ from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows, restored_inputs
-from reticent.systems.power.query import coded
+from reticent.systems.power.code_targets import NearRows, Within
+from reticent.systems.power.query import coded, dense
 from reticent.training.public_models import BoostedTrees, LinearModel, label_shares, model_from
 from reticent.training.staircases import Crowd
 
@@ -37,6 +37,11 @@ MOST_OUTPUTS = 256
 
 CROWD = 64
 """Inputs among which the attacker of the card looks for the right one."""
+
+_LOOKED_AT = 64
+"""Rows around which neighbours are looked for, within a radius."""
+
+_DIRECTIONS = 32
 
 LABEL, RECALL, VARIANCE = "label", "recall", "variance"
 """Kinds of targets: a label, the nearest of public rows, the row's own vector."""
@@ -141,6 +146,7 @@ class CodeQuery:
         mechanism: the channel that answers.
         masses: shape (nodes,), shares of public rows.
         targets: targets first, then the other columns of categories.
+        near: what neighbours are; None for any two inputs.
     """
 
     inputs: SchemaRows | EmbeddedPoints
@@ -149,6 +155,7 @@ class CodeQuery:
     mechanism: FiniteChannel
     masses: Array
     targets: tuple[CodeTarget, ...]
+    near: Within | NearRows | None = None
 
     def __post_init__(self) -> None:
         nodes = self.mechanism.nodes
@@ -158,6 +165,8 @@ class CodeQuery:
             self.logs.shape != ((nodes.size, width) if by_sources else (0, 0))
             or not np.isfinite(self.logs).all()
             or by_sources != bool(self.sources)
+            or by_sources != (self.near is None)
+            or isinstance(nodes, PublicGraph) != isinstance(self.near, NearRows)
             or self.masses.shape != (nodes.size,)
             or not (self.masses > 0).all()
             or not any(target.worth for target in self.targets)
@@ -189,6 +198,11 @@ class CodeQuery:
         """The targets."""
         return tuple(target for target in self.targets if target.worth is not None)
 
+    @property
+    def stated(self) -> Guarantee:
+        """What one answer may cost by what the bundle states."""
+        return Guarantee(self.mechanism.epsilon, 0.0, self.mechanism.adjacency)
+
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
         """Rows that ``nodes`` reads; raises what ``CodeInputs.encode`` raises."""
         return self.inputs.encode(inputs)
@@ -199,6 +213,10 @@ class CodeQuery:
         if not self.sources:
             return self.mechanism.nodes.cells(rows.dense())
         return nearest_nodes([source.shares(rows) for source in self.sources], self.logs)
+
+    def exact(self, inputs: Array | CodedRows) -> Array:
+        """The mean of what is released about each row, shape (n, outputs). Private."""
+        return np.asarray(self.mechanism.matrix[self.nodes(inputs)])
 
     def answer(
         self, inputs: Array | CodedRows, *, sampler: Sampler
@@ -214,6 +232,39 @@ class CodeQuery:
         """Answers about a corner of the public box, with a seed, and forgets it."""
         _ = self.mechanism.event
         self.answer(self.inputs.corner[None, :], sampler=SeededSampler(0))
+
+    def worst_pair(self, rows: CodedRows, *, random: np.random.Generator) -> Array | None:
+        """Of neighbours that were tried, the two encoded rows whose chances of some code differ
+        most, shape (2, dimension); None where no two differ. For audits and attacks.
+
+        Any two of ``rows``; within a radius of some; public rows nearest to them and those joined.
+
+        Args:
+            rows: at least one.
+            random: where directions come from.
+        """
+        nodes, points = self.mechanism.nodes, dense(rows)
+        if isinstance(nodes, PublicGraph):
+            own = np.unique(nodes.cells(points))
+            first, second = np.nonzero(nodes.hop_counts(nodes.points[own]) <= 1.0)
+            start, end = nodes.points[own[first]], nodes.points[second]
+        elif isinstance(self.near, Within):
+            here = points[random.permutation(len(points))[:_LOOKED_AT]]
+            moves = unit_moves(
+                here.shape[1], Norm.parse(self.near.norm), directions=_DIRECTIONS, random=random
+            )
+            start = np.repeat(here, len(moves), axis=0)
+            end = self.inputs.clip(start + self.near.radius * np.tile(moves, (len(here), 1)))
+        else:
+            _, places = np.unique(self.nodes(rows), return_index=True)
+            first, second = np.triu_indices(len(places), 1)
+            start, end = points[places[first]], points[places[second]]
+        if not len(start):
+            return None
+        # Of roots: a rare code's odds may differ most, and few runs would see it.
+        change = np.abs(np.sqrt(self.exact(start)) - np.sqrt(self.exact(end))).max(axis=1)
+        worst = int(change.argmax())
+        return np.stack([start[worst], end[worst]]) if change[worst] > 0 else None
 
     def target(self, name: str) -> CodeTarget:
         """The target or column of that name.
@@ -273,13 +324,10 @@ class CodeQuery:
                 arrays[f"values{place}"] = target.values
             targets.append(stored)
         channel, table = self.mechanism.describe()
-        adjacency = self.mechanism.adjacency
         settings = {
             "inputs": inputs,
             "epsilon": self.mechanism.epsilon,
-            "within": [adjacency.metric.value, adjacency.radius]
-            if isinstance(adjacency, Neighborhood) and isinstance(self.mechanism.nodes, Lattice)
-            else None,
+            "near": None if self.near is None else asdict(self.near),
             "sources": sources,
             "targets": targets,
             "channel": channel,
@@ -304,12 +352,12 @@ class CodeQuery:
         inputs = restored_inputs(settings.get("inputs"), arrays, module)
         with rebuilding():
             nodes = rebuilt_nodes(settings["channel"], arrays)
-            adjacency: Adjacency = Replace(1)
+            near, adjacency = settings["near"], Replace(1)
             if isinstance(nodes, PublicGraph):
-                adjacency = nodes.adjacency
-            elif settings["within"] is not None:
-                norm, radius = settings["within"]
-                adjacency = inputs.within(Norm.parse(norm), radius)
+                near, adjacency = NearRows(**near), nodes.adjacency
+            elif near is not None:
+                near = Within(**near)
+                adjacency = inputs.within(Norm.parse(near.norm), near.radius)
             query = cls(
                 inputs,
                 tuple(
@@ -328,6 +376,7 @@ class CodeQuery:
                     _stored_target(place, stored, arrays)
                     for place, stored in enumerate(settings["targets"])
                 ),
+                near,
             )
             query.rehearse()
         return query

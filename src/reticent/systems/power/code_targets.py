@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reticent.core.checks import count, positive
+from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.core.settings import Group
+from reticent.grids.public_graph import MOST_NODES
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,21 @@ class NearRows(Group):
     """Neighbours are inputs whose nearest public rows are equal or joined by a public graph.
 
     Attributes:
-        nodes: public rows in the graph, from 2, at most 1,000.
-        neighbours: how many each is joined to at least, from 1.
+        nodes: public rows in the graph, 2 to 20,000, drawn at random. More of them are closer to an
+            input, and hide it among fewer different ones.
+        neighbours: how many each is joined to at least, from 1. More of them hide more, and cost
+            worth.
+        other: name of a target that is a label: rows are joined to the nearest rows with another
+            value of it, so that it is hidden among counterfactuals that exist; None for the nearest
+            rows whatever they are.
     """
 
     nodes: int = 300
     neighbours: int = 10
+    other: str | None = None
 
     def check(self) -> None:
         """Raise InvalidParameter if the numbers cannot be used."""
-        count(self.nodes, name="nodes", minimum=2)
+        if count(self.nodes, name="nodes", minimum=2) > MOST_NODES:
+            raise InvalidParameter(f"nodes={self.nodes}: expected at most {MOST_NODES}")
         count(self.neighbours, name="neighbours")
