@@ -8,13 +8,35 @@ from functools import cache
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.domains.python import PythonDomain
 
 from guide import api, bibliography
 from guide.docstrings import prepared
 
 
+class QuickPythonDomain(PythonDomain):
+    """Python's domain, which does not go through all names for one that nothing is called.
+
+    Types of other packages and of Python itself stand in thousands of signatures. For each of them
+    Sphinx compares the ends of all names that are described: a fifth of the whole build.
+    """
+
+    _ends: frozenset[str] = frozenset()
+    _counted = 0
+
+    def find_obj(self, env: Any, modname: Any, classname: Any, name: str, *rest: Any) -> Any:
+        """The names that ``name`` may mean."""
+        if self._counted != len(self.objects):
+            self._ends = frozenset(known.rpartition(".")[2] for known in self.objects)
+            self._counted = len(self.objects)
+        if name.removesuffix("()").rpartition(".")[2] not in self._ends:
+            return []
+        return super().find_obj(env, modname, classname, name, *rest)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the hooks."""
+    app.add_domain(QuickPythonDomain, override=True)
     app.connect("autodoc-skip-member", skip_foreign)
     # Before napoleon, which makes fields of the sections.
     app.connect("autodoc-process-docstring", rewrite, priority=400)

@@ -194,8 +194,9 @@ def _charge(sigma: float) -> float:
     return private_knn_total(replace(CHARGED, sigma_votes=sigma), delta=1e-5, interval=None).epsilon
 
 
-QUICK = [1.0, 2.5, 15.0, 1.24 * LARGEST_SIGMA, 2.5 * LARGEST_SIGMA]
+QUICK = [1.0, 2.5, 15.0, 2.5 * LARGEST_SIGMA]
 SOAKED = [
+    1.24 * LARGEST_SIGMA,
     *np.geomspace(1.3, 50.0, 14).tolist(),
     100.0,
     149.9,

@@ -45,7 +45,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["reviews", "cifar10"])
+@pytest.mark.parametrize("data", [pytest.param("reviews", marks=pytest.mark.soak), "cifar10"])
 def test_small_table(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = data == "cifar10"
     source = replace(SOURCES[data], classes=3 if pictures else 2)
