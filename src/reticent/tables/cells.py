@@ -156,7 +156,7 @@ def positions_of(cells: npt.NDArray[Any], positions: dict[str, int]) -> Codes:
 def beyond(
     values: Array, empty: npt.NDArray[np.bool_], lower: float, upper: float
 ) -> dict[str, int]:
-    """Count the values that are missing, below and above a range."""
+    """Count the values that are missing, below or above a range."""
     return {
         "missing": int(empty.sum()),
         "below": int((~empty & (values < lower)).sum()),

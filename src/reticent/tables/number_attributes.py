@@ -116,7 +116,7 @@ class Numeric(_Number):
         return _coordinates(unit, None if self.missing is None else empty)
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """Count the cells that are missing, below and above the public range."""
+        """Count the cells that are missing, below or above the public range."""
         values, empty = self._values(rows)
         return beyond(values, empty, self.lower, self.upper)
 
@@ -177,7 +177,7 @@ class Instant(_Number):
         return _coordinates(unit, empty if self.missing else None)
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """Count the cells that are missing, below and above the public range."""
+        """Count the cells that are missing, below or above the public range."""
         return beyond(*self._values(rows), *self.ends)
 
     def of_word(self, word: str) -> str | None:
