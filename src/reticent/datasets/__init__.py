@@ -50,7 +50,7 @@ _FILE_LOADERS: dict[str, Callable[[str | Path | None], Dataset]] = {
 }
 
 DATASETS = ("digits", *_FILE_LOADERS)
-"""Names that ``load`` knows; ``digits`` needs no file."""
+"""Names that ``load`` knows. ``digits`` needs no file."""
 
 
 def load(name: str, *, folder: str | Path | None = None) -> Dataset:

@@ -42,7 +42,7 @@ _ORIGIN = "Adult, Becker and Kohavi 1996, UCI (CC BY 4.0)"
 SAMPLE_FILE = "adult_sample.csv.gz"
 SAMPLE_ROWS = 8000
 SAMPLE_LABEL = "income"
-"""Name of the sample's last column; the others are ``COLUMNS``."""
+"""Name of the sample's last column. The others are ``COLUMNS``."""
 
 
 def load_adult(folder: str | Path | None = None) -> Table:

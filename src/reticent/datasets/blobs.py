@@ -12,7 +12,7 @@ from reticent.core.errors import UnknownName
 from reticent.datasets.table import Table
 
 CENTERS = {"close": 1.0, "separable": 2.0}
-"""Each cloud's distance from the origin along both axes; both have unit variance."""
+"""Each cloud's distance from the origin along both axes. Both have unit variance."""
 
 
 def load_blobs(kind: str, *, points: int = 3000, held_out: int = 2000, seed: int = 0) -> Table:

@@ -17,7 +17,7 @@ from reticent.datasets.table import Table, last_fifth_held_out
 UCI_FILE = "higgs_uci_subset26k.npz"
 ATLAS_FILE = "atlas_higgs_kaggle10k.npz"
 MISSING = -999.0
-"""What the ATLAS table holds where a quantity does not exist."""
+"""The value of the ATLAS table where a quantity does not exist."""
 
 _CLASSES = ("background", "signal")
 

@@ -23,7 +23,7 @@ COLUMNS = 256
 """About so many pairs of a functional and a direction are looked at in one pass."""
 
 ROWS = 256
-"""Regions looked at in one pass; with COLUMNS it keeps the working arrays in the cache."""
+"""Regions looked at in one pass. With COLUMNS it keeps the working arrays in the cache."""
 
 
 @dataclass(frozen=True, eq=False)

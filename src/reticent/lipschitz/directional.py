@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 Choices = npt.NDArray[np.int8]
 
 FREE = -1
-"""A slope that is not decided; 0 and 1 are."""
+"""A slope that is not decided, unlike 0 and 1."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ from reticent.networks.layers import Affine, without_bias
 from reticent.networks.network import Network
 
 MAX_INPUTS = 14
-"""Up to this many inputs all 2**(n-1) directions t are carried; beyond, use the interval bound."""
+"""Up to this many inputs all 2**(n-1) directions t are carried. Beyond, use the interval bound."""
 
 _TABLE_NUMBERS = 2**23
 _DIRECTION_NUMBERS = 2**20  # a table of directions holds four arrays of as many doubles

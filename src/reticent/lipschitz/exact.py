@@ -38,7 +38,7 @@ from reticent.lipschitz.layered import direct_bound
 from reticent.networks.network import Network
 
 RELATIVE = 2.0**-20
-"""Relative tolerance of the values that ``ExactBound`` reports; its decisions have none."""
+"""Relative tolerance of the values that ``ExactBound`` reports. Its decisions have none."""
 
 _GLOBAL_NODES = 2000
 _LEVEL_TOLERANCE = (
@@ -429,8 +429,8 @@ class ExactBound(LipschitzBound):
             search.horizon = (int(levels[row]) + 1) * step
             search.run()
             lower, upper = search.radius_range
-            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not;
-            # between them the exact question.
+            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not.
+            # Between them the exact question decides.
             level = min(max_level, int(upper / step))
             while (
                 level > 0

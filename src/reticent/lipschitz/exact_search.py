@@ -40,7 +40,7 @@ class Goal(StrEnum):
     LARGEST = "largest"
     """The largest value in the box, to a tolerance."""
     DECIDE = "decide"
-    """Whether any value in the box exceeds the threshold: the exact truth."""
+    """The exact truth of "some value in the box exceeds the threshold"."""
     NEAREST = "nearest"
     """The distance to the nearest point with a value above the threshold, to a tolerance."""
 

@@ -25,7 +25,7 @@ from reticent.lipschitz.relaxation import dual_norms
 
 _WORKING_NUMBERS = 2**16
 _TINY = 2.0**-400
-"""Squares of smaller numbers count as nothing; matrices are at most 1."""
+"""Squares of smaller numbers count as nothing. Matrices are at most 1."""
 
 
 @dataclass(frozen=True, eq=False)

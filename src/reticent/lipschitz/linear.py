@@ -33,7 +33,7 @@ from reticent.lipschitz.relaxation import Inputs, RelaxedForward
 from reticent.networks.network import Network
 
 MOST_WEIGHTS = 2**22
-"""Layers are taken as matrices; wider convolutions are left to the interval bound."""
+"""Layers are taken as matrices. Wider convolutions are left to the interval bound."""
 
 _ROWS = 128
 _SPREAD_BITS = 51

@@ -27,7 +27,7 @@ BLOCK = 256
 """Columns (pairs of sign vectors) looked at in one pass."""
 
 ROWS = 512
-"""Regions looked at in one pass; with BLOCK it keeps the working arrays in the cache."""
+"""Regions looked at in one pass. With BLOCK it keeps the working arrays in the cache."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,8 +45,8 @@ Array32 = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.intp]
 
 SEARCHED_WIDTH = 16
-"""Up to this many neurons behind the first hidden layer all their slopes are searched; beyond,
-they are relaxed.
+"""Up to this many neurons behind the first hidden layer all their slopes are searched. Beyond, they
+are relaxed.
 """
 
 _FIRST = 8

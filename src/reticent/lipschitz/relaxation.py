@@ -39,7 +39,7 @@ LOWER_SLOPES = (0.0, 0.5, 1.0)
 _WORKING_NUMBERS = 2**16
 _FEW_COLUMNS = 32
 _TINY = 2.0**-500
-"""What a root loses to squares below the range of float64, for a radius of 1."""
+"""The loss of a root to squares below the range of float64, for a radius of 1."""
 
 
 @dataclass(frozen=True, eq=False)

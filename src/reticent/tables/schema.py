@@ -41,7 +41,7 @@ FAULTS_SHOWN = 20
 """Faults that one message lists at most."""
 
 ENCODING_VERSION = 1
-"""Version of the map from a row to an encoded row; raised whenever it changes, since distance
+"""Version of the map from a row to an encoded row, raised whenever the map changes, since distance
 changes with it.
 """
 

@@ -12,7 +12,7 @@ from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput
 
 _SMALL = 1e-5
-"""What is added to a block's length before it is divided by it."""
+"""A number added to a block's length before it is divided by it."""
 
 _CLIP = 0.2
 

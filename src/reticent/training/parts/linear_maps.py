@@ -65,7 +65,7 @@ class LiveCoordinates(LinearMap):
             largest one, in [0, 1].
 
     Attributes:
-        weight_: rows of the identity, shape (live, d).
+        weight_: rows of the identity, shape (kept, d).
 
     Example:
         >>> rows = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 0.01, 2.0]

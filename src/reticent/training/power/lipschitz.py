@@ -34,7 +34,7 @@ from reticent.training.networks import (
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
 
-_ITERATIONS = 12  # of the orthonormalisation; each squares the distance from orthonormal
+_ITERATIONS = 12  # of the orthonormalisation, each of which squares the distance from orthonormal
 
 
 @dataclass(frozen=True, kw_only=True)
