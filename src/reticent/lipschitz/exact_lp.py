@@ -207,7 +207,9 @@ def _refutation(
     moves: Array,
     n: int,
 ) -> Refutation | None:
-    """Return the combination that writes a quantity at its maximum by what holds it down."""
+    """Return the combination of a quantity that cannot be raised further and of those that hold it
+    down.
+    """
     rows = [k for k in range(len(held)) if held[k] >= n and rates[k] < 0]
     which = [int(held[k]) - n for k in rows]
     weights = [-float(rates[k]) for k in rows]

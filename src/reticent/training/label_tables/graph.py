@@ -1,7 +1,7 @@
 """The best table of label probabilities on a public graph, and a proved bound on every such table.
 
-    maximise  sum over nodes c and labels l of  weights[l, c] p[l, c] where     p[., c] is a
-    distribution, and p[l, c] <= e^epsilon p[l, c'] for adjacent nodes.
+    maximise  sum over nodes c and labels l of  weights[l, c] p[l, c]
+    where     p[., c] is a distribution, and p[l, c] <= e^epsilon p[l, c'] for adjacent nodes.
 
 There are two constraints an edge and label. They are few enough to be kept as they are, with no
 blocks of nodes. The method is the one that solves tables on a lattice.

@@ -1,7 +1,7 @@
 """The best table of label probabilities on a lattice, and a proved bound on every such table.
 
-    maximise  sum over cells c and labels l of  weights[l, c] p[l, c] where     p[., c] is a
-    distribution, and p[l, c] <= e^epsilon p[l, c'] for touching cells.
+    maximise  sum over cells c and labels l of  weights[l, c] p[l, c]
+    where     p[., c] is a distribution, and p[l, c] <= e^epsilon p[l, c'] for touching cells.
 
 Every two touching cells lie in a common *block*, a box of ``reach`` + 1 cells a side. So the
 constraints on pairs say that each block B and label l has a level t with e^(-epsilon/2) t <=
@@ -47,7 +47,7 @@ class ExactTable:
         worth: sum of the weights times its probabilities.
         solved: the same sum for the solver's table that it was made from, which breaks the
             constraints a little. The difference is the cost of the repair.
-        bound: the largest worth that a table which keeps the constraints could have.
+        bound: an upper bound on the worth of every table that keeps the constraints.
         iterations: the number of iterations of the solver.
     """
 
@@ -65,7 +65,7 @@ class OptimalTable:
     Attributes:
         probabilities: shape (labels, cells), float64, columns sum to 1. The constraints hold only
             approximately (``reticent.training.label_tables.repaired`` mends them).
-        bound: the largest worth that a table which keeps the constraints could have.
+        bound: an upper bound on the worth of every table that keeps the constraints.
         iterations: the number of iterations.
     """
 
