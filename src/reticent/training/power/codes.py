@@ -1,5 +1,5 @@
-"""Codes of table rows: what a classifier of public rows says, and what a code is worth once it
-is randomised.
+"""Codes of table rows: the classifier of public rows that gives them, and their worth once they are
+randomised.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class CodeConfig(TrainingConfig):
     """Settings of the classifier behind the codes.
 
     Attributes:
-        numeric: coordinates of numeric columns; each is also offered as hinges max(0, s (x - t)) at
-            up to 32 thresholds t, which is how steps in a number are learnt from few rows.
-        thresholds: "even" over the public range, with s = 4, where steps of the scale matter; or
-            "quantiles" of the rows, with s = 1 / their standard deviation, where the rows fill a
-            small part of the range, as on HIGGS.
+        numeric: coordinates of numeric columns. Each is also offered as hinges max(0, s (x - t)) at
+            up to 32 thresholds t, by which steps in a number are learnt from few rows.
+        thresholds: "even" over the public range, with s = 4, or "quantiles" of the rows, with s = 1
+            / their standard deviation. The first is for numbers where steps of the scale matter.
+            The second is for rows that fill a small part of the range, as on HIGGS.
         hidden: widths of its hidden layers behind them.
     """
 
@@ -56,16 +56,16 @@ class CodeConfig(TrainingConfig):
 def train_classifier(
     rows: npt.ArrayLike, labels: npt.ArrayLike, config: CodeConfig, *, report: Report = silent
 ) -> Network:
-    """A classifier's logits as plain layers.
+    """Train a classifier. Return its logits as plain layers.
 
     Args:
         rows: shape (n, d), encoded rows, public.
         labels: shape (n,), integers from 0, at least two classes.
         config: sizes and settings.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Raises:
-        InvalidInput: rows and labels that do not fit.
+        InvalidInput: rows and labels do not fit.
     """
     points, targets, classes = labelled(rows, labels)
     torch.manual_seed(config.seed)
@@ -93,10 +93,10 @@ def train_classifier(
 
 
 def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Integers]:
-    """The first layer: slope, offset and column of every unit. A unit for each coordinate itself
-    comes first.
+    """Return the first layer: slope, offset and column of every unit, a unit for each coordinate
+    itself first.
 
-    Encoded coordinates are at least 0, so that a ReLU keeps them as they are; with "quantiles"
+    Encoded coordinates are at least 0, so that a ReLU keeps them as they are. With "quantiles"
     numeric ones count from their least value, in standard deviations.
     """
     dimension = points.shape[1]
@@ -117,11 +117,11 @@ def _hinges(points: Array, config: CodeConfig) -> tuple[Array, Array, Integers]:
 
 
 def best_codes(logits: Array, labels: Integers, *, epsilon: float) -> tuple[tuple[int, ...], float]:
-    """The classes to tell apart by randomised response, and the accuracy that a server can then
-    reach.
+    """Return the classes to tell apart by randomised response, and the accuracy that a server can
+    then reach.
 
     Fewer codes are told more truly: with k codes the true one comes out with probability e^epsilon
-    / (e^epsilon + k - 1). For each k the k most frequent classes are tried; a server that knows the
+    / (e^epsilon + k - 1). For each k the k most frequent classes are tried. A server that knows the
     channel decides for the likeliest label of each code.
 
     Args:
@@ -130,7 +130,7 @@ def best_codes(logits: Array, labels: Integers, *, epsilon: float) -> tuple[tupl
         epsilon: budget of the response.
 
     Raises:
-        InvalidInput: fewer than two classes.
+        InvalidInput: there are fewer than two classes.
     """
     classes = logits.shape[1]
     if classes < 2:
@@ -152,17 +152,18 @@ def best_codes(logits: Array, labels: Integers, *, epsilon: float) -> tuple[tupl
 
 
 def best_local_accuracy(epsilon: float, *, majority: float, bayes: float) -> float:
-    """The highest accuracy of *any* two-class prediction from an (epsilon, 0)-locally private
-    answer about each row.
+    """Return the highest accuracy of *any* two-class prediction from an (epsilon, 0)-locally
+    private answer about each row.
 
     Let q(x) be the probability that label 1 is predicted for x. Privacy says q(x) <= e^epsilon
-    q(x') and the same of 1 - q, accuracy is linear in q, and with q between its least and largest
-    value it is highest where q takes the largest exactly where label 1 is likelier. The pairs
-    (least, largest) that privacy allows form a polygon with corners (0, 0), (1, 1) and (1,
-    e^epsilon) / (1 + e^epsilon): always one label, or randomised response on the best classifier.
+    q(x') and the same of 1 - q, and accuracy is linear in q. With q between its least and largest
+    value, accuracy is highest where q takes the largest exactly where label 1 is likelier. The
+    pairs (least, largest) that privacy allows form a polygon with corners (0, 0), (1, 1) and
+    (1, e^epsilon) / (1 + e^epsilon). At a corner the prediction is always the same label, or
+    randomised response on the best classifier.
 
     Args:
-        epsilon: of one answer.
+        epsilon: the budget of one answer.
         majority: share of the more frequent label.
         bayes: accuracy of the best classifier of unprotected rows.
 
