@@ -1,8 +1,8 @@
 """Filters and odometers, whose totals hold even if every next event is chosen from earlier answers.
 
-A *filter* is given a total in advance and refuses what would go over it. An *odometer* has no
-total in advance and can be read at any time. Both are fully adaptive: events, their number and
-the moment to stop may depend on what was released before.
+A *filter* has a total in advance and refuses every event that would exceed it. An *odometer* has no
+total in advance and can be read at any time. Both are fully adaptive: events, their number and the
+moment to stop may depend on earlier releases.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ class BasicFilter(Filter):
     total.delta)-private, fully adaptively. This also holds for Lipschitz privacy, whose epsilon per
     unit of distance adds up in the same way.
 
-    Edge cases: a float stands for its shortest decimal, which is what the caller wrote, and
-    decimals are added as fractions. A hundred answers of 0.01 fit into 1 exactly.
+    Edge cases: a float stands for its shortest decimal, as the caller wrote it, and decimals are
+    added as fractions. A hundred answers of 0.01 fit into 1 exactly.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -321,8 +321,8 @@ class BasicOdometer:
 class RdpOdometer:
     """Rényi sums, readable at any time as a bound on the privacy loss.
 
-    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over what is
-    released, the privacy loss of everything released so far is at most the reading, *at every
+    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over the
+    releases, the privacy loss of everything released so far is at most the reading, *at every
     moment at once*.
 
     For each order a and each level B = unit * 2**k the run that stops when it would exceed B is (a,

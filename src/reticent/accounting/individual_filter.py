@@ -20,9 +20,9 @@ class IndividualFilter:
     """A guard that lets a record into an answer while its spending, this answer included, is within
     its cap.
 
-    **Guarantee.** On every run, however answers are chosen, what any one record is charged for the
-    answers that it takes part in sums to at most ``cap``. A record takes part or not by its own
-    charges alone. ``IndividualGaussianBudget`` states the privacy that follows.
+    **Guarantee.** On every run, however answers are chosen, the charges of any one record sum to at
+    most ``cap``. A record takes part or not by its own charges alone. ``IndividualGaussianBudget``
+    states the privacy that follows.
 
     Spending is exact, in whole numbers. It is *private*, since it tells which questions lie near a
     record. It also outlives the record: a number that was handed out once keeps its spending for

@@ -1,8 +1,8 @@
 """Proved caps on how often anybody can tell inputs apart under a guarantee.
 
-Every cap holds for whoever sees the answer, with any computing power and any knowledge, if the
-input was drawn evenly from candidates that he knows. If he knows more about one person, these caps
-do not apply, but the guarantee still bounds how far an answer moves his odds.
+Every cap holds for an observer of the answer with any computing power and any knowledge, if the
+input was drawn evenly from candidates that the observer knows. If the observer knows more about one
+person, these caps do not apply, but the guarantee still bounds the change of the odds by an answer.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ def largest_winner_divergence(
     """Return the largest Rényi divergence of the winner among u + N1, v + N2 and 0 when a vote
     moves, over whole u, v up to ``box``.
 
-    With Z(u, v) the distribution of the winner, the pairs are those of Z(u, v) and its mixture with
-    Z(u + 1, v - 1), and of Z(u + 1, v - 1) and its mixture with Z(u, v), in both directions. Class
-    1 goes before class 2 where they tie. The third stands before, between or after them.
+    Let Z(u, v) be the distribution of the winner. The pairs are those of Z(u, v) and its mixture
+    with Z(u + 1, v - 1), and of Z(u + 1, v - 1) and its mixture with Z(u, v), in both directions.
+    Class 1 goes before class 2 where they tie. The third stands before, between or after them.
 
     **Why blocks can be bounded.** All three probabilities of Z are monotone in u and in v. The
     ratio of each in Z(u + 1, v - 1) to that in Z(u, v) falls with u and rises with v, because the

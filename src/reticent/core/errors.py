@@ -107,7 +107,7 @@ class CorruptBundle(ReticentError):
 
 
 class BudgetExceeded(ReticentError):
-    """A request larger than what is left of a budget."""
+    """A request larger than the rest of a budget."""
 
     code = 12
 

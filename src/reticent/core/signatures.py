@@ -1,8 +1,8 @@
 """Signatures by Ed25519, which show who made a bundle and who answered.
 
-A digest that lies beside its file finds damage and not intent, since whoever changes the file can
-write the digest anew. A signature can only be made with a private key. It deserves as much trust as
-the way on which its public key came.
+A digest that lies beside its file finds damage and not intent, since anyone who changes the file
+can write the digest anew. A signature can only be made with a private key. It deserves as much
+trust as the way on which its public key came.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class PublicGraph:
     the number of edges (hops) on the shortest way between them. List a node's distances to every
     node as a vector. The l-infinity distance of two such vectors is the graph distance of the two
     nodes (Fréchet 1910), so neighbours are at most 1 apart in ``hop_counts``. Nodes that no way
-    connects count as 2^60 hops apart.
+    connects are at distance 2^60.
 
     Attributes:
         points: shape (nodes, dimension), float64, finite. Public.

@@ -26,8 +26,8 @@ def coins(shape: Shape, *, probability: float, sampler: Sampler) -> Booleans:
 
     Args:
         shape: shape of the result.
-        probability: in (0, 1], public. The few coins that need more bits would show it to whoever
-            counts words.
+        probability: in (0, 1], public. Few coins need more bits, and their number would show it to
+            an observer who counts words.
         sampler: source of randomness.
 
     Raises:

@@ -32,7 +32,7 @@ class SymbolTable:
     """A table that draws i with probability t_{i+1} - t_i exactly, where t_0 = 0 and t_{m+1} = 1.
 
     Symbol i is the number of thresholds that are at most a uniform real u. [0, 1) is cut into 2^16
-    cells. A table says for each cell how many thresholds lie below it, unless one lies in it. There
+    cells. A table has for each cell the number of thresholds below it, unless one lies in it. There
     u gets 48 bits more, which are compared with the first 64 of every threshold. Where they are
     equal, u gets 64 more as often as it takes (``Thresholds.settle``).
 
@@ -122,7 +122,7 @@ def double_coins(probability: Array, words: Words) -> Booleans:
 
     A uniform real u is compared with p digit by digit: 16 binary digits first, then 64 at a time
     where all were equal so far. Multiplying a double by a power of two and splitting off its whole
-    part are exact, so there is no smallest probability and no rounding. How many words are taken
+    part are exact, so there is no smallest probability and no rounding. The number of words taken
     does not depend on p, except with probability 2^-80 a coin.
 
     Args:
