@@ -132,7 +132,8 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
     def guarantee(self) -> Guarantee:
         """Cost of everything that this fitted classifier will ever release."""
         self._check_fitted()
-        return self.response_.guarantee
+        found: Guarantee = self.response_.guarantee
+        return found
 
     @property
     def remaining_(self) -> int:
