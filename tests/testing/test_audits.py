@@ -18,7 +18,6 @@ from reticent.systems import (
     NoisyGradientClassifier,
     PrivateKNNClassifier,
 )
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.testing import Case, CheckFailed
 from reticent.testing.audits import audited
 from reticent.testing.records import check_noise, variance_limits, variance_power
@@ -41,7 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:X:UserWarning")  # rows cut to a
 
 FIT: dict[str, Any] = {"fit": {"public_X": PUBLIC}}
 STEPS: dict[str, Any] = {
-    "steps": 2, "pace": Pace(learning_rate=0.001), **LABELLED, "classes": tuple(range(10))
+    "steps": 2, "learning_rate": 0.001, **LABELLED, "classes": tuple(range(10))
 }  # fmt: skip
 """Two steps so small that both gradients are the first one's, and the last weights tell both."""
 
@@ -65,7 +64,7 @@ AUDITED = {
     ),
     "descent, replaced": Case(
         estimator=NoisyGradientClassifier(
-            counting="replace", **{**STEPS, "pace": Pace(learning_rate=0.001, records=8)}
+            counting="replace", **{**STEPS, "learning_rate": 0.001, "records": 8}
         ),
         X=ROWS, y=LABELS, extreme=np.concatenate([EXTREME, -EXTREME]), **FIT,
     ),

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
-from reticent.core.arrays import Array, Booleans
+from reticent.core.arrays import Booleans
 from reticent.core.checks import as_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency
-from reticent.mechanisms.mechanism import Mechanism
-from reticent.mechanisms.propose_test_release import optimal_test
+from reticent.mechanisms.propose_test_release import LevelTested
 from reticent.noise import Sampler
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistanceToInstability(Mechanism):
+class DistanceToInstability(LevelTested):
     """An exact answer of any kind, or "withheld", by a test of its stable distance.
 
     **Guarantee.** One answer, withheld or not, is (epsilon, delta)-private under ``adjacency`` if
@@ -85,18 +84,9 @@ class DistanceToInstability(Mechanism):
         probability(self.delta, name="delta", allow_zero=False)
 
     @property
-    def pass_probabilities(self) -> Array:
-        """Probability of being released at distance 0 .. max_level, increasing, the last one 1."""
-        return self._test[0]
-
-    @property
-    def max_level(self) -> int:
-        """First distance at which every answer is released. Higher ones need not be told apart."""
-        return len(self.pass_probabilities) - 1
-
-    @cached_property
-    def _test(self) -> tuple[Array, Array]:
-        return optimal_test(epsilon=self.epsilon, delta=self.delta)
+    @override
+    def _test_cost(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
 
     def release(
         self, answers: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
@@ -128,10 +118,6 @@ class DistanceToInstability(Mechanism):
                 "levels: expected integers of at least 0 and answers that are numbers, got "
                 f"dtype={level.dtype}"
             )
-        level = np.minimum(level, self.max_level).astype(np.int64)
-        passing, withholding = self._test
-        # The coin shows the rarer side, which a double resolves best.
-        rare = sampler.bernoulli(np.minimum(passing, withholding)[level])
-        withheld = np.asarray(np.where(passing[level] <= withholding[level], ~rare, rare))
+        withheld = self._withheld(level, sampler)
         given[withheld] = np.nan if given.dtype.kind == "f" else -1
         return given, withheld
