@@ -23,6 +23,7 @@ from reticent.systems.embedding import IdentityEmbedding, check_pictures, domain
 from reticent.systems.power.code_card import code_card
 from reticent.systems.power.code_fitting import (
     LEAST_ROWS,
+    NODES,
     PublicRows,
     Wanted,
     code_nodes,
@@ -49,8 +50,6 @@ from reticent.tables.schema import TabularSchema, as_table
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from torch import nn
-
-_NODES = 48
 
 
 @with_settings
@@ -130,7 +129,7 @@ class CodeEncoder(RowEncoder):
     crowd: float | None = None
     neighbours: Within | NearRows | None = None
     embedder: Any = None
-    nodes: int = _NODES
+    nodes: int = NODES
     scoring: str = "information"
     random_state: int | np.random.RandomState | None = None
 
@@ -227,7 +226,7 @@ class CodeEncoder(RowEncoder):
     def checked(self, X: npt.ArrayLike) -> CodedRows:
         query = self._fitted()
         if isinstance(query.inputs, SchemaRows):
-            return self._checked_table(X, query.inputs.schema)
+            return self._checked_table(X, query.schema)
         array, shape = check_pictures(rows_as_fitted(self, X), name="X")
         self.input_shape_ = query.inputs.shape
         coded: CodedRows = query.encode(inputs_as_fitted(self, array, shape))
