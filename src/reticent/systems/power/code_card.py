@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reticent.core.guarantees import GuaranteeCard
+from reticent.mechanisms import AnyTwo
 from reticent.systems import clauses as say
 from reticent.systems.power.code_inputs import EmbeddedPoints
 from reticent.systems.power.code_query import CROWD, CodeQuery, CodeTarget
@@ -15,7 +16,7 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
     guarantee, (mean, worst) = query.mechanism.guarantee, query.crowd
     adjacency, points = query.mechanism.adjacency, isinstance(query.inputs, EmbeddedPoints)
     what = "input" if points else "record"
-    near = query.near is not None
+    near = not isinstance(query.mechanism.nodes, AnyTwo)
     whole = f"The whole {what}: between any two " + (
         "inputs" if points else "records of the schema"
     )

@@ -26,7 +26,7 @@ from reticent.systems.power.code_fitting import (
     NODES,
     PublicRows,
     Wanted,
-    code_nodes,
+    best_code,
 )
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import CROWD, LABEL, RECALL, CodeQuery
@@ -81,6 +81,7 @@ class CodeEncoder(RowEncoder):
         crowd: the largest chance that the best guess names the right one of 64 rows drawn like the
             public ones, above 1/64; None for what epsilon allows. For any two inputs only.
         neighbours: ``Within(radius, norm)``, ``NearRows(nodes, neighbours)``, or None for any two.
+            Within a radius a code that hides any two inputs is taken where it is worth as much.
         embedder: of arrays, what makes embeddings: your own trained torch module, which is copied,
             ``Named``, a part such as ``BetaVAE()``, or None for arrays that are embeddings.
         nodes: how many the public map of any two inputs has at most, 2 to 128, and at most one for
@@ -152,8 +153,14 @@ class CodeEncoder(RowEncoder):
         epsilon = positive(self.epsilon, name="epsilon")
         self._check()
         public, names = self.public(X, y)
-        found = code_nodes(public, self.neighbours, most=self.nodes)
-        self.query_ = found.best(epsilon, weights=self.weights, crowd=self.crowd)
+        self.query_ = best_code(
+            public,
+            self.neighbours,
+            most=self.nodes,
+            epsilon=epsilon,
+            weights=self.weights,
+            crowd=self.crowd,
+        )
         kept = self.schema.column_names if isinstance(self.schema, TabularSchema) else names
         keep_names(self, None if names is None else kept)
         self._become()

@@ -73,6 +73,7 @@ _CURVE = 0.5
 HELD = 0.2
 """Share of the public rows that nodes and channel are not fitted on: the card has their scores."""
 
+_SCORED = {LABEL: "nats", RECALL: "recall", VARIANCE: "explained"}
 _FOLDS = 4
 _SMOOTHING = 0.5
 _CODES = (2, 4, 8, 16, 32)
@@ -648,6 +649,58 @@ class CodeNodes:
         each = 1.0 - (chances * apart).sum(axis=1) / max(float(total.mean()), _TINY)
         lost = float((chances * apart).sum(axis=1).mean()) / max(float(total.mean()), _TINY)
         return {"explained": 1.0 - lost}, each
+
+
+def best_code(
+    public: PublicRows,
+    neighbours: Within | NearRows | None,
+    *,
+    most: int,
+    epsilon: float,
+    weights: Sequence[float] | None = None,
+    crowd: float | None = None,
+) -> CodeQuery:
+    """Return the best release: within a radius that of any two inputs, which promises more, unless
+    cells of the radius are worth more for the target that it serves least.
+
+    What releases are worth is what they have above the constant on rows that were held out, as a
+    share of the larger one.
+
+    Args:
+        public, neighbours, most: as of ``code_nodes``.
+        epsilon, weights, crowd: as of ``CodeNodes.best``.
+
+    Raises:
+        InvalidInput: nothing can be told of these rows.
+    """
+    made = code_nodes(public, neighbours, most=most)
+    nodes = _any_two(public, most) if isinstance(neighbours, Within) else None
+    if nodes is None:
+        return made.best(epsilon, weights=weights, crowd=crowd)
+    other = nodes.best(epsilon, weights=weights)
+    if made.codebooks(epsilon):  # where cells are one or two, or no target is a label, none is
+        found = made.best(epsilon, weights=weights)
+        gains = [
+            np.array([_gain(target, public.scoring) for target in one.served])
+            for one in (found, other)
+        ]
+        shares = [gain / np.maximum(np.maximum(*gains), _TINY) for gain in gains]
+        if shares[0].min() > shares[1].min():
+            return found
+    # Stated for the neighbours that were asked for: budgets are of these.
+    channel = replace(other.mechanism, adjacency=made.adjacency)
+    return replace(other, mechanism=channel, near=neighbours)
+
+
+def _gain(target: CodeTarget, scoring: str) -> float:
+    """What a release is worth for a target on rows held out, above the constant, by the score that
+    is maximised for it.
+    """
+    assert target.worth is not None
+    held, name = target.worth.held, _SCORED[target.kind]
+    if target.kind == LABEL and scoring == "accuracy":
+        name = scoring
+    return held["released"][name] - held["constant"][name]
 
 
 def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most: int) -> CodeNodes:

@@ -170,7 +170,8 @@ class CodeQuery:
             self.logs.shape != ((nodes.size, width) if by_sources else (0, 0))
             or not np.isfinite(self.logs).all()
             or by_sources != bool(self.sources)
-            or by_sources != (self.near is None)
+            or not (by_sources or self.near is not None)
+            or (by_sources and isinstance(self.near, NearRows))
             or isinstance(nodes, PublicGraph) != isinstance(self.near, NearRows)
             or self.masses.shape != (nodes.size,)
             or not (self.masses > 0).all()
@@ -254,7 +255,8 @@ class CodeQuery:
             own = np.unique(nodes.cells(points))
             first, second = np.nonzero(nodes.hop_counts(nodes.points[own]) <= 1.0)
             start, end = nodes.points[own[first]], nodes.points[second]
-        elif isinstance(self.near, Within):
+        elif self.near is not None and not isinstance(nodes, AnyTwo):
+            assert isinstance(self.near, Within)
             here = points[random.permutation(len(points))[:_LOOKED_AT]]
             moves = unit_moves(
                 here.shape[1], Norm.parse(self.near.norm), directions=_DIRECTIONS, random=random
