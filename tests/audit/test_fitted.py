@@ -133,7 +133,7 @@ def _halved(system: Any) -> Any:
         )
     elif isinstance(mechanism, FiniteChannel):
         faulty = FiniteChannel.response(
-            mechanism.classes, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
+            mechanism.nodes.size, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
         )
     elif isinstance(mechanism, StabilityResponse):
         faulty = replace(mechanism, epsilon=2 * mechanism.epsilon)

@@ -385,6 +385,20 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "rows that are to be joined to another value are joined to any",
+        "systems/power/code_fitting.py",
+        "if near.other is None:",
+        "if near.other is None or near.other in labels:",
+        ("systems/power",),
+    ),
+    Fault(
+        "an audit believes what a code's mechanism says that it costs",
+        "audit/fitted.py",
+        "return query.stated",
+        "return query.mechanism.guarantee",
+        ("audit",),
+    ),
+    Fault(
         "a target that the row does not hold counts as known",
         "systems/power/code_encoder.py",
         "if name in columns:",

@@ -194,13 +194,12 @@ def power_pairs(
         return []
 
     near = "" if radius is None else f" within {radius:g}"
-    coded = query.plan.mechanism in ("code", "score-code")
     return [
         Pair(
             f"two of your rows{near}: largest change of the released value",
             _answers(query, dense[first]),
             _answers(query, dense[second]),
-            None if coded else values[[first, second]],
+            values[[first, second]],
         )
     ]
 

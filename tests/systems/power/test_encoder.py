@@ -79,8 +79,8 @@ def test_auto_takes_the_code_where_the_radius_is_large(table) -> None:
         "training": VectorTraining(hidden=(8,), epochs=1, head_epochs=1, outputs=1),
     }
     far = PowerEncoder(epsilon=3.0, delta=0.0, radius=1.5, **settings).fit(*table)
-    assert far.query_.plan.mechanism in ("code", "score-code")
-    assert {plan.mechanism for plan in far.considered_} == {"code", "score-code", "k-norm-l2"}
+    assert far.mechanism_ == "code"
+    assert {plan.mechanism for plan in far.considered_} == {"code", "k-norm-l2"}
     assert isinstance(far.guarantee.adjacency, Neighborhood)
     assert [plan.utility for plan in far.considered_] == sorted(
         (plan.utility for plan in far.considered_), reverse=True
@@ -154,7 +154,7 @@ def test_stores_and_answers_as_before(
         assert loaded.classes_.tolist() == ["no", "yes"]
     stored = metric.bundle()
     for change in (
-        {"codes": [0, 9], "mechanism": "code"},
+        {"mechanism": "code"},
         {"epsilon": -1.0},
         {"mechanism": "none"},
     ):
