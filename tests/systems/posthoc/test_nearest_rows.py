@@ -109,16 +109,14 @@ def test_words_and_frames_come_back_as_they_went_in() -> None:
 
 def test_an_audit_comes_close_to_the_claim_and_finds_a_broken_table() -> None:
     system = deepcopy(fitted(1.0))
-    found = audit_fitted(system, ASKED[:50], runs=20_000, confidence=0.999, seed=0)
+    found = audit_fitted(system, ASKED[:50], draws=80_000, alpha=1e-3, seed=0)
     assert not found.refuted
-    assert found.epsilon_lower > 0.7
+    assert found.excluded > 0.7
     shares = system.query_.mechanism.shares.copy()
     first = int(system.graph_.edges[0, 0])
     shares[:, first] = [2**20] * 9 + [WHOLE - 9 * 2**20]
     object.__setattr__(system.query_.mechanism, "shares", shares)
-    broken = audit_fitted(
-        system, system.graph_.points[[first]], runs=20_000, confidence=0.999, seed=0
-    )
+    broken = audit_fitted(system, system.graph_.points[[first]], draws=40_000, alpha=1e-3, seed=0)
     assert broken.refuted
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.audit import audit_fitted, epsilon_lower_bound
+from reticent.audit import audit_fitted, refute_recorded
 from reticent.core import Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, UnknownName
 from reticent.noise import AuditSampler
@@ -96,14 +96,12 @@ def test_the_audit_is_near_the_claim_and_refutes_half_of_it(encoder: PowerEncode
         answer, _ = query.answer(np.tile(row, (RUNS, 1)), sampler=AuditSampler(seed))
         return answer[:, best]
 
-    found = epsilon_lower_bound(
-        scores(rows[1], 1), scores(rows[0], 2), delta=0.0, confidence=0.999
-    ).epsilon_lower
+    found = refute_recorded(
+        scores(rows[1], 1), scores(rows[0], 2), epsilon=2.0, delta=0.0, alpha=1e-3, seed=0
+    ).excluded(delta=0.0)
     assert 1.0 < found <= 2.0  # planted: whoever claims half the cost is refuted
-    report = audit_fitted(encoder, table_of(300, 5)[0], runs=RUNS, confidence=0.99, seed=0)
-    assert (
-        0.5 < max(pair.result.epsilon_lower for pair in report.pairs) <= report.claim.epsilon == 2.0
-    )
+    report = audit_fitted(encoder, table_of(300, 5)[0], draws=RUNS, alpha=0.01, seed=0)
+    assert 0.5 < report.excluded <= report.epsilon == 2.0
 
 
 def test_servers_know_the_channel(encoder: PowerEncoder) -> None:
