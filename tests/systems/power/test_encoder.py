@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from reticent.audit import epsilon_lower_bound
+from reticent.audit import refute_recorded
 from reticent.core import Neighborhood
 from reticent.core.errors import (
     CalibrationFailed,
@@ -125,10 +125,11 @@ def audited(
             released - values[0], axis=1
         )
 
-    confidence = 1 - 1e-9 if million else 0.999
-    return epsilon_lower_bound(
-        scores(here, 2), scores(there, 3), delta=0.0, confidence=confidence
-    ).epsilon_lower
+    alpha = 1e-9 if million else 1e-3
+    found = refute_recorded(
+        scores(here, 2), scores(there, 3), epsilon=3.0, delta=0.0, alpha=alpha, seed=0
+    )
+    return found.excluded(delta=0.0)
 
 
 @pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
