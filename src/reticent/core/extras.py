@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from importlib.metadata import PackageNotFoundError, requires
 from typing import Any, TypeGuard
 
 from reticent.core.errors import MissingExtra
@@ -87,6 +86,8 @@ def requirements(extra: str) -> list[str]:
         >>> requirements("networks")
         ['torch>=2.4']
     """
+    from importlib.metadata import PackageNotFoundError, requires  # slow, and rarely needed
+
     try:
         declared = requires("reticent") or []
     except PackageNotFoundError:  # a source tree that was put on the path
