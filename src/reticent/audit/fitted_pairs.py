@@ -197,8 +197,8 @@ def power_pairs(
     centers = (values[first], values[second])
     near = "" if radius is None else f" within {radius:g}"
     name = f"two of your rows{near}: largest change of the released value"
-    draws = [_answers(query, dense[row], centers) for row in (first, second)]
-    return [Pair(name, *draws, centers)]
+    one, other = (_answers(query, dense[row], centers) for row in (first, second))
+    return [Pair(name, one, other, centers)]
 
 
 def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
