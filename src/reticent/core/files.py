@@ -226,8 +226,8 @@ class OutputFolder:
     """A folder that is being filled, under a temporary name.
 
     Attributes:
-        path: its place for now.
-        target: its final place.
+        path: temporary place of the folder.
+        target: final place of the folder.
         private: whether its files are for their owner alone.
     """
 

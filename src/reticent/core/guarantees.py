@@ -158,7 +158,7 @@ def unnamed(data_set: str) -> bool:
 def data_set_name(name: str | None) -> str:
     """Return ``name`` as the owner gave it, or for None a random serial that no other data set has.
 
-    A name is the owner's word and never a digest, because a digest of records tells whoever can
+    A name is the owner's word and never a digest, because a digest of records tells anyone who can
     guess them whether the guess is right.
 
     Raises:

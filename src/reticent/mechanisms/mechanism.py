@@ -16,8 +16,8 @@ class Mechanism:
         name: name of the mechanism, for receipts and events.
         epsilon: the epsilon of one answer, where it is a field.
         adjacency: the relation of neighbours.
-        rests_on_float64: whether the guarantee needs sums and products of float64 to follow IEEE
-            754. False only where the guarantee rests on whole numbers alone.
+        rests_on_float64: whether the guarantee needs float64 to add and multiply as IEEE 754 says.
+            False only where it rests on whole numbers alone.
     """
 
     name: ClassVar[str]

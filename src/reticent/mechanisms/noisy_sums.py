@@ -118,7 +118,7 @@ class NoisySums(Mechanism):
         reticent.mechanisms.GaussianMechanism: one answer about real vectors.
         reticent.mechanisms.SumSession: the release of the sums, and their count.
         reticent.accounting.IndividualGaussianBudget: sums without a limit to their number, where
-            each record has one.
+            each record has a limit.
     """
 
     blocks: tuple[SumBlock, ...]

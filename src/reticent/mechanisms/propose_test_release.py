@@ -8,8 +8,9 @@ place where P fails, and only then is the output *released*, with noise for P.
 point and the border of the region where P holds. Two facts about levels carry the whole proof:
 
 1. Neighbours' levels differ by at most 1 (the region's border does not move, the point moves by at
-most R). 2. If two neighbours' outputs differ by more than P R, both have level 0, since the segment
-between them lies in both balls of radius R, so P fails within R of both.
+   most R).
+2. If two neighbours' outputs differ by more than P R, both have level 0, since the segment between
+   them lies in both balls of radius R, so P fails within R of both.
 
 **The claim.** With a test that passes level l with probability p_l and a mechanism that is
 (epsilon_2, delta_2)-private for sensitivity P R, the release is (epsilon_1 + epsilon_2, delta_1 +
@@ -153,7 +154,7 @@ class ProposeTestRelease(LevelTested):
           doi:10.1145/1536414.1536466 (introduces propose-test-release).
         - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
           inference with modified propose-test-release", Advances in Neural Information Processing
-          Systems (NeurIPS) (propose-test-release for networks by local Lipschitz constants).
+          Systems (NeurIPS), on propose-test-release for networks by local Lipschitz constants.
         - Vadhan (2017), "The complexity of differential privacy", doi:10.1007/978-3-319-57048-8_7,
           section 3.2.
         - The optimal test: this module and docs/mechanisms.md.

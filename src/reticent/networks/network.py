@@ -150,8 +150,8 @@ class Network:
 
         By the standard model of floating-point sums, in any order, the error of a sum of k products
         is at most (k + 2) u times the sum of their magnitudes (Higham, Accuracy and Stability,
-        section 3.1). Underflow adds up to 2^-1022 for each product and each entry that is read as
-        0. Later layers may make that large, so it is carried along.
+        section 3.1). Underflow adds up to 2^-1022 for each product and for each entry that is read
+        as 0. Later layers may make that large, so it is carried along.
         """
         magnitude = np.maximum(np.abs(domain.lower), np.abs(domain.upper))[None, :]
         error = np.zeros_like(magnitude)
