@@ -33,7 +33,6 @@ from reticent import NoisyGradientClassifier
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import load_mnist
 from reticent.systems import Features
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.training.dpsgd import PrivateTraining, train_private
 from reticent.training.public_space import INTERCEPT, LENGTH, PublicSpace, directions_of
 
@@ -114,7 +113,8 @@ def our_training(rows: Rows, steps: int, rate: float) -> tuple[float, float]:
         delta=DELTA,
         classes=range(10),
         steps=steps,
-        pace=Pace(learning_rate=rate, records=len(rows.private)),
+        learning_rate=rate,
+        records=len(rows.private),
         features=Features(**SPACE),
     ).fit(rows.private, rows.labels, public_X=rows.public)
     taken = time.process_time() - start

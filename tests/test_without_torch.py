@@ -36,7 +36,6 @@ NEED_TORCH = (
     "reticent.attacks.inversion",
     "reticent.attacks.reconstruction",
     "reticent.demos.posthoc",
-    "reticent.demos.power",
     "reticent.demos.private_knn",
     "reticent.networks.torch_modules",
     "reticent.published.obfuscators",
@@ -140,7 +139,7 @@ from reticent import PowerEncoder
 encoder = PowerEncoder.load("table bundle")
 print(encoder.release(np.full((3, 4), 2.0)).values.shape)
 try:
-    encoder.fit(np.full((3, 4), 2.0), [0, 1, 1])
+    encoder.set_params(mechanism="k-norm-l2").fit(np.full((3, 4), 2.0), [0, 1, 1])
 except ImportError as error:
     print(error)
 """
@@ -294,7 +293,7 @@ def test_what_works_without_torch(what: str, without: Found) -> None:
 def test_a_stored_encoder_of_tables_releases_without_torch(without: Found) -> None:
     shape, line = without.printed["a stored encoder"]
     assert shape.startswith("(3, ")
-    assert line == f"{LINE}, or use mechanism='score-code'"
+    assert line == f"{LINE}, or use mechanism='code'"
 
 
 def test_what_needs_torch_says_in_one_line_what_to_install(without: Found) -> None:

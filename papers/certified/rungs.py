@@ -36,7 +36,6 @@ from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.systems import CertifiedClassifier, ClippedDescent, ConvexCertifiedClassifier
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
 Array = npt.NDArray[np.float64]
@@ -289,7 +288,7 @@ def trained_accuracy(split: Split, epsilon: float, seed: int) -> tuple[float, fl
     ):
         scores = []
         for draw in range(2):
-            model = NoisyGradientClassifier(**fields, **counted(settings, half))
+            model = NoisyGradientClassifier(**fields, **settings, records=half)
             model.simulate_fit(
                 public[:half],
                 split.open_labels[:half],

@@ -26,7 +26,6 @@ from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.systems.features import Features
 from reticent.systems.votes.moment import MomentClassifier
-from reticent.systems.votes.noisy_counts import Pace, counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.progress import Report, bar, silent
@@ -98,11 +97,9 @@ class AsTheyAre:
 
 
 def in_parts(settings: Settings) -> dict[str, Any]:
-    """Return settings as an estimator of votes takes them: those of features and pace in parts."""
+    """Return settings as an estimator of votes takes them: those of features in a part."""
     rest = dict(settings)
     shaping = {name: rest.pop(name) for name in ("components", "whitening") if name in rest}
-    if "learning_rate" in rest:
-        rest["pace"] = Pace(learning_rate=rest.pop("learning_rate"))
     return {**rest, "features": Features(**shaping)}
 
 
@@ -113,7 +110,7 @@ def fitted(
     kind = ROWS[row][0]
     given = in_parts(settings)
     if kind is NoisyGradientClassifier:
-        given = counted(given, len(parts.private))
+        given["records"] = len(parts.private)
     model = kind(
         epsilon=epsilon,
         delta=DELTA,

@@ -151,17 +151,13 @@ def union_of(rows: Rows) -> Iterator[tuple[str, Callable[[float], list[Array]]]]
 def _others() -> dict[str, Callable[[Task], Any]]:
     from reticent.planning.methods import total
     from reticent.systems.votes.moment import MomentClassifier
-    from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     return {
         "noisy gradient descent": lambda task: NoisyGradientClassifier(
-            **total(task), pace=Pace(records=task.n_private)
+            **total(task), records=task.n_private
         ),
         "moment": lambda task: MomentClassifier(**total(task)),
-        "warm descent": lambda task: NoisyGradientClassifier(
-            **total(task), pace=Pace(records=task.n_private), warm_start=True
-        ),
     }
 
 

@@ -3,10 +3,11 @@ papers.choose.public_start``.
 
 Of each data set 10,000 records are private, a twentieth as many rows are public with labels, and
 8,000 others are scored. They come from training parts. Every method has its default settings, the
-same total and the same public rows, but cells are not whitened, which is better for them. A split
-is a draw of the rows and has three draws of the noise. The standard error is that over splits.
-*Naive Bayes* is of the same noisy counts as the histograms, and of public labels. *From the
-constant* and *histograms, no public labels* see public rows without labels.
+same total and the same public rows. A split is a draw of the rows and has three draws of the
+noise. The standard error is that over splits. *Naive Bayes* is of the same noisy counts as the
+histograms, and of public labels. *From the constant*, *descent*, *moments* and *histograms, no
+public labels* see public rows without labels; those with *no public rows* see the ends of every
+column alone.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from typing_extensions import override
 
 from reticent.core.arrays import Integers
 from reticent.datasets import load, load_adult, load_covertype, load_imdb
+from reticent.systems.features import Features
 from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.moment import MomentClassifier
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -79,7 +80,7 @@ def source_of(data: str) -> tuple[Callable[[Integers], Array], Integers]:
 
 
 def methods(
-    total: dict[str, Any], *, rows: str, records: int
+    total: dict[str, Any], *, rows: str, records: int, ends: tuple[Array, Array] | None = None
 ) -> dict[str, tuple[ReleasedClassifier, bool]]:
     """Return each method, and whether it is given public labels.
 
@@ -87,9 +88,9 @@ def methods(
         total: arguments that all of them have.
         rows: the kind of rows.
         records: the stated number of private records.
+        ends: lower and upper ends of the columns, public, for those with no public rows; or None.
     """
-    pace = Pace(records=records)
-    return {
+    found: dict[str, tuple[ReleasedClassifier, bool]] = {
         "start from public models": (
             PublicStartClassifier(**total, rows=rows, records=records),
             True,
@@ -101,9 +102,16 @@ def methods(
         "histograms": (AdditiveHistogramClassifier(**total), True),
         "histograms, no public labels": (AdditiveHistogramClassifier(**total), False),
         "naive Bayes": (NaiveBayes(**total), True),
-        "descent": (NoisyGradientClassifier(**total, pace=pace), False),
-        "descent, warm": (NoisyGradientClassifier(**total, pace=pace, warm_start=True), True),
+        "descent": (NoisyGradientClassifier(**total, records=records), False),
         "moments": (MomentClassifier(**total), False),
+    }
+    if ends is None:
+        return found
+    alone = {**total, "features": Features(range=ends)}
+    return found | {
+        "descent, no public rows": (NoisyGradientClassifier(**alone, records=records), False),
+        "moments, no public rows": (MomentClassifier(**alone), False),
+        "histograms, no public rows": (AdditiveHistogramClassifier(**alone), False),
     }
 
 
@@ -129,11 +137,13 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     truth, labels, told = (all_labels[part] for part in places)
     classes = tuple(range(int(all_labels.max()) + 1))
     total = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
-    for name, (model, labelled) in methods(total, rows=kind, records=PRIVATE).items():
-        given: dict[str, Any] = {"public_y": told} if labelled else {}
-        fits = model.simulate_fits(
-            private, labels, public_X=public, totals=[(epsilon, DELTA)], seeds=SEEDS, **given
-        )
+    lower, upper = public.min(axis=0), public.max(axis=0)
+    ends = lower, np.where(upper > lower, upper, lower + 1.0)
+    for name, (model, labelled) in methods(total, rows=kind, records=PRIVATE, ends=ends).items():
+        given: dict[str, Any] = {} if "no public rows" in name else {"public_X": public}
+        if labelled:
+            given["public_y"] = told
+        fits = model.simulate_fits(private, labels, totals=[(epsilon, DELTA)], seeds=SEEDS, **given)
         found = []
         for fit in fits:
             found.append(scored(fit, test, truth))

@@ -9,7 +9,6 @@ import numpy as np
 
 from reticent.audit import (
     AuditCase,
-    SequentialTest,
     additive_case,
     distance_to_instability_case,
     finite_channel_case,
@@ -20,9 +19,9 @@ from reticent.audit import (
     noisy_screening_case,
     noisy_sums_case,
     propose_test_release_case,
+    response_case,
     signed_distance_case,
     stability_release_case,
-    stability_response_case,
     worst_levels,
     worst_shift,
 )
@@ -53,7 +52,6 @@ from reticent.noise import SecureSampler
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 RECORD = AddRemove(1)
 DELTA = 1e-2
-_AT_ONCE = 1024
 
 
 def _additive(mechanism: AdditiveMechanism, delta: float = 0.0) -> AuditCase:
@@ -154,7 +152,7 @@ def _logits(kind: type[SoftmaxRelease] | type[NoisyMaxRelease]) -> AuditCase:
 
 def _response() -> AuditCase:
     mechanism = StabilityResponse(classes=10, epsilon=1.0, adjacency=RECORD)
-    return stability_response_case(mechanism, labels=(0, 1), levels=(0, 0), epsilon=1.0)
+    return response_case(mechanism, labels=(0, 1), levels=(0, 0), epsilon=1.0)
 
 
 def _stability() -> AuditCase:
@@ -190,28 +188,11 @@ OURS: dict[str, Callable[[], AuditCase]] = {
 }
 
 
-def tested(case: AuditCase, *, draws: int, alpha: float) -> SequentialTest:
-    """Return the sequential test of a case, on words of the operating system.
-
-    Scores are log-likelihood ratios rounded to 2^-20, so that no last bit of them is looked at.
-    """
-    test = SequentialTest(epsilon=case.epsilon, delta=case.delta, alpha=alpha)
-    sampler, random = SecureSampler(), np.random.default_rng()
-    for start in range(0, draws, _AT_ONCE):
-        coins = random.random(min(_AT_ONCE, draws - start)) < 0.5
-        scores = np.empty(len(coins))
-        for side, run in ((True, case.first), (False, case.second)):
-            scores[coins == side] = run(int((coins == side).sum()), sampler)
-        if test.update(coins, np.round(np.clip(scores, -1e3, 1e3) * 2**20) / 2**20):
-            break
-    return test
-
-
 def our_rows(*, draws: int, alpha: float) -> Iterator[str]:
     """Yield rows of the table for every mechanism in ``OURS``."""
     for name, build in OURS.items():
         start, case = time.monotonic(), build()
-        test = tested(case, draws=draws, alpha=alpha)
+        test = case.bet(draws=draws, alpha=alpha, sampler=SecureSampler(), stop=True)
         verdict = "**refuted**" if test.refuted else "not refuted"
         yield (
             f"| reticent: {name} | its Guarantee block, at the worst pair known | "

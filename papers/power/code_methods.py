@@ -1,44 +1,35 @@
-"""Releases of a row under which any two records are neighbours: score bins and their rungs, each
-scored by a server that knows its channel.
+"""Releases of a row under which any two records are neighbours: codes and their rungs, each scored
+by a server that knows its channel.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV
 
 from papers.power.code_splits import Split
 from papers.seeds import combined
 from reticent.demos.power import raw_columns
-from reticent.networks import Network
 from reticent.noise import SeededSampler
+from reticent.systems import CodeEncoder
 from reticent.systems.power.channels import randomised_response
-from reticent.systems.power.fitting import code_networks, code_query
-from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
-from reticent.systems.power.query import PowerSetting, rank
-from reticent.systems.power.score_choice import FittedScores
-from reticent.systems.power.score_fitting import best_score_code, public_models
+from reticent.systems.power.code_fitting import NODES, CodeNodes, code_nodes
 from reticent.systems.power.servers import train_server
 from reticent.systems.scores import prediction_scores
-from reticent.training.progress import silent
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
 
 DRAWS = 10
 """Of the private rows' noise, for each cut."""
-
-HELD = 0.2
-"""Share of the public rows that networks' codes are compared on, as ``PowerEncoder`` has it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,44 +42,13 @@ class Fitted:
 
     part: Split
 
-    @property
-    def classes(self) -> int:
-        """Labels of the public rows, 0 to this less one."""
-        return int(self.part.public[1].max()) + 1
-
     @cached_property
-    def models(self) -> tuple[list[FittedScores], float]:
-        """Our public models, and the process seconds that they took."""
+    def nodes(self) -> tuple[CodeNodes, float]:
+        """Nodes that serve every epsilon and scoring, and the process seconds that they took."""
         begin = time.process_time()
-        rows, labels = self.part.schema.encode(self.part.public[0]), self.part.public[1]
-        found = list(public_models(rows, labels, seed=self.part.seed, report=silent))
-        return found, time.process_time() - begin
-
-    @cached_property
-    def scores(self) -> dict[str, tuple[Array, Array]]:
-        """Scores of private and held-out rows by each kind of model."""
-        tables = [self.part.schema.code(rows) for rows, _ in (self.part.private, self.part.test)]
-        first, second = tables
-        return {
-            fitted.model.kind: (fitted.model.scores(first), fitted.model.scores(second))
-            for fitted in self.models[0]
-        }
-
-    @cached_property
-    def networks(self) -> tuple[list[Network], PublicRows, float]:
-        """Classifiers behind codes, the rows that they learnt from and are compared on, and the
-        process seconds that they took.
-        """
-        begin = time.process_time()
-        (table, labels), seed = self.part.public, self.part.seed
-        order = np.random.default_rng(seed).permutation(len(labels))
-        encoded, labels = self.part.schema.encode(table[order]), labels[order]
-        held = round(HELD * len(labels))
-        rows = PublicRows(encoded[held:], encoded[:held], labels[held:], labels[:held])
-        settings = FitSettings(outputs=(1,), hidden=(64,), epochs=12, head_epochs=1, seed=seed)
-        with torch.random.fork_rng(devices=[]):
-            networks = code_networks(self.part.schema, rows, settings=settings, report=silent)
-            return list(networks), rows, time.process_time() - begin
+        encoder = CodeEncoder(epsilon=1.0, schema=self.part.schema, random_state=self.part.seed)
+        public, _ = encoder.public(*self.part.public)
+        return code_nodes(public, None, most=NODES), time.process_time() - begin
 
     @cached_property
     def booster(self) -> tuple[tuple[Array, Array], float]:
@@ -108,36 +68,19 @@ class Fitted:
         return (found[0], found[1]), seconds
 
 
-def score_bins(fit: Fitted, epsilon: float, *, scoring: str) -> tuple[Results, PowerSetting]:
-    """What ``PowerEncoder(mechanism="score-code")`` releases, and its plan."""
-    part = fit.part
-    required = PowerSetting(
-        mechanism="k-norm-l2", epsilon=epsilon, delta=0.0, radius=None, scoring=scoring
-    )
-    models, seconds = fit.models
+def code(fit: Fitted, epsilon: float, *, scoring: str) -> Results:
+    """What ``CodeEncoder`` releases for the one label."""
+    nodes, seconds = fit.nodes
     begin = time.process_time()
-    query, plans = best_score_code(part.schema, required, models, part.public[1])
+    public = replace(nodes.public, scoring=scoring)
+    vars(public)["known"] = nodes.public.known  # the models are those of every scoring
+    query = replace(nodes, public=public).best(epsilon)
     seconds += time.process_time() - begin
-    channel = query.mechanism.matrix
-    private, tested = (channel[query.bins.of(scores)] for scores in fit.scores[query.model.kind])
-    return {**scored(private, tested, part, channel), "seconds": seconds}, plans[0]
-
-
-def network_code(fit: Fitted, epsilon: float) -> tuple[Results, PowerSetting]:
-    """What ``PowerEncoder(mechanism="code")`` releases, and its plan."""
-    part = fit.part
-    networks, rows, seconds = fit.networks
-    begin = time.process_time()
-    required = PowerSetting(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=None)
-    queries = [code_query(part.schema, required, network, rows) for network in networks]
-    query = min(queries, key=lambda query: rank(query.plan))
-    seconds += time.process_time() - begin
-    channel = randomised_response(len(query.plan.codes), epsilon=epsilon)
-    # Its codes are exact before the response.
     private, tested = (
-        query.exact(query.encode(table)) @ channel for table, _ in (part.private, part.test)
+        query.exact(fit.part.schema.code(rows)) for rows in (fit.part.private[0], fit.part.test[0])
     )
-    return {**scored(private, tested, part, channel), "seconds": seconds}, query.plan
+    found = scored(private, tested, fit.part, query.mechanism.matrix)
+    return {**found, "seconds": seconds, "chosen": f"{query.outputs} codes"}
 
 
 def response(fit: Fitted, epsilon: float, *, prevalence: bool) -> Results:
@@ -194,13 +137,13 @@ def scored(private: Array, tested: Array, part: Split, channel: Array) -> Result
     return combined(runs)[0]
 
 
-AUTO = '"auto", by information'
+AUTO = "code, by information"
 RUNG = "booster + randomised response at prevalence"
 _SCORINGS = {
-    "information": "information",
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "auc": "AUC",
+    "information": AUTO,
+    "accuracy": "code, by accuracy",
+    "balanced_accuracy": "code, by balanced accuracy",
+    "auc": "code, by AUC",
 }
 
 RUNGS: dict[str, Callable[[Fitted, float], Results]] = {
@@ -211,22 +154,7 @@ RUNGS: dict[str, Callable[[Fitted, float], Results]] = {
 
 
 def all_methods(fit: Fitted, epsilon: float) -> dict[str, Results]:
-    """Scores of every method on one cut; "auto" is the better of the two codes by the public
-    rows, as ``PowerEncoder`` takes it.
-    """
-    results: dict[str, Results] = {}
-    codes = []
-    for scoring, name in _SCORINGS.items():
-        found, plan = score_bins(fit, epsilon, scoring=scoring)
-        found["chosen"] = f"{plan.model}, {plan.response}"
-        results[f"score bins, by {name}"] = found
-        if scoring == "information":
-            codes.append((rank(plan), {**found, "chosen": f"score-code {plan.model}"}))
-    found, plan = network_code(fit, epsilon)
-    found["chosen"] = f"{len(plan.codes)} classes"
-    results["network's class + randomised response"] = found
-    codes.append((rank(plan), {**found, "chosen": "code"}))
-    best = min(codes, key=lambda pair: pair[0])[1]
-    auto = {**best, "seconds": sum(code["seconds"] for _, code in codes)}
+    """Scores of every method on one cut."""
+    results = {name: code(fit, epsilon, scoring=scoring) for scoring, name in _SCORINGS.items()}
     rungs = {name: {**method(fit, epsilon), "chosen": ""} for name, method in RUNGS.items()}
-    return {AUTO: auto, **results, **rungs}
+    return {**results, **rungs}

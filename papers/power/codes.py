@@ -1,4 +1,4 @@
-"""Score bins beside their rungs, any two records: ``python -m papers.power.codes``.
+"""Codes beside their rungs, any two records: ``python -m papers.power.codes``.
 
 Each method is fitted on public rows; a server that knows the channel learns from released private
 rows, and is scored on released held-out ones. Noise of the latter is summed over exactly, and that
@@ -30,8 +30,8 @@ _HEADER = (
 )
 
 _COMPARED = (
-    "| table | epsilon | rung nearest to, or ahead of, auto | nats of auto above it | balanced "
-    "accuracy of auto above the booster at prevalence | AUC above it | times its fit |\n"
+    "| table | epsilon | rung nearest to, or ahead of, the code | nats of the code above it | "
+    "balanced accuracy above the booster at prevalence | AUC above it | times its fit |\n"
     "|---|---|---|---|---|---|---|"
 )
 
@@ -57,15 +57,14 @@ def table(data: str, cuts: list[dict[str, Results]]) -> list[str]:
 
 
 def verdicts(data: str, cuts: list[dict[str, Results]]) -> list[str]:
-    """For each epsilon, the rung that is farthest ahead of "auto" in nats, in standard errors of
-    the paired difference; how much balanced accuracy and AUC "auto" has above the booster's, paired
-    too; and how many times the booster's fit its own takes.
+    """For each epsilon, the rung that is farthest ahead of the code by information; how much
+    balanced accuracy and AUC the code has above the booster's, paired; and how many times the
+    booster's fit its own takes.
     """
     lines = []
     for epsilon in cuts[0]:
         found = [cut[epsilon] for cut in cuts]
-        rungs = (*RUNGS, "network's class + randomised response")
-        gains = {name: _gain(found, name, "information") for name in rungs}
+        gains = {name: _gain(found, name, "information") for name in RUNGS}
         name = min(gains, key=lambda name: gains[name][0])
         above = " | ".join(
             f"{gain:+.4f} ± {error:.4f}"
@@ -81,7 +80,7 @@ def verdicts(data: str, cuts: list[dict[str, Results]]) -> list[str]:
 
 
 def _gain(cuts: list[Results], name: str, score: str) -> tuple[float, float]:
-    """Mean and standard error of what "auto" has above the method called ``name``."""
+    """Mean and standard error of what the code has above the method called ``name``."""
     means, errors = combined([{"gain": cut[AUTO][score] - cut[name][score]} for cut in cuts])
     return means["gain"], errors["gain"]
 

@@ -312,7 +312,7 @@ def _parts_times_label(
         return np.asarray(2 * centres.predict(rows.dense()).astype(np.int64) + label)
 
     members = 2 * centres.predict(public.dense).astype(np.int64) + known.shares.argmax(axis=1)
-    nodes = CodeNodes(public, (), np.zeros((0, 0)), AnyTwo(2 * parts), Replace(1), members)
+    nodes = CodeNodes(public, (), np.zeros((0, 0)), AnyTwo(2 * parts), Replace(1), None, members)
     return nodes, code
 
 

@@ -39,7 +39,6 @@ from reticent.core.settings import plain
 from reticent.datasets import load
 from reticent.systems import Features, IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.moment import MomentClassifier
-from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 
@@ -103,7 +102,7 @@ def _models(
 
     def made(settings: dict[str, Any], records: int) -> ReleasedModel:
         features = replace(settings["features"], map=ScaledAlready())
-        given = counted(settings, records) if kind is NoisyGradientClassifier else settings
+        given = {**settings, "records": records} if kind is NoisyGradientClassifier else settings
         return kind(**{**total, **given, "features": features})
 
     def rehearsed(settings: dict[str, Any]) -> float:

@@ -64,7 +64,6 @@ SYSTEMS = {
         radius=0.3,
     ),
     "power code": lambda: table(mechanism="code"),
-    "power scores": lambda: table(mechanism="score-code"),
 }
 
 

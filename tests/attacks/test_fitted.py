@@ -92,7 +92,7 @@ def test_rows_of_tables() -> None:
     assert len(found.reconstructions) == 2
     mechanism = codes.query_.mechanism
     codes.query_.__dict__["mechanism"] = FiniteChannel.response(
-        mechanism.classes, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
+        mechanism.nodes.size, epsilon=2 * mechanism.epsilon, adjacency=mechanism.adjacency
     )
     assert attack_fitted(codes, X, **QUICK).exceeded
 

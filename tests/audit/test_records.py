@@ -77,10 +77,11 @@ def test_sound_methods_are_not_refuted(estimator, settings):
     """Each is refuted with a chance of at most 1e-6."""
     found = audit_records(estimator, X, y, runs=400, alpha=1e-6, seed=0, **settings)
     assert not found.refuted
-    assert 0.98 * estimator.epsilon <= found.claim.epsilon <= estimator.epsilon
-    assert found.runs >= 250
+    assert 0.98 * estimator.epsilon <= found.epsilon <= estimator.epsilon
+    assert found.draws >= 250
     if "remove" in settings or "add" in settings:
-        assert (found.candidates, found.runs) == (1, 400)
+        assert found.draws == 400
+        assert "chosen among" not in found.pairs[0].name
     assert not hasattr(estimator, "n_features_in_")  # it was cloned
 
 
@@ -90,8 +91,7 @@ def test_half_the_noise_is_refuted_through_fit(half_the_noise):
     """
     found = audit_records(moment(), X, y, public_X=PUBLIC, remove=3, runs=3000, alpha=0.001)
     assert found.refuted
-    assert found.stated_noise.refuted
-    assert "Refuted" in found.summary
+    assert found.noise_refuted
 
 
 def test_a_searched_neighbour_shows_a_tenth_of_the_noise(monkeypatch):
@@ -107,7 +107,7 @@ def test_a_searched_neighbour_shows_a_tenth_of_the_noise(monkeypatch):
 
     monkeypatch.setattr(SumSession, "release", release)
     found = audit_records(moment(), X, y, public_X=PUBLIC, runs=1000, alpha=0.001, seed=1)
-    assert found.candidates > 1
+    assert "chosen among" in found.pairs[0].name
     assert found.refuted
 
 
@@ -131,8 +131,8 @@ def test_answers_without_noise_are_refuted(monkeypatch):
         alpha=0.001,
         seed=0,
     )
-    assert found.claimed.refuted
-    assert found.epsilon_lower > 1
+    assert found.pairs[0].claimed.refuted
+    assert found.excluded > 1
 
 
 def test_outputs_of_the_callers_own_and_a_stated_noise():
@@ -146,13 +146,13 @@ def test_outputs_of_the_callers_own_and_a_stated_noise():
         runs=300,
         alpha=0.01,
     )
-    assert (found.mu, found.runs) == (5.0, 300)
-    assert found.stated_noise is not None
+    assert found.draws == 300
+    assert "5-GDP" in found.noise
 
 
 def test_the_time_limit_ends_it():
     found = audit_records(moment(), X, y, remove=0, runs=10**6, alpha=0.01, seconds=0.3)
-    assert 0 < found.runs < 10**5
+    assert 0 < found.draws < 10**5
     assert math.isfinite(found.seconds)
 
 

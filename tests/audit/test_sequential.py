@@ -14,8 +14,6 @@ from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.audit import SequentialTest, refute
 from reticent.core.errors import InvalidInput, InvalidParameter
 
-THRESHOLDS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
 
 def laplace_scores(random, coins, scale):
     """Log likelihood ratio of Laplace noise around 0 or 1, in units of its largest. Rounded: the
@@ -31,35 +29,32 @@ def binary(random, coins, epsilon):
     return np.where(right, coins, ~coins).astype(np.float64)
 
 
-@pytest.mark.parametrize(("epsilon", "median"), [(0.5, 173), (2.0, 62)])
-def test_half_the_laplace_noise_is_refuted_after_as_many_draws_as_was_computed(epsilon, median):
-    """The standard error of a median of 200 is about 8 %, so that 25 % is missed with a chance of
-    1 in 100 for an unlucky seed, and never by this one.
+@pytest.mark.parametrize(("epsilon", "most"), [(0.5, 300), (2.0, 120)])
+def test_half_the_laplace_noise_is_refuted_after_a_median_of_hundreds_of_draws(epsilon, most):
+    """Medians of 227 and 94 of single draws by `python -m papers.claims.power`. The standard error
+    of a median of 40 is 17 %, so that the limits are missed with a chance of 1 in 20 for an unlucky
+    seed, and never by these ones.
     """
     after = []
-    for seed in range(200):
+    for seed in range(40):
         random = np.random.default_rng(seed)
-        coins = random.random(3000) < 0.5
-        test = SequentialTest(epsilon=epsilon, delta=0.0, alpha=0.05, thresholds=THRESHOLDS)
-        assert test.update(coins, laplace_scores(random, coins, 0.5 / epsilon))
-        after.append(test.refuted_after)
-    assert 0.75 * median <= np.median(after) <= 1.25 * median
+        coins = random.random(1500) < 0.5
+        test = SequentialTest(epsilon=epsilon, delta=0.0, alpha=0.05)
+        test.update(coins, laplace_scores(random, coins, 0.5 / epsilon))
+        after.append(test.refuted_after or math.inf)
+    assert np.median(after) <= most
 
 
-@pytest.mark.parametrize("learnt", [False, True])
-def test_a_claim_that_just_holds_is_refuted_no_more_often_than_alpha(learnt):
+def test_a_claim_that_just_holds_is_refuted_no_more_often_than_alpha():
     """200 runs of 300 draws at the boundary. Were the chance .05, 25 would be exceeded with a
-    chance of 1e-5; it is lower. `python -m papers.claims.power` makes 10,000.
+    chance of 1e-5. `python -m papers.claims.power` makes 10,000.
     """
     found = 0
     for run in range(200):
         random = np.random.default_rng([3, run])
         coins = random.random(300) < 0.5
-        test = SequentialTest(
-            epsilon=1.0, delta=0.0, alpha=0.05, thresholds=None if learnt else (0.0, 0.5)
-        )
-        scores = laplace_scores(random, coins, 1.0)
-        found += test.update(coins, scores)
+        test = SequentialTest(epsilon=1.0, delta=0.0, alpha=0.05)
+        found += test.update(coins, laplace_scores(random, coins, 1.0))
     assert found <= 25
 
 
@@ -157,11 +152,10 @@ def test_outputs_that_are_all_different_tell_nothing():
     assert found <= 4
 
 
-@pytest.mark.parametrize("thresholds", [None, (0.0, 1.0)])
-def test_the_expected_factor_is_at_most_one(thresholds):
+def test_the_expected_factor_is_at_most_one():
     """Every bet, at its surest place on either side, against the claim's extreme laws, exactly."""
     for epsilon, delta in [(0.5, 0.0), (2.0, 1e-3), (5.0, 0.2)]:
-        test = SequentialTest(epsilon=epsilon, delta=delta, alpha=0.05, thresholds=thresholds)
+        test = SequentialTest(epsilon=epsilon, delta=delta, alpha=0.05)
         factors = np.exp(test._payoffs)
         half = len(factors) // 2
         none, heads, tails = factors[0], factors[half - 1], factors[-1]
@@ -276,8 +270,6 @@ def test_what_is_refused():
     ):
         with pytest.raises(InvalidParameter):
             SequentialTest(**settings)
-    with pytest.raises(InvalidInput):
-        SequentialTest(**good, thresholds=[-1.0])
     test = SequentialTest(**good)
     for coins, outputs in (
         ([0, 1], [0.0, 1.0]),

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from reticent.systems import PowerEncoder
-from reticent.systems.power.protection import AttributeRadii
-from reticent.systems.power.query import PowerQuery, PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_query
 
 
@@ -47,15 +45,9 @@ def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeyp
     for query in (
         made_query("clear-noise", 0.1),
         made_query("score-levels", RADII),
-        PowerQuery(SCHEMA, made_query("clear-noise", 0.1).model, _code_within(RADII)),
     ):
         encoder.query_ = query
         monkeypatch.setattr("reticent.cli.radius.open_bundle", lambda folder, key: encoder)
         answer = command("radius", rows, "--bundle", tmp_path)
         assert answer.status == 2
         assert "nothing is promised about other rows" in answer.err
-
-
-def _code_within(radii) -> PowerSetting:
-    plan = {"epsilon": 1.0, "delta": 0.0, "radius": AttributeRadii.of(radii, SCHEMA)}
-    return PowerSetting(mechanism="code", codes=(0, 1), **plan)

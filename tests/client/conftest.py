@@ -29,7 +29,7 @@ def rows_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         delta=0.0,
         radius=None,
         schema=(0.0, 8.0),
-        mechanism="score-code",
+        mechanism="code",
         random_state=0,
     )
     return encoder.fit(X, y).save(tmp_path_factory.mktemp("rows") / "bundle")

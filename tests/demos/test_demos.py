@@ -5,6 +5,7 @@ needs no private row.
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from reticent.attacks import ReconstructionConfig
 from reticent.datasets import load_adult_sample, load_digits
@@ -159,3 +161,29 @@ def test_a_record_is_mapped_the_same_in_any_company() -> None:
     together = white(table)
     for index in range(0, 60, 7):
         np.testing.assert_array_equal(white(table[index : index + 1])[0], together[index])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "majority"), list(itertools.product([0.3, 2.5], [0.5, 0.76, 0.9]))
+)
+def test_no_local_channel_passes_the_ceiling(epsilon: float, majority: float) -> None:
+    """Oracle: the linear program over all prediction probabilities of eight kinds of row."""
+    random = np.random.default_rng(2)
+    share = np.full(8, 1 / 8)
+    positive = np.sort(random.beta(0.4, 0.4, 8))
+    positive = np.clip(positive * (1 - majority) / positive.mean(), 0, 1)
+    rate = max(positive.mean(), 1 - positive.mean())
+    bayes = float((share * np.maximum(positive, 1 - positive)).sum())
+    gain = share * (2 * positive - 1)  # accuracy is sum share (1 - positive) + gain q
+    rows, limits = [], []
+    for one, other in itertools.permutations(range(8), 2):
+        up, down = np.zeros(8), np.zeros(8)
+        up[one], up[other] = 1, -np.exp(epsilon)
+        down[one], down[other] = -1, np.exp(epsilon)
+        rows += [up, down]
+        limits += [0.0, np.exp(epsilon) - 1]
+    found = linprog(-gain, A_ub=rows, b_ub=limits, bounds=(0, 1))
+    best = float((share * (1 - positive)).sum() - found.fun)
+    assert best == pytest.approx(
+        power.best_local_accuracy(epsilon, majority=rate, bayes=bayes), abs=1e-9
+    )

@@ -79,7 +79,7 @@ def service(names: dict[str, Any]) -> None:
 
 def audit(names: dict[str, Any]) -> None:
     assert not names["honest"].refuted
-    assert names["honest"].epsilon_lower > 0.85
+    assert names["honest"].excluded > 0.85
     assert names["broken"].refuted
     refuted = [text.get_text() for text in names["axes"].texts].count("claim refuted")
     assert refuted == len(names["totals"])  # the wrong norm at every epsilon, the right one at none

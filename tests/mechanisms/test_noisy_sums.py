@@ -170,9 +170,9 @@ AUDITED = {
 @pytest.mark.parametrize("name", AUDITED)
 def test_no_claim_is_refuted(name: str, runs: int) -> None:
     case = noisy_sums_case(AUDITED[name], epsilon=1.0, delta=0.05)
-    found = case.run(runs=runs, confidence=0.999, sampler=AuditSampler(7))
-    assert not found.refutes(1.0)
-    assert found.epsilon_lower > 0.6  # the pair is the worst one: little is left
+    found = case.bet(draws=runs, alpha=1e-3, sampler=AuditSampler(7))
+    assert not found.refuted
+    assert found.excluded(delta=0.05) > 0.6  # the pair is the worst one: little is left
 
 
 def test_planted_faults_are_caught() -> None:
@@ -189,5 +189,4 @@ def test_planted_faults_are_caught() -> None:
             object.__setattr__(run, "multipliers", mechanism.multipliers)
             object.__setattr__(run, "sigmas", mechanism.sigmas)
         case = noisy_sums_case(run, epsilon=1.0, delta=0.05, moved=moved)
-        found = case.run(runs=10_000, confidence=0.999, sampler=AuditSampler(8))
-        assert found.refutes(1.0), name
+        assert case.bet(draws=20_000, alpha=1e-3, sampler=AuditSampler(8), stop=True).refuted, name

@@ -32,14 +32,14 @@ def test_codes_beat_the_majority_and_the_winner_is_an_estimator() -> None:
     found = plan_inputs(rows, labels, epsilon=2.0, epsilons=[2.0], methods=METHODS[:4], **GIVEN)
     assert found.guarantee.adjacency == Replace(1)
     response = ("randomised response", "randomised response at prevalence")
-    assert {row.method for row in found.rows} == {"majority", *response, "score codes"}
+    assert {row.method for row in found.rows} == {"majority", *response, "code"}
     assert len(found.curve) == 4
     assert found.rows[-1].method == "majority"
     winner = found.estimator
     assert isinstance(winner, PowerEncoder)
     fitted = winner.fit(rows, labels)
     assert fitted.guarantee == found.guarantee
-    codes = next(row for row in found.rows if row.method == "score codes")
+    codes = next(row for row in found.rows if row.method == "code")
     assert codes.utility.value > 0.15
     assert not any("majority" in note for note in found.notes)
 

@@ -385,6 +385,20 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "rows that are to be joined to another value are joined to any",
+        "systems/power/code_fitting.py",
+        "if near.other is None:",
+        "if near.other is None or near.other in labels:",
+        ("systems/power",),
+    ),
+    Fault(
+        "an audit believes what a code's mechanism says that it costs",
+        "audit/fitted.py",
+        "return query.stated",
+        "return query.mechanism.guarantee",
+        ("audit",),
+    ),
+    Fault(
         "a target that the row does not hold counts as known",
         "systems/power/code_encoder.py",
         "if name in columns:",
@@ -952,8 +966,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a lower bound on epsilon leaves delta out",
         "audit/sequential.py",
-        "    paid = 0.5 * sum(sides) * delta * small * float(stakes.max())",
-        "    paid = 0.0 * sum(sides) * delta * small * float(stakes.max())",
+        "    paid = 0.5 * sides.sum(axis=1) * delta",
+        "    paid = 0.0 * sides.sum(axis=1) * delta",
         ("audit",),
     ),
     Fault(
@@ -983,8 +997,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "pairs of neighbours do not share the level of an audit",
         "audit/claims.py",
-        "delta=delta, mu=mu, alpha=level / len(pairs)),",
-        "delta=delta, mu=mu, alpha=level),",
+        "alpha=level / len(pairs)",
+        "alpha=level",
         ("audit",),
     ),
     Fault(
@@ -997,18 +1011,17 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an audit learns from the draw that it bets on",
         "audit/sequential.py",
-        "        if self._fixed or self._learners:\n",
-        "        if self._learners:\n"
+        "            odds = np.stack([learner",
         "            for learner in self._learners:\n"
         "                learner.learn(coins, values)\n"
-        "        if self._fixed or self._learners:\n",
+        "            odds = np.stack([learner",
         ("audit",),
     ),
     Fault(
         "an audit bets on the first of a pair only",
         "audit/sequential.py",
-        "np.concatenate([risked * sides[0], risked * sides[1]])",
-        "np.concatenate([risked * sides[0], 0.0 * risked])",
+        "np.concatenate([risked * sides[:, :1], risked * sides[:, 1:]], axis=1)",
+        "np.concatenate([risked * sides[:, :1], 0.0 * risked], axis=1)",
         ("audit",),
     ),
     Fault(

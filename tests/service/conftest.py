@@ -98,7 +98,7 @@ def served_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
             delta=0.0,
             radius=None,
             schema=(-1.0, 1.0),
-            mechanism="score-code",
+            mechanism="code",
             random_state=0,
         )
         encoder.fit(X, y).save(folder / name)

@@ -56,7 +56,7 @@ INPUTS = {
         classifier=LabelAware(hidden=(4,), epochs=2),
     ),
     "score codes": PowerEncoder(
-        epsilon=2.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="score-code",
+        epsilon=2.0, delta=0.0, radius=None, schema=(0.0, 1.0), mechanism="code",
         random_state=0,
     ),
     "noise within a radius": PowerEncoder(

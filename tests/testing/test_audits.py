@@ -18,7 +18,6 @@ from reticent.systems import (
     NoisyGradientClassifier,
     PrivateKNNClassifier,
 )
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.testing import Case, CheckFailed
 from reticent.testing.audits import audited
 from reticent.testing.records import check_noise, variance_limits, variance_power
@@ -41,7 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:X:UserWarning")  # rows cut to a
 
 FIT: dict[str, Any] = {"fit": {"public_X": PUBLIC}}
 STEPS: dict[str, Any] = {
-    "steps": 2, "pace": Pace(learning_rate=0.001), **LABELLED, "classes": tuple(range(10))
+    "steps": 2, "learning_rate": 0.001, **LABELLED, "classes": tuple(range(10))
 }  # fmt: skip
 """Two steps so small that both gradients are the first one's, and the last weights tell both."""
 
@@ -65,7 +64,7 @@ AUDITED = {
     ),
     "descent, replaced": Case(
         estimator=NoisyGradientClassifier(
-            counting="replace", **{**STEPS, "pace": Pace(learning_rate=0.001, records=8)}
+            counting="replace", **{**STEPS, "learning_rate": 0.001, "records": 8}
         ),
         X=ROWS, y=LABELS, extreme=np.concatenate([EXTREME, -EXTREME]), **FIT,
     ),
@@ -100,21 +99,19 @@ AUDITED = {
 """
 
 
-def shown(name: str, *, seconds: float, confidence: float) -> tuple[float, float]:
+def shown(name: str, *, seconds: float, alpha: float) -> tuple[float, float]:
     """Return the share of epsilon that an audit establishes, and delta; print the audit.
 
     A bound that is wrong once in a million runs must not be above the claim.
     """
     case = AUDITED[name]
     found, claim = audited(case, seconds=seconds), case.fitted().guarantee
-    assert not found.tests[0].refuted
-    sure = found.bound(delta=claim.delta, confidence=1.0 - 1e-6)
-    assert sure is None or sure.epsilon_lower <= claim.epsilon
-    bound = found.bound(delta=claim.delta, confidence=confidence)
-    lower = 0.0 if bound is None else bound.epsilon_lower
+    assert not found.refuted
+    assert found.excluded(delta=claim.delta) <= claim.epsilon
+    lower = found.excluded(delta=claim.delta, alpha=alpha)
     print(
         f"{name}: epsilon {claim.epsilon:.3g}, delta {claim.delta:g}, at least {lower:.3g} "
-        f"({lower / claim.epsilon:.2f}) by {len(found.coins)} runs"
+        f"({lower / claim.epsilon:.2f}) by {found.draws} runs"
     )
     return lower / claim.epsilon, claim.delta
 
@@ -124,14 +121,14 @@ def shown(name: str, *, seconds: float, confidence: float) -> tuple[float, float
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_minute_shows_much_of_epsilon(name: str) -> None:
     """One bound in twenty may be above the true epsilon."""
-    share, delta = shown(name, seconds=60.0, confidence=0.95)
+    share, delta = shown(name, seconds=60.0, alpha=0.05)
     assert share >= (0.4 if delta else 0.6)
 
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_hundredth_of_it_shows_no_more_than_is_claimed(name: str) -> None:
     much = name in ("one network", "ensemble", "convex", "score codes")
-    share, _ = shown(name, seconds=0.6 if much else 0.2, confidence=1.0 - 1e-6)
+    share, _ = shown(name, seconds=0.6 if much else 0.2, alpha=1e-6)
     assert share >= (0.6 if much else 0.0)
 
 

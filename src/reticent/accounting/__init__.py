@@ -1,7 +1,7 @@
-"""Immutable privacy events, and what answers cost together.
+"""Immutable privacy events, and the total cost of many answers.
 
-``composition``, ``accountants`` and ``calibration`` answer "what do Q answers cost"; ``filters``
-keep a total that is spent adaptively. ``reticent.ledger`` keeps totals on disk.
+``composition``, ``accountants`` and ``calibration`` compute the cost of Q answers. ``filters`` keep
+a total that is spent adaptively. ``reticent.ledger`` keeps totals on disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Accountants: the total (epsilon, delta) of many answers; here by Rényi divergences."""
+"""Accountants, which state the total (epsilon, delta) of many answers, and one by Rényi
+divergences.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from reticent.core.guarantees import Adjacency
 
 
 class Accountant(ABC):
-    """Counts answers under one adjacency and states their total.
+    """Count answers under one adjacency and state their total.
 
     **Guarantee.** The total holds for answers whose *values* may depend on earlier answers, while
     the list of events is fixed in advance. For events that are themselves chosen from earlier
@@ -30,14 +32,14 @@ class Accountant(ABC):
         adjacency: the one adjacency that every counted event must have.
 
     Utility:
-        Subclasses differ in how close the total is to the least possible one; none is below it.
+        Subclasses differ in how close the total is to the least possible one. None is below it.
 
     References:
         - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
           doi:10.1561/0400000042, section 3.5 (composition).
         - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
-          composition", arXiv:1605.08294, why events that are chosen from earlier answers need a
-          filter.
+          composition", arXiv:1605.08294 (events that are chosen from earlier answers need a
+          filter).
 
     See Also:
         reticent.accounting.RdpAccountant: the default.
@@ -53,7 +55,7 @@ class Accountant(ABC):
         self._counted: dict[Cost, int] = {}
 
     def compose(self, event: PrivacyEvent, answers: int = 1) -> Self:
-        """Counts ``answers`` answers of ``event``; all of them or, when it raises, none.
+        """Count ``answers`` answers of ``event``: all of them, or none if it raises.
 
         Raises:
             IncompatibleGuarantees: another adjacency or kind, or a mechanism that this accountant
@@ -75,7 +77,7 @@ class Accountant(ABC):
         return self
 
     def supports(self, event: PrivacyEvent) -> bool:
-        """Whether ``compose`` would accept ``event``; nothing is counted."""
+        """Return whether ``compose`` would accept ``event``. Nothing is counted."""
         try:
             type(self)(self.adjacency).compose(event)
         except IncompatibleGuarantees:
@@ -84,11 +86,11 @@ class Accountant(ABC):
 
     @abstractmethod
     def epsilon(self, *, delta: float) -> float:
-        """Total epsilon at ``delta``; infinite where ``delta`` cannot be reached."""
+        """Return the total epsilon at ``delta``, infinite if ``delta`` cannot be reached."""
 
     @abstractmethod
     def delta(self, *, epsilon: float) -> float:
-        """Total delta at ``epsilon``, in [0, 1]."""
+        """Return the total delta at ``epsilon``, in [0, 1]."""
 
     @abstractmethod
     def _check(self, cost: Cost, mechanism: str) -> None: ...
@@ -98,13 +100,13 @@ class RdpAccountant(Accountant):
     """Rényi differential privacy on a list of orders: fast, additive, a little loose.
 
     A part of which only (epsilon, delta) is stated is counted as randomised response with
-    probability 1 - delta; the deltas are set aside and come off the target.
+    probability 1 - delta. The deltas are set aside and come off the target.
 
     Args:
-        adjacency: see ``Accountant``.
+        adjacency: the one adjacency of all counted events.
         orders: Rényi orders above 1, or None for ``DEFAULT_ORDERS``.
 
-    Edge cases: without any answer epsilon is 0; delta = 0 gives infinity, since no finite order
+    Edge cases: without any answer epsilon is 0. delta = 0 gives infinity, since no finite order
     reaches it.
 
     Example:
@@ -119,7 +121,7 @@ class RdpAccountant(Accountant):
         1.993).
 
     Runtime:
-        O(distinct events times orders); 0.05 ms on one core for a total of one event
+        O(distinct events times orders). A total of one event takes 0.05 ms on one core
         (benchmarks/runtimes.py), milliseconds where events are sampled.
 
     References:
@@ -145,14 +147,14 @@ class RdpAccountant(Accountant):
 
     @property
     def rdp(self) -> Array:
-        """Total Rényi divergence at ``orders``, shape (k,), the stated deltas set aside."""
+        """Total Rényi divergence at ``orders``, shape (k,), without the stated deltas."""
         total = np.zeros_like(self.orders)
         for cost, times in self._counted.items():
             total += times * rdp_curve(cost, tuple(self.orders.tolist()))
         return total
 
     def epsilon(self, *, delta: float) -> float:
-        """See ``Accountant.epsilon``."""
+        """Return the total epsilon, as ``Accountant.epsilon``."""
         delta = probability(delta, name="delta")
         if not self._counted:
             return 0.0
@@ -161,7 +163,7 @@ class RdpAccountant(Accountant):
         return epsilon_of_rdp(self.orders, self.rdp, spare)[0] if spare > 0 else math.inf
 
     def delta(self, *, epsilon: float) -> float:
-        """See ``Accountant.delta``."""
+        """Return the total delta, as ``Accountant.delta``."""
         epsilon = checked_epsilon(epsilon)
         if not self._counted:
             return 0.0
@@ -170,7 +172,7 @@ class RdpAccountant(Accountant):
         return min(1.0, -math.expm1(log_kept) + math.exp(log_kept) * rest)
 
     def _log_kept(self) -> float:
-        """Logarithm of the probability that no stated delta strikes."""
+        """Return the logarithm of the probability that no stated delta strikes."""
         stated = [
             (cost, times) for cost, times in self._counted.items() if isinstance(cost, StatedCost)
         ]

@@ -1,5 +1,5 @@
-"""Rényi divergences that hold up to a total-variation distance, which only leaves together with
-them.
+"""Rényi divergences that hold up to a total-variation distance. No function hands out the
+divergences without that distance.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reticent.core.errors import InvalidParameter
 
 _HALVINGS = 60
 _LARGEST_EXPONENT = 700.0
-"""exp of more overflows."""
+"""A larger exponent overflows exp."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +25,9 @@ class ApproximateRdp:
 
     **Guarantee.** At both of any two neighbours the release's distribution is within total
     variation ``slack`` of another one, and the divergences of those two are at most
-    ``divergences``, in both directions. **The divergences alone bound nothing**: the real ones may
-    be larger, or infinite. So ``epsilon`` takes the slack off delta, and sums and multiples add up
-    the slacks.
+    ``divergences``, in both directions. **The divergences alone bound nothing**: the release's own
+    may be larger, or infinite. So ``epsilon`` takes the slack off delta, and sums and multiples add
+    up the slacks.
 
     Attributes:
         orders: Rényi orders, each above 1.
@@ -48,15 +48,15 @@ class ApproximateRdp:
 
     References:
         - Bun and Steinke (2016), "Concentrated differential privacy: simplifications, extensions,
-          and lower bounds", arXiv:1605.02065, section 8, approximate concentrated differential
-          privacy.
-        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, the divergences.
+          and lower bounds", arXiv:1605.02065, section 8 (approximate concentrated differential
+          privacy).
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476 (the divergences).
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
           arXiv:2004.00010, proposition 12 (conversion).
 
     See Also:
         reticent.accounting.epsilon_of_rdp: the conversion without slack.
-        reticent.accounting.noisy_argmax_rdp: what has a slack.
+        reticent.accounting.noisy_argmax_rdp: a cost with a slack.
     """
 
     orders: tuple[float, ...]
@@ -80,8 +80,8 @@ class ApproximateRdp:
         object.__setattr__(self, "divergences", divergences)
 
     def __add__(self, other: ApproximateRdp) -> ApproximateRdp:
-        """Both releases, one after the other, the second possibly chosen from the answer of the
-        first.
+        """Return the cost of both releases, where the second may be chosen from the first's
+        answer.
         """
         if not isinstance(other, ApproximateRdp):
             return NotImplemented
@@ -92,13 +92,13 @@ class ApproximateRdp:
         )
 
     def __rmul__(self, times: int) -> ApproximateRdp:
-        """So many of these releases."""
+        """Return the cost of ``times`` such releases."""
         times = count(times, name="times", minimum=0)
         return ApproximateRdp(self.orders, times * self.divergences, times * self.slack)
 
     def spare(self, *, epsilon: float, delta: float) -> float:
-        """What is left of ``delta`` for the divergences where the total has ``epsilon``; not
-        positive where nothing is.
+        """Return the part of ``delta`` that the slack leaves to the divergences at ``epsilon``. It
+        is not positive where nothing is left.
 
         If P is within slack of P', Q of Q', and P'(S) <= exp(epsilon) Q'(S) + d, then P(S) <=
         exp(epsilon) Q(S) + d + (1 + exp(epsilon)) slack.
@@ -110,7 +110,7 @@ class ApproximateRdp:
         )
 
     def epsilon(self, *, delta: float) -> float:
-        """Smallest epsilon at ``delta``, the slack taken off; infinite where it leaves nothing.
+        """Return the smallest epsilon at ``delta`` less the slack, infinite where nothing is left.
 
         Raises:
             InvalidParameter: ``delta`` outside (0, 1).
@@ -121,9 +121,9 @@ class ApproximateRdp:
         lower = self._without_slack(delta)
         if self.slack == 0 or math.isinf(lower):
             return lower
-        # A larger epsilon leaves less of delta, and less of delta needs a larger epsilon. Between
-        # the least epsilon of the divergences and the one that uses up delta, the claim "epsilon is
-        # enough" turns true at most once near the lower end.
+        # A larger epsilon leaves less of delta, and less of delta needs a larger epsilon. The
+        # search runs between the least epsilon of the divergences and the one that uses up delta.
+        # There the claim "epsilon is enough" turns true at most once near the lower end.
         step = 1e-9 * max(lower, 1e-3)
         while not self._enough(lower + step, delta):
             step *= 2

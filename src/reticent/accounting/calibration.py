@@ -1,4 +1,4 @@
-"""Noise for a required total: the least noise with which Q answers stay within (epsilon, delta)."""
+"""The least noise with which Q answers stay within a required total (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _STEPS = 200
 
 
 def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
-    """Largest pure epsilon of one answer with which ``answers`` of them stay within a total of
+    """Return the largest pure epsilon per answer that keeps ``answers`` of them within a total of
     (``epsilon``, ``delta``).
 
-    The inverse of ``composition.smallest_epsilon``, to a relative 1e-13 from below.
+    It inverts ``composition.smallest_epsilon``, to a relative 1e-13 from below.
 
     Args:
-        epsilon: of the total, above 0.
-        delta: of the total, in [0, 1); 0 leaves basic composition.
-        answers: how many, at least 1.
+        epsilon: total epsilon, above 0.
+        delta: total delta, in [0, 1). At 0 only basic composition is left.
+        answers: number of answers, at least 1.
 
     Example:
         >>> round(epsilon_per_answer(epsilon=17.787128449701196, delta=1e-5, answers=1000), 6)
@@ -33,7 +33,8 @@ def epsilon_per_answer(*, epsilon: float, delta: float, answers: int) -> float:
         Within a relative 1e-13 of the largest epsilon there is.
 
     Runtime:
-        A root of ``smallest_epsilon``; 3 ms for 1,000 answers on one core (benchmarks/runtimes.py).
+        The search for a root of ``smallest_epsilon``, 3 ms for 1,000 answers on one core
+        (benchmarks/runtimes.py).
 
     References:
         - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
@@ -81,17 +82,18 @@ def noise_multiplier(
     accountant: Callable[[], Accountant] | None = None,
     tolerance: float = 1e-7,
 ) -> float:
-    """Smallest noise multiplier with which ``answers`` answers of ``make_event`` stay within
+    """Return the smallest noise multiplier that keeps ``answers`` answers of ``make_event`` within
     (``epsilon``, ``delta``).
 
     Args:
-        make_event: event of one answer at a noise multiplier; its cost must not grow with the
-            multiplier.
-        epsilon: of the total, above 0.
-        delta: of the total, in (0, 1) for Gaussian noise.
-        answers: how many, at least 1.
-        accountant: makes an empty accountant of the events' adjacency; None for Rényi accounting.
-        tolerance: how far below ``epsilon`` the total may stay, above 0.
+        make_event: function from a noise multiplier to the event of one answer. The event's cost
+            must not grow with the multiplier.
+        epsilon: total epsilon, above 0.
+        delta: total delta, in (0, 1) for Gaussian noise.
+        answers: number of answers, at least 1.
+        accountant: function that makes an empty accountant of the events' adjacency, or None for
+            Rényi accounting.
+        tolerance: largest distance of the total below ``epsilon``, above 0.
 
     Returns:
         A multiplier whose recomputed total lies in [epsilon - tolerance, epsilon], or the smallest
@@ -118,10 +120,10 @@ def noise_multiplier(
         Some tens of totals by the accountant.
 
     References:
-        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, the default accounting.
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476 (the default accounting).
         - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
-          analytical calibration and optimal denoising", arXiv:1805.06530, calibration instead of
-          closed formulas.
+          analytical calibration and optimal denoising", arXiv:1805.06530 (calibration instead of
+          closed formulas).
 
     See Also:
         reticent.accounting.epsilon_per_answer: pure answers.

@@ -1,6 +1,4 @@
-"""What a series of (epsilon, delta) answers costs together: basic, advanced and optimal
-composition.
-"""
+"""The total of a series of (epsilon, delta) answers by basic, advanced and optimal composition."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from reticent.core.errors import InvalidParameter
 
 _BISECTIONS = 200
 SMALLEST_DELTA = 1e-280
-"""Below it nothing but basic composition is used: smaller probabilities leave the range of
+"""Below it only basic composition is used, since smaller probabilities leave the range of
 doubles.
 """
 
@@ -27,8 +25,8 @@ class Composition:
     """The total of a series of answers, and the theorem that gave the smallest one.
 
     Attributes:
-        epsilon: total, at the ``delta`` that was asked for.
-        delta: total.
+        epsilon: total epsilon, at the ``delta`` that was asked for.
+        delta: total delta.
         winner: "basic", "advanced" or "optimal".
         candidates: epsilon by each of the three, infinite where one cannot reach ``delta``.
     """
@@ -40,7 +38,7 @@ class Composition:
 
 
 def basic_epsilon(*, epsilon: float, answers: int) -> float:
-    """Sum of the answers' epsilon: ``answers * epsilon``.
+    """Return the sum of the answers' epsilon: ``answers * epsilon``.
 
     Example:
         >>> basic_epsilon(epsilon=0.5, answers=4)
@@ -59,13 +57,12 @@ def basic_epsilon(*, epsilon: float, answers: int) -> float:
 
 
 def advanced_epsilon(*, epsilon: float, answers: int, delta: float) -> float:
-    """Total epsilon by the better of two closed forms; ``delta`` is all theirs, the answers
-    themselves are pure.
+    """Return the total epsilon of pure answers by the better of two closed forms.
 
     Args:
-        epsilon: of one answer, above 0.
-        answers: how many, at least 1.
-        delta: of the total, in [0, 1). At 0 no closed form holds and the result is infinite.
+        epsilon: epsilon of one answer, above 0.
+        answers: number of answers, at least 1.
+        delta: total delta, in [0, 1). At 0 no closed form holds and the result is infinite.
 
     Example:
         >>> round(advanced_epsilon(epsilon=0.1, answers=1000, delta=1e-5), 3)
@@ -75,7 +72,7 @@ def advanced_epsilon(*, epsilon: float, answers: int, delta: float) -> float:
         20.17 where the optimum is 17.79 and the sum 100 (1,000 answers of epsilon 0.1, delta 1e-5).
 
     Runtime:
-        O(1); 4 microseconds (benchmarks/runtimes.py).
+        O(1), 4 microseconds (benchmarks/runtimes.py).
 
     References:
         - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
@@ -101,20 +98,20 @@ def advanced_epsilon(*, epsilon: float, answers: int, delta: float) -> float:
 def optimal_delta(
     *, epsilon: float, answers: int, total_epsilon: float, answer_delta: float
 ) -> float:
-    """Smallest delta such that ``answers`` answers of (``epsilon``, ``answer_delta``) are
+    """Return the smallest delta at which ``answers`` answers of (``epsilon``, ``answer_delta``) are
     (``total_epsilon``, delta)-private.
 
-    No smaller number holds for every series of such answers, adaptive ones included: randomised
-    response attains it.
+    It holds for adaptive series too. No smaller number holds for every series of such answers,
+    since randomised response attains it.
 
     Args:
-        epsilon: of one answer, above 0.
-        answers: how many, at least 1.
-        total_epsilon: of the total, at least 0.
+        epsilon: epsilon of one answer, above 0.
+        answers: number of answers, at least 1.
+        total_epsilon: total epsilon, at least 0.
         answer_delta: delta of one answer, in [0, 1).
 
     Returns:
-        The closed form, rounded up by a relative 1e-12 + 1e-14 ``answers``; what is below 1e-300
+        The closed form, rounded up by a relative 1e-12 + 1e-14 ``answers``. A number below 1e-300
         may come out as 0.
 
     Edge cases: with no spare answers ``answers=1`` gives ``answer_delta`` at
@@ -124,11 +121,11 @@ def optimal_delta(
         The least delta that holds, rounded up.
 
     Runtime:
-        O(answers); 0.06 ms for 1,000 on one core (benchmarks/runtimes.py).
+        O(answers), 0.06 ms for 1,000 on one core (benchmarks/runtimes.py).
 
     References:
         - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
-          arXiv:1311.0776, theorem 3.3, for any total epsilon instead of their grid.
+          arXiv:1311.0776, theorem 3.3 (here for any total epsilon instead of their grid).
 
     See Also:
         reticent.accounting.optimal_epsilon: the inverse.
@@ -144,12 +141,12 @@ def optimal_delta(
 
 
 def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta: float) -> float:
-    """Smallest total epsilon at ``delta``; the inverse of ``optimal_delta``, rounded up.
+    """Return the smallest total epsilon at ``delta``, the inverse of ``optimal_delta``, rounded up.
 
     Returns:
         Total epsilon, or infinity where the answers' own delta already exceeds ``delta``. For delta
-        below 1e-280 the sum of
-        epsilons: smaller probabilities leave the range of doubles.
+        below 1e-280 it is the sum of epsilons, since smaller probabilities leave the range of
+        doubles.
 
     Example:
         >>> round(optimal_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0), 3)
@@ -160,7 +157,7 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
         sum 100.
 
     Runtime:
-        Some tens of evaluations of O(answers); 0.5 ms for 1,000 on one core
+        Some tens of evaluations of O(answers), 0.5 ms for 1,000 on one core
         (benchmarks/runtimes.py).
 
     References:
@@ -175,8 +172,7 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     delta = probability(delta, name="delta")
     log_kept = answers * math.log1p(-probability(answer_delta, name="answer_delta"))
     if delta < SMALLEST_DELTA:
-        # Probabilities that a double rounds to 0 are not 0: without any delta to speak of, only the
-        # sum holds.
+        # A probability that a double rounds to 0 is not 0. At so small a delta only the sum holds.
         return answers * epsilon if with_failures(0.0, log_kept) <= delta else math.inf
     pure = _pure_delta(epsilon, answers)
 
@@ -189,14 +185,13 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
 def smallest_epsilon(
     *, epsilon: float, answers: int, delta: float, answer_delta: float
 ) -> Composition:
-    """Smallest of basic, advanced and optimal composition of ``answers`` equal answers at a total
-    of ``delta``.
+    """Return the smallest of basic, advanced and optimal composition of ``answers`` equal answers.
 
     Args:
-        epsilon: of one answer, above 0.
-        answers: how many, at least 1.
-        delta: of the total, in [0, 1).
-        answer_delta: delta of one answer, in [0, 1); the answers' share is set aside before the
+        epsilon: epsilon of one answer, above 0.
+        answers: number of answers, at least 1.
+        delta: total delta, in [0, 1).
+        answer_delta: delta of one answer, in [0, 1). The answers' share is set aside before the
             rest goes to the theorems.
 
     Raises:
@@ -208,7 +203,7 @@ def smallest_epsilon(
         ('optimal', 17.787)
 
     Utility:
-        Never above the sum of epsilons; at a delta above 0 the optimum.
+        Never above the sum of epsilons, and the optimum at a delta above 0.
 
     Runtime:
         0.5 ms for 1,000 answers on one core (benchmarks/runtimes.py).
@@ -245,12 +240,12 @@ def smallest_epsilon(
 
 
 def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
-    """Delta of ``answers`` pure answers as a function of total epsilon, rounded up, on
-    precomputed binomial weights.
+    """Return delta of ``answers`` pure answers as a function of total epsilon, rounded up. The
+    binomial weights are computed once.
     """
     lies = np.arange(answers + 1)
     losses = np.asarray((answers - 2.0 * lies) * epsilon, dtype=np.float64)
-    # A lie has probability 1/(1 + e^epsilon); the logarithmic weights neither overflow nor cancel
+    # A lie has probability 1/(1 + e^epsilon). The logarithmic weights neither overflow nor cancel
     # at any number of answers.
     lie = 1.0 / (1.0 + math.exp(min(epsilon, 700.0)))
     weights = binomial_weights(answers, lie)
@@ -267,8 +262,8 @@ def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
 
 
 def binomial_weights(answers: int, lie: float) -> Array:
-    """Probabilities of 0, 1, ..., ``answers`` lies, each with probability ``lie``; shape (answers +
-    1,).
+    """Return the probabilities of 0, 1, ..., ``answers`` lies, shape (answers + 1,), where each
+    answer is a lie with probability ``lie``.
 
     Example:
         >>> binomial_weights(2, 0.25).round(4).tolist()
@@ -288,15 +283,15 @@ def binomial_weights(answers: int, lie: float) -> Array:
 
 
 def with_failures(pure: float, log_kept: float) -> float:
-    """Total delta where answers fail with probability 1 - exp(``log_kept``) and cost ``pure``
-    otherwise.
+    """Return the total delta where answers fail with probability 1 - exp(``log_kept``) and cost
+    ``pure`` otherwise.
     """
     return -math.expm1(log_kept) + math.exp(log_kept) * pure
 
 
 def smallest_without(excess: Callable[[float], bool], upper: float) -> float:
-    """Smallest number in [0, ``upper``] without ``excess``, from above; infinite if ``upper``
-    itself has it.
+    """Return the smallest number in [0, ``upper``] without ``excess``, from above. It is infinite
+    if ``upper`` itself has excess.
     """
     if excess(upper):
         return math.inf

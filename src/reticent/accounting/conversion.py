@@ -17,21 +17,21 @@ magnitudes.
 """
 
 _LEAST_ORDER = 1.01
-"""Closer to 1 the conversion of an order cancels, and is never the best one."""
+"""The conversion of an order closer to 1 cancels, and is never the best one."""
 
 
 def epsilon_of_rdp(
     orders: npt.ArrayLike, divergences: npt.ArrayLike, delta: float
 ) -> tuple[float, float]:
-    """Smallest epsilon at ``delta`` that one of the orders proves, and that order.
+    """Return the smallest epsilon at ``delta`` that one of the orders proves, and that order.
 
     Args:
         orders: shape (k,), each above 1.
-        divergences: shape (k,), each at least 0; infinite where nothing is known.
+        divergences: shape (k,), each at least 0, infinite where nothing is known.
         delta: in [0, 1).
 
     Returns:
-        Epsilon of at least 0, infinite where no order reaches ``delta``; and the order.
+        Epsilon, at least 0 and infinite where no order reaches ``delta``, and the order.
 
     Raises:
         InvalidParameter: orders, divergences or delta out of their range.
@@ -70,11 +70,11 @@ def epsilon_of_rdp(
 def delta_of_rdp(
     orders: npt.ArrayLike, divergences: npt.ArrayLike, epsilon: float
 ) -> tuple[float, float]:
-    """Smallest delta at ``epsilon`` that one of the orders proves, and that order.
+    """Return the smallest delta at ``epsilon`` that one of the orders proves, and that order.
 
     Args:
         orders: shape (k,), each above 1.
-        divergences: shape (k,), each at least 0; infinite where nothing is known.
+        divergences: shape (k,), each at least 0, infinite where nothing is known.
         epsilon: at least 0.
 
     Returns:
@@ -110,7 +110,7 @@ def delta_of_rdp(
 
 
 def checked_epsilon(epsilon: float) -> float:
-    """``epsilon`` of a total as a float of at least 0.
+    """Return the total ``epsilon`` as a float of at least 0.
 
     Raises:
         InvalidParameter: not a number, NaN or negative.

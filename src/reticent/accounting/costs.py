@@ -1,5 +1,5 @@
-"""Privacy events taken apart into elementary costs, each checked against its adjacency before
-anybody counts it.
+"""The split of privacy events into elementary costs, each checked against its adjacency before it
+is counted.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from reticent.core.guarantees import AddRemove, Adjacency, GuaranteeKind, Neighb
 _ROUND_UP = 1.0 + 1e-14
 
 _LARGEST_EXPONENT = 700.0
-"""exp of more overflows."""
+"""A larger exponent overflows exp."""
 
 
 def elementary_costs(event: PrivacyEvent) -> list[tuple[Cost, int]]:
-    """The elementary costs of one answer of ``event``, with their multiplicities.
+    """Return the elementary costs of one answer of ``event``, with their multiplicities.
 
-    Elementary is what an accountant has a formula for: a cost without parts, or ``PoissonSampled``
-    of one, or ``PoissonSampled`` of several that see one sample.
+    An elementary cost is one that an accountant has a formula for: a cost without parts,
+    ``PoissonSampled`` of one, or ``PoissonSampled`` of several that see one sample.
 
     Raises:
         IncompatibleGuarantees: the event promises no differential privacy, or its parts do not
@@ -81,7 +81,7 @@ def _parts(cost: Cost, adjacency: Adjacency, mechanism: str) -> list[tuple[Cost,
 
 
 def _sampled(inner: list[tuple[Cost, int]], rate: float, mechanism: str) -> Cost:
-    """What ``inner`` costs on one Poisson sample."""
+    """Return the cost of ``inner`` on one Poisson sample."""
     gaussians = [(cost, times) for cost, times in inner if isinstance(cost, GaussianCost)]
     if len(gaussians) == len(inner):
         # Several Gaussian steps on one sample are one Gaussian step on it: mean shifts add in
@@ -106,7 +106,9 @@ def _sampled(inner: list[tuple[Cost, int]], rate: float, mechanism: str) -> Cost
 
 
 def _sampled_statement(cost: StatedCost, rate: float) -> StatedCost:
-    """(log(1 + rate (e^epsilon - 1)), rate delta): Balle, Barthe and Gaboardi 2018, Theorem 8."""
+    """Return (log(1 + rate (e^epsilon - 1)), rate delta): Balle, Barthe and Gaboardi 2018, Theorem
+    8.
+    """
     epsilon = cost.epsilon
     if epsilon < _LARGEST_EXPONENT:
         epsilon = min(epsilon, math.log1p(rate * math.expm1(epsilon)) * _ROUND_UP)

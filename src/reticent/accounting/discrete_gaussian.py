@@ -20,8 +20,8 @@ _REACH = 40.0
 
 
 def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
-    """Log-probabilities of N >= m and of N < m, for integers m and P(N = v) proportional to
-    exp(-v**2 / (2 sigma**2)).
+    """Return the log-probabilities of N >= m and of N < m for integers m, where P(N = v) is
+    proportional to exp(-v**2 / (2 sigma**2)).
 
     Args:
         points: shape (n,), int64, at most 2**22 in magnitude.
@@ -31,7 +31,7 @@ def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
         Two arrays of shape (n,).
 
     Edge cases: both tails are summed from their far end in logarithms, so a tail of 1e-300 has full
-    relative accuracy; the part beyond 40 sigma from the farthest point is left out, which changes
+    relative accuracy. The part beyond 40 sigma from the farthest point is left out, which changes
     no digit.
 
     Example:
@@ -58,25 +58,25 @@ def log_tails(points: Integers, *, sigma: float) -> tuple[Array, Array]:
 def sampled_gaussian_rdp(
     orders: npt.ArrayLike, *, noise_multiplier: float, sampling_probability: float
 ) -> Array:
-    """Rényi divergence, in both directions, of Gaussian noise on a Poisson sample; for continuous
-    and for discrete noise.
+    """Return the Rényi divergence, in both directions, of continuous and of discrete Gaussian noise
+    on a Poisson sample.
 
-    At integer orders the closed form of the continuous distribution holds for the discrete Gaussian
-    too, shifted by integers: its E_Q[(P/Q)^j] is exactly exp(j (j - 1) |shift|^2 / (2 sigma^2)) for
-    integer j, because the sum over the integers is that of the distribution moved by j times the
-    shift. The larger direction is the one with the sampled distribution on top, because mirroring
-    exchanges the two distributions.
+    At integer orders the closed form of the continuous distribution also holds for the discrete
+    Gaussian, if it is shifted by integers. There E_Q[(P/Q)^j] is exactly exp(j (j - 1) |shift|^2 /
+    (2 sigma^2)) for integer j, because the sum over the integers is that of the distribution moved
+    by j times the shift. The larger direction is the one with the sampled distribution on top,
+    because mirroring exchanges the two distributions.
 
     Args:
         orders: shape (k,), integers of at least 2.
         noise_multiplier: sigma over the l2 sensitivity, above 0.
-        sampling_probability: in (0, 1]; 1 means no sampling.
+        sampling_probability: in (0, 1], where 1 means no sampling.
 
     Returns:
         Shape (k,).
 
     Raises:
-        InvalidParameter: an order that is not such an integer: in between, the closed form is not
+        InvalidParameter: an order that is not such an integer. In between, the closed form is not
             proved for discrete noise.
 
     Example:

@@ -17,8 +17,8 @@ from reticent.core.errors import InvalidParameter
 from reticent.core.extras import require
 
 _REACH = 12.0
-"""Standard deviations of a difference of noises that are looked at; the rest, below 1e-32,
-counts as a certain disclosure.
+"""Standard deviations of a difference of noises that are computed. The rest, below 1e-32, counts as
+a certain disclosure.
 """
 
 _SMOOTH = 4.0
@@ -27,7 +27,7 @@ precision.
 """
 
 LARGEST_SIGMA = 10_000.0
-"""Wider distributions have losses far below any grid, and more values than can be looked at."""
+"""Wider distributions have losses far below any grid, and too many values to compute."""
 
 _CELLS = 2**22
 
@@ -36,17 +36,17 @@ _CELLS = 2**22
 def screening_loss_distribution(
     event: ScreeningDpEvent, *, sampling_probability: float, interval: float
 ) -> Any:
-    """Privacy-loss distribution that dominates a screening bit for every pair of neighbouring
-    counts, in both directions.
+    """Return a privacy-loss distribution that dominates a screening bit for every pair of
+    neighbouring counts, in both directions.
 
     The curve of the largest hockey-stick divergence over all pairs is that of one pair of
-    distributions, which dominates each of them; so its compositions dominate theirs. There is
-    little in it over the Gaussian step that the bit post-processes: for each loss some count has
+    distributions. That pair dominates each of them, so its compositions dominate theirs. It gains
+    little over the Gaussian step that the bit post-processes, since for each loss some count has
     the threshold at just that loss. ``screening_rdp`` is the better bound of many bits.
 
     Args:
         event: the screening step.
-        sampling_probability: of Poisson sampling, in (0, 1].
+        sampling_probability: rate of the Poisson sampling, in (0, 1].
         interval: width of the grid of losses.
 
     References:
@@ -62,15 +62,15 @@ def screening_loss_distribution(
 
 @lru_cache(maxsize=256)
 def votes_loss_distribution(sigma: float, *, sampling_probability: float, interval: float) -> Any:
-    """Privacy-loss distribution of one vote that moves between two classes, each with discrete
-    Gaussian noise.
+    """Return the privacy-loss distribution of one vote that moves between two classes, each with
+    discrete Gaussian noise.
 
     The likelihood ratio depends on the votes through the difference of the two noises alone. A vote
     that only comes, or only goes, is post-processing of one that moves.
 
     Args:
         sigma: parameter of the noise of each vote.
-        sampling_probability: of Poisson sampling, in (0, 1].
+        sampling_probability: rate of the Poisson sampling, in (0, 1].
         interval: width of the grid of losses.
 
     Raises:
@@ -105,8 +105,8 @@ def _both_ways(remove: Any, add: Any) -> Any:
 
 
 def _connect_dots(upper: Array, lower: Array, interval: float, outside: float) -> Any:
-    """Pessimistic distribution on the grid from the largest hockey-stick divergence over the
-    columns, plus ``outside``.
+    """Return a pessimistic distribution on the grid, from the largest hockey-stick divergence over
+    the columns plus ``outside``.
     """
     losses = np.log(upper / lower)
     first, last = math.floor(losses.min() / interval), math.ceil(losses.max() / interval)

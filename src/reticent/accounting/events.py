@@ -15,9 +15,9 @@
     ├── Composed                  several costs together
     └── SelfComposed              one cost many times
 
-A noise multiplier is noise over sensitivity *under the event's own adjacency*: unsampled noise
-is then the same pair of distributions whatever the adjacency, and only sampling has to know what
-a record is.
+A noise multiplier is noise over sensitivity *under the event's own adjacency*. Unsampled noise is
+then the same pair of distributions whatever the adjacency, and only sampling has to know what a
+record is.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from reticent.core.guarantees import Guarantee
 
 
 class Cost:
-    """What an accountant adds up; see the module's tree. Subclasses are frozen dataclasses,
-    equal where their fields are.
+    """A cost that an accountant adds up (the module's text has the tree). Subclasses are frozen
+    dataclasses, equal where their fields are.
     """
 
 
 @dataclass(frozen=True)
 class PrivacyEvent:
-    """What one answer of a mechanism costs.
+    """The cost of one answer of a mechanism.
 
     Attributes:
         mechanism: name of the mechanism that causes the cost.
         guarantee: the (epsilon, delta, adjacency) of one answer.
-        cost: the same in finer terms, from which a tighter total of many answers is computed;
-            None where ``guarantee`` is all that is known.
+        cost: the same cost in finer terms, for a tighter total of many answers, or None where
+            ``guarantee`` is all that is known.
     """
 
     mechanism: str
@@ -106,8 +106,8 @@ class DiscreteLaplaceCost(Cost):
 
 @dataclass(frozen=True)
 class RandomizedResponseCost(Cost):
-    """With probability ``noise_parameter`` a uniform one of ``num_buckets`` answers, otherwise the
-    true one.
+    """Randomised response: a uniform one of ``num_buckets`` answers with probability
+    ``noise_parameter``, otherwise the true one.
 
     Attributes:
         noise_parameter: in (0, 1].
@@ -153,9 +153,9 @@ class ZeroConcentratedCost(Cost):
 
 @dataclass(frozen=True)
 class StatedCost(Cost):
-    """Only (epsilon, delta) is known.
+    """A cost of which only (epsilon, delta) is known.
 
-    With probability delta the answer is taken to give everything away; otherwise it is two-way
+    With probability delta the answer is taken to give everything away. Otherwise it is two-way
     randomised response, of which every (epsilon, 0)-private mechanism is a post-processing.
 
     Attributes:
@@ -183,11 +183,11 @@ class PoissonSampled(Cost):
     """``of`` on a Poisson sample: every record takes part with ``sampling_probability``,
     independently.
 
-    Several parts in ``of`` see *one* sample; that is not the same as several samples.
+    Several parts in ``of`` see *one* sample, which is not the same as several samples.
 
     Attributes:
-        sampling_probability: in (0, 1]; 1 means no sampling.
-        of: what is computed on the sample.
+        sampling_probability: in (0, 1], where 1 means no sampling.
+        of: the cost of what is computed on the sample.
     """
 
     sampling_probability: float
@@ -203,7 +203,7 @@ class PoissonSampled(Cost):
 
 @dataclass(frozen=True)
 class Composed(Cost):
-    """Several costs together; each may be of a mechanism that sees the answers of those before it.
+    """Several costs together. Each mechanism may see the answers of those before it.
 
     Attributes:
         parts: the costs.
@@ -219,7 +219,7 @@ class Composed(Cost):
 
 @dataclass(frozen=True)
 class SelfComposed(Cost):
-    """``of``, ``times`` times.
+    """The cost ``of``, paid ``times`` times.
 
     Attributes:
         of: the cost.

@@ -20,14 +20,14 @@ _NEVER = 40.0
 
 
 def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
-    """Delta of continuous Gaussian noise at ``epsilon``, rounded up; no smaller one holds.
+    """Return delta of continuous Gaussian noise at ``epsilon``, rounded up. No smaller one holds.
 
     Args:
         noise_multiplier: sigma over the l2 sensitivity, above 0.
         epsilon: at least 0.
 
-    Edge cases: it is above 0 at every epsilon; where it is below the smallest double, 5e-324 comes
-    out.
+    Edge cases: delta is above 0 at every epsilon. Where it is below the smallest double, 5e-324
+    comes out.
 
     Example:
         >>> round(gaussian_delta(noise_multiplier=1.0, epsilon=1.0), 6)
@@ -47,7 +47,7 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
     half, slope = 0.5 / multiplier, epsilon * multiplier
     if slope - half > _NEVER:
         return math.nextafter(0.0, 1.0)
-    # log Phi turns a relative error of its argument x into about x^2 of it.
+    # log Phi turns a relative error of its argument x into one about x^2 times as large.
     kept, lost = (float(special.log_ndtr(sign * half - slope)) for sign in (1.0, -1.0))
     reach = half + slope
     error = _ULPS * (8 + epsilon + 2 * reach * reach)
@@ -57,17 +57,17 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
 
 
 class GaussianAccountant(Accountant):
-    """Unsampled Gaussian noise only: the exact total of its composition.
+    """The exact total of unsampled Gaussian noise, and of nothing else.
 
     Answers of multipliers s_1, s_2, ... are together one Gaussian answer of multiplier (sum of 1 /
     s_i^2)^(-1/2), so this total is the optimum, below that of ``RdpAccountant``. ``GaussianCost``
-    stands for *continuous* noise; mechanisms that draw discrete noise state zCDP, which is refused
+    stands for *continuous* noise. Mechanisms that draw discrete noise state zCDP, which is refused
     here.
 
     Args:
-        adjacency: see ``Accountant``.
+        adjacency: the one adjacency of all counted events.
 
-    Edge cases: without any answer epsilon is 0; delta = 0 gives infinity.
+    Edge cases: without any answer epsilon is 0. delta = 0 gives infinity.
 
     Example:
         >>> from reticent.accounting import GaussianCost, PrivacyEvent
@@ -80,7 +80,7 @@ class GaussianAccountant(Accountant):
         Exact: 1.993 for 100 answers at noise multiplier 20, where Rényi accounting says 2.166.
 
     Runtime:
-        O(distinct events); 0.2 ms on one core (benchmarks/runtimes.py).
+        O(distinct events), 0.2 ms on one core (benchmarks/runtimes.py).
 
     References:
         - Dong, Roth and Su (2022), "Gaussian differential privacy", arXiv:1905.02383, corollary 3.3
@@ -96,7 +96,7 @@ class GaussianAccountant(Accountant):
     name = "Gaussian"
 
     def epsilon(self, *, delta: float) -> float:
-        """See ``Accountant.epsilon``."""
+        """Return the total epsilon, as ``Accountant.epsilon``."""
         delta = probability(delta, name="delta")
         if not self._counted:
             return 0.0
@@ -111,7 +111,7 @@ class GaussianAccountant(Accountant):
         )
 
     def delta(self, *, epsilon: float) -> float:
-        """See ``Accountant.delta``."""
+        """Return the total delta, as ``Accountant.delta``."""
         epsilon = checked_epsilon(epsilon)
         return (
             gaussian_delta(noise_multiplier=self._multiplier(), epsilon=epsilon)

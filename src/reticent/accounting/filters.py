@@ -1,9 +1,8 @@
-"""Filters and odometers: totals that hold even when every next event is chosen from earlier
-answers.
+"""Filters and odometers, whose totals hold even if every next event is chosen from earlier answers.
 
-A *filter* is given a total in advance and refuses what would go over it. An *odometer* has no
-total in advance and can be read at any time. Both are fully adaptive: events, their number and
-the moment to stop may depend on what was released before.
+A *filter* has a total in advance and refuses every event that would exceed it. An *odometer* has no
+total in advance and can be read at any time. Both are fully adaptive: events, their number and the
+moment to stop may depend on earlier releases.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from reticent.core.processes import HomeProcess
 
 
 class Filter(ABC):
-    """Refuses what would go over a total; a refusal spends nothing.
+    """A total with a guard that refuses every event that would exceed it. A refusal spends nothing.
 
     A filter counts in the memory of one process. A forked child, a copy and an unpickled filter
-    have nothing left: each would go on counting by itself. Several processes count together in a
-    ledger.
+    have nothing left, since each would go on counting by itself. Several processes count together
+    in a ledger.
 
     Args:
-        total: the most that may be spent; its adjacency and kind are those of every event.
+        total: the most that may be spent. Its adjacency and kind are those of every event.
 
     References:
         - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
-          composition", arXiv:1605.08294, which introduces filters.
+          composition", arXiv:1605.08294 (introduces filters).
 
     See Also:
         reticent.accounting.BasicFilter: sums.
@@ -61,11 +60,11 @@ class Filter(ABC):
         self.__dict__.update(state, _home=copy(state["_home"]))
 
     def spend(self, event: PrivacyEvent, answers: int = 1) -> None:
-        """Charges ``answers`` answers of ``event``, to be called before they are computed.
+        """Charge ``answers`` answers of ``event``. Call it before they are computed.
 
         Raises:
-            BudgetExceeded: they do not fit; nothing was charged.
-            IncompatibleGuarantees: another adjacency or kind, or no formula; nothing was charged.
+            BudgetExceeded: they do not fit. Nothing was charged.
+            IncompatibleGuarantees: another adjacency or kind, or no formula. Nothing was charged.
         """
         if not self._home.is_here:
             raise BudgetExceeded(
@@ -83,7 +82,7 @@ class Filter(ABC):
         self._charge(event, answers)
 
     def fits(self, event: PrivacyEvent, answers: int = 1) -> bool:
-        """Whether ``spend`` would accept; nothing is charged.
+        """Return whether ``spend`` would accept. Nothing is charged.
 
         Raises:
             IncompatibleGuarantees: another adjacency or kind, or no formula.
@@ -102,7 +101,7 @@ class Filter(ABC):
         return self._home.is_here and self._fits(event, answers)
 
     def largest(self, event: PrivacyEvent) -> int:
-        """Largest number of answers of ``event`` that would still fit, at most 2**62."""
+        """Return the largest number of answers of ``event`` that would still fit, at most 2**62."""
         if not self.fits(event, 1):
             return 0
         lower, upper = 1, 2
@@ -121,15 +120,15 @@ class Filter(ABC):
 
 
 class BasicFilter(Filter):
-    """Adds epsilon and delta, exactly; the filter for pure costs, and the one that the ledger keeps
+    """Exact sums of epsilon and delta. This is the filter for pure costs, and the ledger keeps it
     on disk.
 
     **Guarantee.** Everything released through the filter together is (total.epsilon,
-    total.delta)-private, fully adaptively. Also for Lipschitz privacy, whose epsilon per unit of
-    distance adds up in the same way.
+    total.delta)-private, fully adaptively. This also holds for Lipschitz privacy, whose epsilon per
+    unit of distance adds up in the same way.
 
-    Edge cases: a float stands for its shortest decimal, which is what the caller wrote, and
-    decimals are added as fractions; a hundred answers of 0.01 fit into 1 exactly.
+    Edge cases: a float stands for its shortest decimal, as the caller wrote it, and decimals are
+    added as fractions. A hundred answers of 0.01 fit into 1 exactly.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -144,11 +143,11 @@ class BasicFilter(Filter):
         ``RdpFilter``.
 
     Runtime:
-        O(1) a charge; 0.03 ms on one core (benchmarks/runtimes.py).
+        O(1) a charge, 0.03 ms on one core (benchmarks/runtimes.py).
 
     References:
         - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
-          composition", arXiv:1605.08294, basic composition is a valid privacy filter.
+          composition", arXiv:1605.08294 (basic composition is a valid privacy filter).
 
     See Also:
         reticent.accounting.RdpFilter: Rényi sums.
@@ -173,16 +172,16 @@ class BasicFilter(Filter):
 
 
 class RdpFilter(Filter):
-    """Adds Rényi divergences; for Gaussian noise and for many small costs it lets several times
-    more answers through.
+    """Sums of Rényi divergences. For Gaussian noise and for many small costs this filter lets
+    several times more answers through.
 
     **Guarantee.** Everything released through the filter together is (total.epsilon,
     total.delta)-differentially private, fully adaptively, whatever order the run ends on.
 
     At one order a, spending at most B(a) in sum is (a, B(a))-RDP although costs are chosen
-    adaptively, which converts to (epsilon, delta). With several orders a run may continue while
+    adaptively. This converts to (epsilon, delta). With several orders a run may continue while
     *any* order has room. Which one is left at the end depends on the released answers, a choice
-    that the theorem for one order does not cover. Split the outcomes by the order they end on: each
+    that the theorem for one order does not cover. Split the outcomes by the order they end on. Each
     part is an event of the single-order run, so the deltas of the orders *add*. Each therefore gets
     delta / len(orders).
 
@@ -203,17 +202,18 @@ class RdpFilter(Filter):
         True
 
     Utility:
-        As Rényi accounting of events fixed in advance, at a delta divided by the number of orders.
+        The same as Rényi accounting of events fixed in advance, at a delta divided by the number of
+        orders.
 
     Runtime:
-        O(orders) a charge; 0.04 ms with one order on one core (benchmarks/runtimes.py).
+        O(orders) a charge, 0.04 ms with one order on one core (benchmarks/runtimes.py).
 
     References:
         - Feldman and Zrnic (2021), "Individual privacy accounting via a Rényi filter",
-          arXiv:2008.11193, the Rényi filter of one order.
+          arXiv:2008.11193 (the Rényi filter of one order).
         - Lécuyer (2021), "Practical privacy filters and odometers with Rényi differential privacy
-          and applications to differentially private deep learning", arXiv:2103.01379, the same,
-          independently.
+          and applications to differentially private deep learning", arXiv:2103.01379 (the same,
+          independently).
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
           arXiv:2004.00010, proposition 12 (conversion).
 
@@ -239,7 +239,9 @@ class RdpFilter(Filter):
         self.budget: Array = (
             total.epsilon - np.log1p(-1 / alphas) + np.log(share * alphas) / (alphas - 1)
         )
-        """Rényi budget B(a) per order, shape (k,); orders with a negative one never have room."""
+        """Rényi budget B(a) per order, shape (k,). Orders with a negative budget never have
+        room.
+        """
         if not np.any(self.budget > 0):
             raise InvalidParameter(
                 f"no order in {alphas.tolist()} has room for {total.describe()}; add larger orders"
@@ -247,7 +249,7 @@ class RdpFilter(Filter):
 
     @property
     def room(self) -> Array:
-        """What is left at each order, shape (k,)."""
+        """Budget left at each order, shape (k,)."""
         return np.asarray(self.budget - self._spent.rdp)
 
     def _fits(self, event: PrivacyEvent, answers: int) -> bool:
@@ -262,18 +264,18 @@ class RdpFilter(Filter):
 class BasicOdometer:
     """Running sums of epsilon and delta, valid at every moment at once.
 
-    **Guarantee.** Stopped at any time, chosen adaptively, what was released so far is (epsilon,
-    delta)-private for the reading.
+    **Guarantee.** Stopped at any time, chosen adaptively, everything released so far is private at
+    the (epsilon, delta) of the reading.
 
     Utility:
-        The sums; no reading that holds at every moment is lower for pure answers at delta = 0.
+        The sums. No reading that holds at every moment is lower for pure answers at delta = 0.
 
     Runtime:
         O(1) a charge.
 
     References:
         - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
-          composition", arXiv:1605.08294, basic composition, read as an odometer.
+          composition", arXiv:1605.08294 (basic composition, read as an odometer).
 
     See Also:
         reticent.accounting.BasicFilter: with a total.
@@ -286,7 +288,7 @@ class BasicOdometer:
         self._reading: Guarantee | None = None
 
     def add(self, event: PrivacyEvent, answers: int = 1) -> None:
-        """Counts ``answers`` answers of ``event``.
+        """Count ``answers`` answers of ``event``.
 
         Raises:
             IncompatibleGuarantees: another adjacency or kind.
@@ -312,15 +314,15 @@ class BasicOdometer:
 
     @property
     def reading(self) -> Guarantee | None:
-        """Total so far; None before the first answer."""
+        """Total so far, or None before the first answer."""
         return self._reading
 
 
 class RdpOdometer:
     """Rényi sums, readable at any time as a bound on the privacy loss.
 
-    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over what is
-    released, the privacy loss of everything released so far is at most the reading, *at every
+    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over the
+    releases, the privacy loss of everything released so far is at most the reading, *at every
     moment at once*.
 
     For each order a and each level B = unit * 2**k the run that stops when it would exceed B is (a,
@@ -329,23 +331,24 @@ class RdpOdometer:
     to delta. The reading is the best order at the smallest level that holds its sum.
 
     Args:
-        adjacency: of every event.
+        adjacency: the one adjacency of all counted events.
         delta: probability that some reading is too small, in (0, 1).
         unit: smallest level, a Rényi divergence above 0.
         orders: Rényi orders above 1, or None for ``DEFAULT_ORDERS``.
 
     Utility:
-        Up to twice the sum itself, the next level, and ln(orders / (delta w_k)) / (a - 1) on top.
+        At most twice the sum itself, which is the next level, plus ln(orders / (delta w_k)) /
+        (a - 1).
 
     Runtime:
         O(orders) a charge and a reading.
 
     References:
         - Lécuyer (2021), "Practical privacy filters and odometers with Rényi differential privacy
-          and applications to differentially private deep learning", arXiv:2103.01379, a Rényi
-          odometer from filters of doubling budgets, with a union bound.
+          and applications to differentially private deep learning", arXiv:2103.01379 (a Rényi
+          odometer from filters of doubling budgets, with a union bound).
         - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
-          composition", arXiv:1605.08294, which introduces odometers.
+          composition", arXiv:1605.08294 (introduces odometers).
 
     See Also:
         reticent.accounting.RdpFilter: with a total.
@@ -366,7 +369,7 @@ class RdpOdometer:
         self._empty = True
 
     def add(self, event: PrivacyEvent, answers: int = 1) -> None:
-        """Counts ``answers`` answers of ``event``; see ``Accountant.compose`` for what it
+        """Count ``answers`` answers of ``event``. It refuses what ``Accountant.compose``
         refuses.
         """
         if any(event_delta > 0 for event_delta in _stated_deltas(event)):
@@ -378,7 +381,7 @@ class RdpOdometer:
 
     @property
     def reading(self) -> float:
-        """Bound on the privacy loss so far; 0 before the first answer."""
+        """Bound on the privacy loss so far, 0 before the first answer."""
         if self._empty:
             return 0.0
         alphas, spent = self._spent.orders, self._spent.rdp
@@ -401,7 +404,7 @@ def _exact(number: float) -> Fraction:
 
 
 def _curve(event: PrivacyEvent, orders: Array) -> Array:
-    """Rényi divergences of one answer; refuses what has none."""
+    """Return the Rényi divergences of one answer. Refuse a cost that has none."""
     if any(delta > 0 for delta in _stated_deltas(event)):
         raise IncompatibleGuarantees(
             f"{event.mechanism}: only (epsilon, delta={event.guarantee.delta:g}) is stated, "

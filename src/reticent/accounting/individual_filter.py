@@ -1,4 +1,4 @@
-"""A budget for every record: who still takes part in an answer, and what they have spent."""
+"""A budget for every record, which decides who still takes part in an answer."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from reticent.core.errors import BudgetExceeded, InvalidInput
 from reticent.core.processes import HomeProcess
 
 LARGEST_CAP = 2**62
-"""Spending is counted in int64, and one answer's is at most a cap."""
+"""Spending is counted in int64, and one answer spends at most a cap."""
 
 
 class IndividualFilter:
-    """Lets a record into an answer while its spending, this answer included, is within its cap.
+    """A guard that lets a record into an answer while its spending, this answer included, is within
+    its cap.
 
-    **Guarantee.** On every run, however answers are chosen, what any one record is charged for the
-    answers that it takes part in sums to at most ``cap``. Whether a record takes part depends on
-    its own charges alone. ``IndividualGaussianBudget`` says what that is worth.
+    **Guarantee.** On every run, however answers are chosen, the charges of any one record sum to at
+    most ``cap``. A record takes part or not by its own charges alone. ``IndividualGaussianBudget``
+    states the privacy that follows.
 
-    Spending is exact, in whole numbers. It is *private*: it tells which questions lie near a
-    record. It outlives whatever happens to the record: a number that was handed out once keeps its
-    spending for ever, so whoever forgets a record and takes it in again has to use the same number.
+    Spending is exact, in whole numbers. It is *private*, since it tells which questions lie near a
+    record. It also outlives the record: a number that was handed out once keeps its spending for
+    ever. A caller who forgets a record and takes it in again has to use the same number.
 
     A filter counts in the memory of one process. In a forked child and in a copy nobody takes part
-    any more, and asking is refused: each would count by itself.
+    any more, and asking is refused, since each would count by itself.
 
     Args:
         cap: most that one record spends, 1 to 2^62.
@@ -44,7 +45,7 @@ class IndividualFilter:
           arXiv:2008.11193, algorithm 3.
 
     See Also:
-        reticent.accounting.IndividualGaussianBudget: what a cap is worth.
+        reticent.accounting.IndividualGaussianBudget: the privacy that a cap gives.
         reticent.accounting.RdpFilter: one budget for all records together.
     """
 
@@ -65,11 +66,11 @@ class IndividualFilter:
 
     @property
     def is_here(self) -> bool:
-        """Whether anything may be asked: not in a forked child, nor in a copy."""
+        """True where answers may be asked for, False in a forked child and in a copy."""
         return self._home.is_here
 
     def more(self, records: int) -> Integers:
-        """Numbers, shape (records,), for records that have spent nothing yet."""
+        """Return numbers, shape (records,), for records that have spent nothing yet."""
         first = len(self._spent)
         new = np.zeros(count(records, name="records", minimum=0), dtype=np.int64)
         self._spent = np.concatenate([self._spent, new])
@@ -77,18 +78,18 @@ class IndividualFilter:
         return np.arange(first, len(self._spent), dtype=np.int64)
 
     def admit(self, records: Integers, costs: Integers) -> Booleans:
-        """Who takes part in one answer; those who do are charged.
+        """Return which records take part in one answer, and charge those.
 
         Args:
             records: shape (m,), numbers from ``more``, each at most once.
-            costs: shape (m,), int64, 0 to 2^62; what the answer costs each.
+            costs: cost of the answer to each record, shape (m,), int64, 0 to 2^62.
 
         Returns:
             Shape (m,). Private.
 
         Raises:
-            BudgetExceeded: in a forked child or a copy; nobody is charged.
-            InvalidInput: a number twice, or a cost below 0; nobody is charged.
+            BudgetExceeded: in a forked child or a copy. Nobody is charged.
+            InvalidInput: a number twice, or a cost below 0. Nobody is charged.
         """
         if not self.is_here:
             raise BudgetExceeded(
@@ -107,5 +108,7 @@ class IndividualFilter:
         return inside
 
     def room(self, records: Integers) -> Integers:
-        """What is left of the cap, shape (m,). Private: for the owner of the records only."""
+        """Return the rest of each record's cap, shape (m,). Private: for the owner of the records
+        only.
+        """
         return np.asarray(self.cap - self._spent[records])

@@ -1,6 +1,4 @@
-"""Gaussian noise where every record has a budget of its own: what a cap on one record's spending
-costs, exactly.
-"""
+"""The exact privacy of Gaussian noise where every record has a capped budget of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from reticent.core.checks import count, positive, probability
 from reticent.core.errors import CalibrationFailed, InvalidParameter
 
 _TAIL = 16.0
-"""Draws beyond this many sigma count as failures; their probability, 2 exp(-128), comes off
+"""Draws beyond this many sigma count as failures. Their probability, 2 exp(-128), comes off
 delta.
 """
 
@@ -21,46 +19,49 @@ _FINEST = 1024.0
 """Least noise in grid steps for which the distance to rounded Gaussian noise is stated."""
 
 _MARGIN = 1e-12
-"""Relative, for the roundings of the few operations between the parameters and the multiplier."""
+"""Relative share for the roundings of the few operations between the parameters and the
+multiplier.
+"""
 
 _WIDEST = 2.0**49
 
 _LARGEST_EPSILON = 64.0
-"""A larger one is kept by the noise for this one: the tail that counts as failures is weighed with
-exp(epsilon).
+"""A larger epsilon gets the noise of this one, because the tail that counts as failures is weighed
+with exp(epsilon).
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndividualGaussianBudget:
-    """What one record may spend in sums of integer contributions with discrete Gaussian noise.
+    """A cap on each record's spending in sums of integer contributions with discrete Gaussian
+    noise.
 
     An answer of *precision* p adds noise of parameter sigma / sqrt(p) to every coordinate of a sum
     of integer vectors, one for each record. A record whose vector is c spends p |c|^2, and is left
     out of an answer that would take its spending above ``cap``.
 
     **Guarantee.** Everything released is (``epsilon(delta)``, delta)-differentially private under
-    the addition or removal of one record, where each answer's question, precision and number may
-    depend on all earlier answers, and there is no limit to how many answers there are. Also
-    (cap / (2 sigma^2))-zCDP.
+    the addition or removal of one record. Each answer's question, precision and number may depend
+    on all earlier answers, and the number of answers has no limit. It is also (cap / (2
+    sigma^2))-zCDP.
 
-    *Why.* Whether another record takes part is a function of that record and of the released
-    answers. So on equal answers the sums with and without a record differ by its own vector where
-    it takes part and not at all elsewhere, and the sum of p |c|^2 / sigma^2 over all answers is at
-    most mu^2 = cap / sigma^2 on every run: with continuous noise that is mu-Gaussian differential
-    privacy, whose delta is ``gaussian_delta`` of the multiplier 1 / mu. Discrete noise differs
-    from rounded continuous noise by a factor e^eta for each coordinate, |log| <= eta = (16^2 + 4)
-    / (8 s^2) up to 16 s, s the smallest noise in use (``GaussianMechanism``). Only answers that the
-    record takes part in are compared with rounded noise - in all others both sides have the same
-    distribution - and these are at most cap / least. So with m = coordinates cap / least and tau =
-    m 2 exp(-16^2 / 2): delta(e) = exp(m eta) delta_mu(e - 2 m eta) + tau (1 + exp(e)).
+    *Why.* The released answers and another record alone decide whether that other record takes
+    part. So on equal answers the sums with and without a record differ by its own vector where it
+    takes part, and nowhere else. The sum of p |c|^2 / sigma^2 over all answers is at most mu^2 =
+    cap / sigma^2 on every run. With continuous noise that is mu-Gaussian differential privacy,
+    whose delta is ``gaussian_delta`` of the multiplier 1 / mu. Discrete noise differs from rounded
+    continuous noise by a factor e^eta for each coordinate, |log| <= eta = (16^2 + 4) / (8 s^2) up
+    to 16 s, where s is the smallest noise in use (``GaussianMechanism``). Only answers that the
+    record takes part in are compared with rounded noise, since in all others both sides have the
+    same distribution. These answers are at most cap / least. So with m = coordinates cap / least
+    and tau = m 2 exp(-16^2 / 2): delta(e) = exp(m eta) delta_mu(e - 2 m eta) + tau (1 + exp(e)).
 
     Attributes:
         sigma: parameter of the noise at precision 1, in steps of the contributions.
         cap: most that one record spends, in squared steps.
         least: the smallest p |c|^2 other than 0 that there can be, in squared steps.
         coordinates: of a contribution, at least 1.
-        precision: the largest one that is used, at least 1.
+        precision: the largest precision that is used, at least 1.
 
     Example:
         >>> budget = IndividualGaussianBudget(sigma=4e6, cap=10**12, least=10**8, coordinates=2)
@@ -108,7 +109,7 @@ class IndividualGaussianBudget:
 
     @property
     def most_answers(self) -> int:
-        """Answers that one record takes part in, at most."""
+        """Largest number of answers that one record takes part in."""
         return self.cap // self.least
 
     @property
@@ -118,11 +119,11 @@ class IndividualGaussianBudget:
 
     @property
     def rho(self) -> float:
-        """zCDP of everything, which holds for the discrete noise itself."""
+        """zCDP of everything released, which holds for the discrete noise itself."""
         return 0.5 / self.multiplier**2
 
     def delta(self, *, epsilon: float) -> float:
-        """Delta at ``epsilon``, at least 0, rounded up; at most 1."""
+        """Return delta at ``epsilon`` of at least 0, rounded up, at most 1."""
         terms = self.most_answers * self.coordinates
         eta = (_TAIL**2 + 4) * self.precision / (8 * self.sigma**2)
         rest = epsilon - 2 * terms * eta
@@ -137,10 +138,10 @@ class IndividualGaussianBudget:
         )
 
     def epsilon(self, *, delta: float) -> float:
-        """The smallest epsilon at ``delta``, in (0, 1), rounded up.
+        """Return the smallest epsilon at ``delta``, in (0, 1), rounded up.
 
         Raises:
-            InvalidParameter: delta is below what discrete noise can be told from.
+            InvalidParameter: delta is too small for discrete noise.
         """
         delta = probability(delta, name="delta", allow_zero=False)
         upper = 1.0
@@ -156,12 +157,13 @@ class IndividualGaussianBudget:
 def calibrate_individual_gaussian(
     *, epsilon: float, delta: float, cap: int, least: int, coordinates: int, precision: int = 1
 ) -> IndividualGaussianBudget:
-    """The budget with the least noise, to 1e-9, that keeps (``epsilon``, ``delta``).
+    """Return the budget with the least noise, to 1e-9, that keeps (``epsilon``, ``delta``).
 
     Args:
-        epsilon: of everything that is released, above 0; from 64 on the noise is that of 64.
+        epsilon: epsilon of everything that is released, above 0. From 64 on the noise is that of
+            64.
         delta: in (0, 1).
-        cap, least, coordinates, precision: see ``IndividualGaussianBudget``.
+        cap, least, coordinates, precision: attributes of ``IndividualGaussianBudget``.
 
     Raises:
         CalibrationFailed: no noise that the samplers hold is enough.

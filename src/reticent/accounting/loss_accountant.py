@@ -1,5 +1,5 @@
-"""An accountant by privacy-loss distributions, which dp-accounting composes: the extra
-``accounting``.
+"""An accountant by privacy-loss distributions, which dp-accounting composes (the extra
+``accounting``).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from reticent.core.guarantees import Adjacency
 
 
 class PldAccountant(Accountant):
-    """Privacy-loss distributions on a grid, rounded against us: close to the optimum, slower. Needs
-    the extra ``accounting``.
+    """Privacy-loss distributions on a grid, rounded up: close to the optimum, slower. Needs the
+    extra ``accounting``.
 
-    Nothing uses it unless it is named: no total depends on whether the extra is installed.
+    Nothing uses it unless it is named, so no total depends on whether the extra is installed.
 
     Args:
-        adjacency: see ``Accountant``.
-        interval: width of the grid of losses; the total errs upward by at most about this much per
+        adjacency: the one adjacency of all counted events.
+        interval: width of the grid of losses. The total errs upward by at most about this much per
             distinct event.
 
     Raises:
@@ -60,14 +60,14 @@ class PldAccountant(Accountant):
         1.9931 for 100 Gaussian answers at noise multiplier 20, the exact total to four digits.
 
     Runtime:
-        O(grid log grid) a distinct event; 5 to 100 ms on one core (benchmarks/runtimes.py).
+        O(grid log grid) a distinct event, 5 to 100 ms on one core (benchmarks/runtimes.py).
 
     References:
         - Koskela, Jälkö and Honkela (2020), "Computing tight differential privacy guarantees using
           FFT", arXiv:1906.03049.
         - Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), "Connect the dots: tighter
-          discrete approximations of privacy loss distributions", arXiv:2207.04380, connect the
-          dots, which dp-accounting implements.
+          discrete approximations of privacy loss distributions", arXiv:2207.04380 (connect the
+          dots, which dp-accounting implements).
 
     See Also:
         reticent.accounting.RdpAccountant: faster, a little loose.
@@ -83,17 +83,17 @@ class PldAccountant(Accountant):
         self._total: Any = None
 
     def compose(self, event: PrivacyEvent, answers: int = 1) -> Self:
-        """See ``Accountant.compose``."""
+        """Count answers, as ``Accountant.compose``."""
         super().compose(event, answers)
         self._total = None
         return self
 
     def epsilon(self, *, delta: float) -> float:
-        """See ``Accountant.epsilon``."""
+        """Return the total epsilon, as ``Accountant.epsilon``."""
         return float(self._distribution().get_epsilon_for_delta(probability(delta, name="delta")))
 
     def delta(self, *, epsilon: float) -> float:
-        """See ``Accountant.delta``."""
+        """Return the total delta, as ``Accountant.delta``."""
         return float(self._distribution().get_delta_for_epsilon(checked_epsilon(epsilon)))
 
     def _distribution(self) -> Any:
@@ -118,7 +118,7 @@ class PldAccountant(Accountant):
 
 
 def _loss_distribution(build: Any, cost: Cost, times: int, interval: float) -> Any:
-    """Privacy-loss distribution of ``times`` independent costs."""
+    """Return the privacy-loss distribution of ``times`` independent costs."""
     step, rate = (
         (cost.of, cost.sampling_probability) if isinstance(cost, PoissonSampled) else (cost, 1.0)
     )

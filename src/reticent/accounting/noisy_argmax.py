@@ -1,7 +1,7 @@
-"""The Rényi cost of a noisy label: only the winner of a vote is released, never the votes.
+"""The Rényi cost of a noisy label, where only the winner of a vote is released and never the votes.
 
 The votes with their noise would be a Gaussian mechanism of sensitivity sqrt(2). The label is
-post-processing of it, and costs about 0.64 of it at the orders that matter; one sign would cost
+post-processing of it, and costs about 0.64 of it at the orders that matter. One sign would cost
 2/pi of it.
 """
 
@@ -20,8 +20,9 @@ from reticent.accounting.winner_search import FINE_SIGMA, largest_winner_diverge
 from reticent.core.checks import positive
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 0.5, 1200.0
-"""Below, noise hides so little that the noisy votes are charged. Above, where a search takes
-long, that of ``LARGEST_SIGMA`` stands in until the noisy votes cost less."""
+"""Below, noise hides so little that the noisy votes are charged. Above, a search takes long, so the
+cost at ``LARGEST_SIGMA`` stands in until the noisy votes cost less.
+"""
 
 _REACH = 12.0
 _SPARE = 3
@@ -43,11 +44,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class NoisyArgmaxDpEvent(Cost):
-    """One label: the class with the most votes after discrete Gaussian noise on every vote; any
+    """One label: the class with the most votes after discrete Gaussian noise on every vote, for any
     number of classes.
 
     One record more or less moves at most one vote from one class to another. Ties go by an order of
-    the classes that is fixed, or random but drawn without looking at the data.
+    the classes that is fixed, or drawn at random without looking at the data.
 
     Attributes:
         sigma: parameter of the noise of each vote, in votes.
@@ -62,33 +63,34 @@ class NoisyArgmaxDpEvent(Cost):
 def noisy_argmax_rdp(
     event: NoisyArgmaxDpEvent, orders: npt.ArrayLike, *, sampling_probability: float
 ) -> ApproximateRdp:
-    """Rényi divergences, up to a slack, of a noisy label between two data sets that differ by
-    adding or removing one record.
+    """Return the Rényi divergences, up to a slack, of a noisy label between two data sets that
+    differ by adding or removing one record.
 
     Say the record moves a vote from class 2 to class 1. Tell the observer the largest noisy vote M
-    of all other classes, and whose it is; neither depends on the record. What is left is which of
-    1, 2 and "another" wins, a distribution on three outcomes that depends only on u = n_1 - M and v
-    = n_2 - M. So the divergence is at most the largest one over all integers u, v of the pair (u,
-    v) and (u + 1, v - 1), in both directions, for each way in which the order of the classes breaks
-    ties. Sampling mixes each pair as in ``screening_rdp``. ``largest_winner_divergence`` finds the
-    largest. The result is the smaller of this and the Gaussian cost of the votes.
+    of all other classes, and whose it is. Neither depends on the record. The winner among 1, 2 and
+    "another" is left, a distribution on three outcomes that depends only on u = n_1 - M and v =
+    n_2 - M. So the divergence is at most the largest one over all integers u, v of the pair (u, v)
+    and (u + 1, v - 1). This is taken in both directions, for each way in which the order of the
+    classes breaks ties. Sampling mixes each pair as in ``screening_rdp``.
+    ``largest_winner_divergence`` finds the largest. The result is the smaller of this and the
+    Gaussian cost of the votes.
 
-    **Guarantee.** That of ``ApproximateRdp``: every label's distribution is within total variation
-    ``slack`` of one whose divergence is at most the returned one, at both neighbours. Margins
-    beyond 12 sigma are replaced by nearer ones of nearly the same distribution. Slack is below
-    2e-31.
+    **Guarantee.** The guarantee of ``ApproximateRdp``: every label's distribution is within total
+    variation ``slack`` of one whose divergence is at most the returned one, at both neighbours.
+    Margins beyond 12 sigma are replaced by nearer ones of nearly the same distribution. Slack is
+    below 2e-31.
 
     Args:
         event: the label.
         orders: shape (k,), integers of at least 2.
-        sampling_probability: of Poisson sampling, in (0, 1]; 1 means no sampling.
+        sampling_probability: rate of the Poisson sampling, in (0, 1], where 1 means no sampling.
 
     Raises:
         InvalidParameter: a parameter out of its range.
 
     Edge cases: from ``LARGEST_SIGMA`` on a label costs no more than one of ``LARGEST_SIGMA`` (more
-    noise is post-processing), and no more than its noisy votes, which are the cheaper ones from
-    about 1.25 times ``LARGEST_SIGMA``, and are all that is looked at from twice of it. Below
+    noise is post-processing), and no more than its noisy votes. The noisy votes are cheaper from
+    about 1.25 times ``LARGEST_SIGMA``, and from twice of it nothing else is computed. Below
     ``SMALLEST_SIGMA`` the noisy votes are charged.
 
     Example:
@@ -99,16 +101,16 @@ def noisy_argmax_rdp(
         True
 
     Utility:
-        0.64 of the cost of the noisy votes at order 8 and sigma = 20; never above it.
+        0.64 of the cost of the noisy votes at order 8 and sigma = 20, and never above it.
 
     Runtime:
-        Tenths of a second for 60 orders, once for each sigma and rate; the result is kept.
+        Tenths of a second for 60 orders, once for each sigma and rate. The result is kept.
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, which charges the noisy votes.
-        - Karlin (1968), "Total positivity", Stanford University Press, total positivity, on which
-          the bound of blocks rests.
+          computer vision", doi:10.1109/CVPR42600.2020.01187 (charges the noisy votes).
+        - Karlin (1968), "Total positivity", Stanford University Press (total positivity, on which
+          the bound of blocks rests).
         - The theorem and its proof: docs/private-knn-accounting.md, theorem 3.
 
     See Also:
@@ -148,8 +150,8 @@ def noisy_argmax_rdp(
 
 
 def _searched(sigma: float) -> float:
-    """The noise whose cost is looked for: ``sigma``, or a little less where that is cheaper or
-    quicker, so that what is charged never rises with the noise.
+    """Return the noise whose cost is searched for: ``sigma``, or a little less where that is
+    cheaper or quicker. So the charge never rises with the noise.
     """
     if sigma <= FINE_SIGMA:
         return sigma

@@ -1,5 +1,5 @@
-"""Bounds on the expected positive part of a sum of independent draws: what a hockey-stick
-divergence of a multiset of reports comes down to.
+"""Bounds on the expected positive part of a sum of independent draws. The hockey-stick divergence
+of a multiset of reports has this form.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from reticent.core.arrays import Array, Integers
 
 _REACH = 14.0
-"""Standard deviations on either side of the tilted mean that the grid covers. What lies beyond is
-bounded, not assumed away.
+"""Standard deviations on either side of the tilted mean that the grid covers. The rest is bounded,
+not assumed away.
 """
 
 _CELLS = (2**12, 2**13, 2**14, 2**15, 2**16, 2**17, 2**18, 2**19, 2**20)
@@ -56,11 +56,11 @@ def upper_positive_part(values: Array, chances: Array, draws: int, *, share: flo
     two with the same mean. By Jensen's inequality that can only raise the expectation of a convex
     function of the sum. The law of the sum on the grid is found by a Fourier transform of the law
     that is tilted until its mean is near 0, so that small expectations keep their digits. Mass that
-    leaves the grid above is bounded by Chernoff's inequality, and what leaves it below comes back
+    leaves the grid above is bounded by Chernoff's inequality. Mass that leaves it below comes back
     above, which can only add. The transform's rounding error is bounded and added.
 
     Args:
-        values: what one draw may add, shape (k,).
+        values: values that one draw may add, shape (k,).
         chances: chance of each value, shape (k,), with a sum of at most 1. A draw adds 0 otherwise.
         draws: number of draws, at least 1.
         share: variance that the grid may add, as a share of the sum's own.
@@ -91,7 +91,7 @@ def upper_positive_part(values: Array, chances: Array, draws: int, *, share: flo
 def _tilt(values: Array, chances: Array, draws: int) -> tuple[float, float]:
     """Return the tilt at which the sum has mean 0, and its deviation there.
 
-    No tilt where the mean is not below 0 by itself.
+    There is no tilt where the mean is not below 0 by itself.
     """
 
     def moments(tilt: float) -> tuple[float, float]:
@@ -113,7 +113,7 @@ def _tilt(values: Array, chances: Array, draws: int) -> tuple[float, float]:
 
 
 def _window(values: Array, draws: int, deviation: float) -> tuple[float, float]:
-    """Ends of the sums that the grid covers."""
+    """Return the ends of the sums that the grid covers."""
     bottom = draws * min(0.0, float(values.min()))
     top = draws * max(0.0, float(values.max()))
     largest = float(np.abs(values).max())
@@ -125,7 +125,7 @@ def _window(values: Array, draws: int, deviation: float) -> tuple[float, float]:
 
 
 def _cells(width: float, drawn: float, deviation: float, share: float) -> int:
-    """Smallest grid that adds at most ``share`` of the variance."""
+    """Return the smallest grid that adds at most ``share`` of the variance."""
     for cells in _CELLS:
         if drawn * (width / cells) ** 2 / 4 <= share * deviation**2:
             return cells
@@ -133,7 +133,9 @@ def _cells(width: float, drawn: float, deviation: float, share: float) -> int:
 
 
 def _split(places: Array, chances: Array) -> tuple[Integers, Array]:
-    """Masses on whole places with the mean of each place, rounded up, equal places joined."""
+    """Return masses on whole places with the mean of each place, rounded up, equal places
+    joined.
+    """
     below = np.floor(places)
     above = np.minimum(places - below + 2.0**-36, 1.0)
     both = np.concatenate([below, below + 1]).astype(np.int64)
@@ -146,8 +148,8 @@ def _split(places: Array, chances: Array) -> tuple[Integers, Array]:
 
 
 def _tilted_law(steps: _Steps, tilt: float, cells: int) -> tuple[Array, float, float]:
-    """Return the tilted law of the sum modulo the grid, the log of what the tilt divided by, and
-    a bound on the error of each chance.
+    """Return the tilted law of the sum modulo the grid, the log of the tilt's divisor, and a bound
+    on the error of each chance.
     """
     grown = steps.masses * np.exp(np.minimum(tilt * steps.cell * steps.places, 700.0))
     excess = float(steps.masses @ np.expm1(np.minimum(tilt * steps.cell * steps.places, 700.0)))

@@ -1,4 +1,4 @@
-"""What a Private-kNN release costs: screening bits and noisy labels on Poisson samples, by the
+"""The cost of a Private-kNN release (screening bits and noisy labels on Poisson samples) by the
 smallest of several bounds.
 """
 
@@ -28,37 +28,38 @@ ORDERS: tuple[int, ...] = (
     *range(2, 65),
     *sorted({round(64 * 2 ** (step / 16)) for step in range(1, 65)}),
 )
-"""Integer orders from 2 to 1024: in between, nothing is proved for discrete Gaussian noise on a
+"""Integer orders from 2 to 1024. In between, nothing is proved for discrete Gaussian noise on a
 sample.
 """
 
 _NEAR = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.45, 1.6)
-"""Where the best order of the exact costs is looked for, relative to that of the Gaussian ones,
-which cost half as much again.
+"""Range in which the best order of the exact costs is searched for, relative to that of the
+Gaussian ones, which cost half as much again.
 """
 
 
 @dataclass(frozen=True)
 class PrivateKnnSteps:
-    """The noisy steps of a Private-kNN release; sigmas, threshold and sensitivity in votes, noise
-    discrete Gaussian on integers.
+    """The noisy steps of a Private-kNN release. Sigmas, threshold and sensitivity are in votes, and
+    the noise is discrete Gaussian on the integers.
 
     Attributes:
-        queries: public queries that are looked at, at most; each is screened unless ``threshold``
-            is None.
-        answers: labels released, at most, and no more than ``queries``. Once so many queries
+        queries: largest number of public queries that are looked at. Each is screened unless
+            ``threshold`` is None.
+        answers: largest number of labels released, no more than ``queries``. Once so many queries
             passed, none is looked at any more.
         neighbours: k, the number of included records that vote.
-        sampling_probability: with which every record enters a query's Poisson subsample, in (0, 1].
+        sampling_probability: probability that a record enters a query's Poisson subsample, in (0,
+            1].
         sigma_votes: noise of every class's votes.
         threshold: votes that the noisy largest vote must reach, or None without screening.
         sigma_screening: noise of the largest vote, or None without screening.
-        shared_subsample: whether screening and voting of a query see one subsample; otherwise each
+        shared_subsample: whether screening and voting of a query see one subsample. Otherwise each
             draws its own.
         vote_sensitivity: l2 distance that one record moves the vector of votes, sqrt(2) where every
             neighbour has one vote.
-        one_label: whether only the class with the most noisy votes is released; otherwise any
-            function of the noisy votes.
+        one_label: whether only the class with the most noisy votes is released. Otherwise any
+            function of the noisy votes may be.
     """
 
     queries: int
@@ -97,7 +98,7 @@ class PrivateKnnSteps:
 
     @property
     def screening(self) -> ScreeningDpEvent | None:
-        """The screening bit, for any number of included neighbours from none to k."""
+        """Screening bit, for any number of included neighbours from none to k."""
         if self.threshold is None or self.sigma_screening is None:
             return None
         return ScreeningDpEvent(
@@ -106,12 +107,12 @@ class PrivateKnnSteps:
 
     @property
     def vote_rate(self) -> float:
-        """Probability, at most, that a record takes part in a vote, given that the query passed its
-        screening.
+        """Bound on the probability that a record takes part in a vote, given that the query passed
+        its screening.
 
-        With a subsample of its own this is the sampling probability g. With the subsample of the
-        screening it is g r / (1 - g + g r), where r is the largest ratio of the probabilities to
-        pass at neighbouring counts.
+        With a subsample of its own the bound is the sampling probability g. With the subsample of
+        the screening it is g r / (1 - g + g r), where r is the largest ratio of the probabilities
+        to pass at neighbouring counts.
         """
         event, rate = self.screening, self.sampling_probability
         if event is None or not self.shared_subsample:
@@ -125,8 +126,8 @@ class PrivateKnnTotal:
     """The cost of a release under the addition or removal of one record.
 
     Attributes:
-        epsilon: of the whole release.
-        delta: of the whole release.
+        epsilon: epsilon of the whole release.
+        delta: delta of the whole release.
         bound: the bound that gave this epsilon.
         considered: every bound that was computed, with its epsilon, smallest first.
     """
@@ -140,27 +141,28 @@ class PrivateKnnTotal:
 def private_knn_total(
     steps: PrivateKnnSteps, *, delta: float, interval: float | None = None
 ) -> PrivateKnnTotal:
-    """The smallest epsilon of ``steps`` that one of the bounds proves.
+    """Return the smallest epsilon of ``steps`` that one of the bounds proves.
 
     **Guarantee.** All screening bits and labels together are (epsilon, delta)-differentially
-    private under the addition or removal of one record. Queries may be chosen from earlier answers,
-    and a query that fails its screening pays for no vote: each bound holds for every adaptive order
-    of at most ``queries`` bits and ``answers`` labels. The numbers of both are capped in advance,
-    so no share of delta is lost to a filter (docs/private-knn-accounting.md, theorem 4).
+    private under the addition or removal of one record. Queries may be chosen from earlier answers.
+    A query that fails its screening pays for no vote, since each bound holds for every adaptive
+    order of at most ``queries`` bits and ``answers`` labels. The numbers of both are capped in
+    advance, so no share of delta is lost to a filter (docs/private-knn-accounting.md, theorem 4).
 
     The bounds are
 
     - ``Rényi, noisy votes``: every bit and label as the sampled Gaussian step that it
       post-processes. On a shared subsample every query counts as one step of 1/sigma_eff^2 =
       1/sigma_screening^2 + sensitivity^2/sigma_votes^2.
-    - ``Rényi, bits and labels``: ``screening_rdp`` and ``noisy_argmax_rdp``, the cost of what is
-      really released.
-    - ``privacy-loss distributions``: dominating pairs of both, numerically composed; for one label
-      only, and only where ``interval`` asks for it, so that no total depends on what is installed.
+    - ``Rényi, bits and labels``: ``screening_rdp`` and ``noisy_argmax_rdp``, the cost of the bits
+      and labels that are really released.
+    - ``privacy-loss distributions``: dominating pairs of both, numerically composed. They are for
+      one label only, and only where ``interval`` asks for them, so that no total depends on the
+      installed packages.
 
     Args:
         steps: the steps.
-        delta: of the total, in (0, 1).
+        delta: total delta, in (0, 1).
         interval: width of the grid of losses, 1e-4 for instance, or None to leave out privacy-loss
             distributions, which need the extra ``accounting``. They are never the smallest where
             many labels are released.
@@ -188,18 +190,18 @@ def private_knn_total(
         queries and 735 labels on samples of 15 %.
 
     Runtime:
-        0.2 s the first time for new steps on one core (benchmarks/runtimes.py), milliseconds again;
-        with ``interval`` seconds.
+        0.2 s the first time for new steps on one core (benchmarks/runtimes.py), milliseconds again.
+        With ``interval`` it takes seconds.
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, the release and its first accounting.
+          computer vision", doi:10.1109/CVPR42600.2020.01187 (the release and its first accounting).
         - Zhu and Wang (2019), "Poisson subsampled Rényi differential privacy", International
-          Conference on Machine Learning (ICML), PMLR 97, sampling.
+          Conference on Machine Learning (ICML), PMLR 97 (sampling).
         - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
-          mechanism", arXiv:1908.10530, sampled Gaussian noise.
+          mechanism", arXiv:1908.10530 (sampled Gaussian noise).
         - Zhu, Dong and Wang (2022), "Optimal accounting of differential privacy via characteristic
-          function", arXiv:2106.08567, dominating pairs.
+          function", arXiv:2106.08567 (dominating pairs).
         - The bounds and their proofs: docs/private-knn-accounting.md.
 
     See Also:
@@ -223,8 +225,8 @@ def private_knn_total(
 
 
 def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> ApproximateRdp:
-    """Rényi divergences of the whole release by ``Rényi, bits and labels``, with the slack of all
-    its labels.
+    """Return the Rényi divergences of the whole release by ``Rényi, bits and labels``, with the
+    slack of all its labels.
 
     Args:
         steps: the steps.
@@ -258,15 +260,15 @@ def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> A
 
 
 def epsilon_of_noisy_votes(steps: PrivateKnnSteps, *, delta: float) -> float:
-    """Epsilon of ``steps`` by ``Rényi, noisy votes`` alone, which is quick; see
-    ``private_knn_total``.
+    """Return epsilon of ``steps`` by ``Rényi, noisy votes`` of ``private_knn_total`` alone, which
+    is quick.
     """
     return _epsilon_of_votes(steps, probability(delta, name="delta", allow_zero=False))[0]
 
 
 def screening_bit_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> ApproximateRdp:
-    """Rényi divergences of one screening bit; zero without screening, and without slack in any
-    case.
+    """Return the Rényi divergences of one screening bit, zero without screening, and always without
+    slack.
     """
     event = steps.screening
     curve = np.zeros(len(orders))
@@ -276,7 +278,7 @@ def screening_bit_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Approxim
 
 
 def label_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> ApproximateRdp:
-    """Rényi divergences of what one query's votes release, with the slack of a label."""
+    """Return the Rényi divergences of one query's vote, with the slack of a label."""
     if steps.one_label:
         return noisy_argmax_rdp(
             NoisyArgmaxDpEvent(steps.sigma_votes), orders, sampling_probability=steps.vote_rate
@@ -292,7 +294,7 @@ def _votes_rdp(steps: PrivateKnnSteps, orders: Sequence[int]) -> Array:
 
 
 def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]:
-    """Epsilon of sampled Gaussian steps, and the order that gave it."""
+    """Return epsilon of sampled Gaussian steps, and the order that gave it."""
     rate, sigma = steps.sampling_probability, steps.sigma_screening
     if sigma is None:
         return _epsilon(steps.answers * _votes_rdp(steps, ORDERS), ORDERS, delta)

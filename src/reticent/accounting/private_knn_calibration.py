@@ -1,5 +1,5 @@
-"""Noise for a Private-kNN release of a required total: the least noise with which all screening
-bits and labels fit.
+"""The least noise with which all screening bits and labels of a Private-kNN release fit into a
+required total.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from reticent.core.checks import positive, probability
 from reticent.core.errors import CalibrationFailed, InvalidParameter
 
 _TOLERANCE = 2e-3
-"""How far below the required epsilon the total may stay, relative to it."""
+"""Largest distance of the total below the required epsilon, relative to it."""
 
 _STEPS = 20
 _LEAST, _LARGEST = 1e-3, 1e5
 
 _EXACT, _POWER = 0.8005, 0.9
-"""First guess of exact over Gaussian noise, and by which power of the noise epsilon falls; both
-only make the search short.
+"""First guesses of exact over Gaussian noise, and of the power of the noise by which epsilon falls.
+Both only make the search short.
 """
 
 
@@ -44,20 +44,19 @@ def calibrate_private_knn(
     vote_sensitivity: float = math.sqrt(2.0),
     one_label: bool = True,
 ) -> PrivateKnnSteps:
-    """The steps with the least noise whose total is at most (``epsilon``, ``delta``).
+    """Return the steps with the least noise whose total is at most (``epsilon``, ``delta``).
 
     Screening gets ``noise_ratio`` times the noise of the votes, so one number is searched for, and
     the total falls with it. The total is that of ``private_knn_total`` without privacy-loss
     distributions.
 
     Args:
-        epsilon: of the total, above 0.
-        delta: of the total, in (0, 1).
+        epsilon: total epsilon, above 0.
+        delta: total delta, in (0, 1).
         queries, answers, neighbours, sampling_probability, threshold, shared_subsample,
-        vote_sensitivity, one_label: see
-            ``PrivateKnnSteps``.
-        noise_ratio: sigma_screening / sigma_votes, above 0; None without screening. A larger one
-            leaves more of the budget for labels; the paper has 3 on MNIST.
+        vote_sensitivity, one_label: attributes of ``PrivateKnnSteps``.
+        noise_ratio: sigma_screening / sigma_votes, above 0, or None without screening. A larger one
+            leaves more of the budget for labels. The paper has 3 on MNIST.
 
     Returns:
         Steps whose recomputed total is at most ``epsilon``, and within 0.2 % of it wherever the
@@ -85,11 +84,11 @@ def calibrate_private_knn(
         Within 0.2 % of the total that was asked for, from below.
 
     Runtime:
-        Some tens of totals; 0.3 s on one core (benchmarks/runtimes.py).
+        Some tens of totals, 0.3 s on one core (benchmarks/runtimes.py).
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, the settings that it is for.
+          computer vision", doi:10.1109/CVPR42600.2020.01187 (the settings).
         - The bounds: docs/private-knn-accounting.md.
 
     See Also:
@@ -137,13 +136,13 @@ def calibrate_private_knn(
 def least_gaussian_noise(
     at: Callable[[float], PrivateKnnSteps], target: float, delta: float
 ) -> float:
-    """Least noise, to 0.03 %, at which sampled Gaussian steps fit: quick, and never below what
-    exact steps need.
+    """Return the least noise, to 0.03 %, at which sampled Gaussian steps fit. It is quick, and
+    never below the noise that exact steps need.
 
     Args:
-        at: the steps at a noise of the votes.
-        target: epsilon of the total.
-        delta: of the total.
+        at: function from a noise of the votes to the steps.
+        target: total epsilon.
+        delta: total delta.
 
     Raises:
         CalibrationFailed: no noise up to 1e5 votes is enough.

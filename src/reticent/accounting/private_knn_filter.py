@@ -1,5 +1,5 @@
-"""A Private-kNN budget that is spent as queries come: every query pays for its bit, and for a
-label only where it passed.
+"""A Private-kNN budget that is spent as queries come. Every query pays for its bit, and for a label
+only if it passed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from reticent.core.processes import HomeProcess
 
 
 class PrivateKnnFilter:
-    """Lets queries through while a bit and a label still fit into a total.
+    """A guard that lets queries through while a bit and a label still fit into a total.
 
-    How many bits and labels there will be need not be known: few passed queries leave room for more
+    The numbers of bits and labels need not be known. Few passed queries leave room for more
     queries, and the other way round. ``private_knn_total`` is the better choice where both numbers
     are known, because it shares no delta between orders.
 
@@ -31,10 +31,10 @@ class PrivateKnnFilter:
     delta beforehand.
 
     Args:
-        steps: noise and sampling; its ``queries`` and ``answers`` are caps on what the filter lets
+        steps: noise and sampling. Its ``queries`` and ``answers`` are caps on what the filter lets
             through.
-        epsilon: of the total, above 0.
-        delta: of the total, in (0, 1).
+        epsilon: total epsilon, above 0.
+        delta: total delta, in (0, 1).
         orders: few integers of at least 2, fixed in advance.
 
     Raises:
@@ -58,20 +58,20 @@ class PrivateKnnFilter:
         (1, 1, True)
 
     Utility:
-        A little dearer than ``private_knn_total`` of the same bits and labels: delta is shared
-        between orders.
+        A little dearer than ``private_knn_total`` of the same bits and labels, since delta is
+        shared between orders.
 
     Runtime:
-        O(orders) a query; the curves are computed once.
+        O(orders) a query. The curves are computed once.
 
     References:
         - Feldman and Zrnic (2021), "Individual privacy accounting via a Rényi filter",
-          arXiv:2008.11193, the Rényi filter of one order.
+          arXiv:2008.11193 (the Rényi filter of one order).
         - Lécuyer (2021), "Practical privacy filters and odometers with Rényi differential privacy
-          and applications to differentially private deep learning", arXiv:2103.01379, the same,
-          independently.
+          and applications to differentially private deep learning", arXiv:2103.01379 (the same,
+          independently).
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, the release.
+          computer vision", doi:10.1109/CVPR42600.2020.01187 (the release).
 
     See Also:
         reticent.accounting.private_knn_total: both numbers known.
@@ -113,8 +113,8 @@ class PrivateKnnFilter:
 
     @property
     def has_room(self) -> bool:
-        """Whether another query may be asked: its bit and, should it pass, its label both fit;
-        never in a child or a copy.
+        """True if another query may be asked, so that its bit and, should it pass, its label both
+        fit. False in a child or a copy.
         """
         if not self._home.is_here:
             return False
@@ -124,10 +124,10 @@ class PrivateKnnFilter:
         return bool(np.any(spent <= self._budget))
 
     def ask(self) -> None:
-        """Charges the screening bit of one query, to be called before it is drawn.
+        """Charge the screening bit of one query. Call it before the bit is drawn.
 
         Raises:
-            BudgetExceeded: the bit and a label do not fit; nothing was charged.
+            BudgetExceeded: the bit and a label do not fit. Nothing was charged.
         """
         if not self.has_room:
             raise BudgetExceeded(
@@ -138,11 +138,11 @@ class PrivateKnnFilter:
         self._passed = True
 
     def answer(self) -> None:
-        """Charges the label of the query that was asked last, to be called before it is drawn; once
-        per query.
+        """Charge the label of the query that was asked last, once per query. Call it before the
+        label is drawn.
 
         Raises:
-            BudgetExceeded: no query was asked since the last label; nothing was charged.
+            BudgetExceeded: no query was asked since the last label. Nothing was charged.
         """
         if not self._passed or not self._home.is_here:
             raise BudgetExceeded("no query was asked since the last label: call ask() first")

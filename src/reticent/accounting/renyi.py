@@ -38,21 +38,21 @@ DEFAULT_ORDERS: tuple[float, ...] = (
     *(float(order) for order in range(11, 64)),
     *(128.0, 256.0, 512.0, 1024.0),
 )
-"""Rényi orders of an accountant unless others are given: those of dp-accounting, 1.1 to 1024."""
+"""Default Rényi orders of an accountant: those of dp-accounting, 1.1 to 1024."""
 
 _ROUND_UP = 1.0 + 1e-12
 """More than the rounding of the closed forms, whose summands are all positive."""
 
 
 def has_divergence(cost: Cost) -> bool:
-    """Whether ``rdp_curve`` has a formula for an elementary cost."""
+    """Return whether ``rdp_curve`` has a formula for an elementary cost."""
     return not isinstance(cost, DiscreteLaplaceCost)
 
 
 @lru_cache(maxsize=1024)
 def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
-    """Rényi divergence of one elementary cost at ``orders``, shape (k,), read-only; a stated delta
-    is left to the caller.
+    """Return the Rényi divergence of one elementary cost at ``orders``, shape (k,), read-only. A
+    stated delta is left to the caller.
 
     - Gaussian and zCDP: a / (2 multiplier^2) and xi + rho a.
     - Laplace: the exact divergence of two distributions a sensitivity apart.
@@ -60,11 +60,11 @@ def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
     - Gaussian or Laplace noise on a Poisson sample: exact at integer orders. In between, Gaussian
       noise by quadrature with a proved error, Laplace noise by chords.
     - anything else, or several things, on one Poisson sample: the general bound.
-    - screening bits and noisy labels: see ``screening_rdp`` and ``noisy_argmax_rdp``; a label is
-      counted as its noisy votes.
+    - screening bits and noisy labels: as in ``screening_rdp`` and ``noisy_argmax_rdp``, but a label
+      is counted as its noisy votes.
 
     Args:
-        cost: an elementary cost, see ``reticent.accounting.costs``.
+        cost: an elementary cost (``reticent.accounting.costs``).
         orders: each above 1.
 
     Raises:
@@ -78,9 +78,9 @@ def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
         - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, propositions 5 to 7
           (randomised response, Laplace, Gaussian).
         - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
-          mechanism", arXiv:1908.10530, sampled Gaussian noise.
+          mechanism", arXiv:1908.10530 (sampled Gaussian noise).
         - Zhu and Wang (2019), "Poisson subsampled Rényi differential privacy", International
-          Conference on Machine Learning (ICML), PMLR 97, other sampled mechanisms.
+          Conference on Machine Learning (ICML), PMLR 97 (other sampled mechanisms).
     """
     curve = _ROUND_UP * _divergence(cost, np.asarray(orders, dtype=np.float64))
     curve.setflags(write=False)
@@ -136,8 +136,8 @@ def _on_a_sample(step: Cost, rate: float, orders: Array) -> Array:
 
 
 def _votes(label: NoisyArgmaxDpEvent, orders: Array, rate: float) -> Array:
-    # The label's own smaller cost comes with a slack in delta, which only private_knn_total takes
-    # off. Between integer orders nothing but convexity is proved for discrete noise on a sample.
+    # The label's own smaller cost has a slack in delta, and only private_knn_total takes that off.
+    # Between integer orders nothing but convexity is proved for discrete noise on a sample.
     return _between(label.sigma / math.sqrt(2), rate, orders)
 
 
@@ -151,7 +151,7 @@ def _between(multiplier: float, rate: float, orders: Array) -> Array:
 
 
 def _laplace(shift: float, orders: Array) -> Array:
-    """Noise of scale 1 at two values ``shift`` apart."""
+    """Return the divergence of noise of scale 1 at two values ``shift`` apart."""
     # E - 1 = (a g((a - 1) s) + (a - 1) g(-a s)) / (2 a - 1), g(x) = exp(x) - 1 - x, whose linear
     # terms cancel exactly. For large exponents E = (a exp((a - 1) s) + (a - 1) exp(-a s)) / (2 a -
     # 1) is taken in logarithms.
@@ -167,8 +167,8 @@ def _laplace(shift: float, orders: Array) -> Array:
 
 
 def _two_answers(epsilon: float, log_share: float, orders: Array) -> Array:
-    """Two distributions that exchange the probabilities exp(``log_share``) and exp(``log_share``
-    + epsilon) of two answers.
+    """Return the divergence of two distributions that exchange the probabilities exp(``log_share``)
+    and exp(``log_share`` + epsilon) of two answers.
     """
     # E - 1 = share exp(epsilon) (1 - exp(-a epsilon)) (exp((a - 1) epsilon) - 1).
     if epsilon == 0:

@@ -1,9 +1,9 @@
 """Rényi divergences of mechanisms on a Poisson sample of the records, under the addition or removal
 of one record.
 
-All functions bound E_Q[(M/Q)^a] - 1, M = (1 - rate) Q + rate P, in place of E itself: every
-summand is positive, so that the tiny divergences of one step keep their digits, and rounding has
-a proved share in the result.
+All functions bound E_Q[(M/Q)^a] - 1, M = (1 - rate) Q + rate P, in place of E itself. Every summand
+is positive, so the tiny divergences of one step keep their digits, and rounding has a proved share
+in the result.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from reticent.core.arrays import Array
 
 SMALLEST_MULTIPLIER = 0.05
 LARGEST_FRACTION = 1000.0
-"""Beyond these quadrature needs too many points; chords between integer orders do, where
-divergences are too large to matter.
+"""Beyond these, quadrature needs too many points. Chords between integer orders suffice there,
+where divergences are too large to matter.
 """
 
 _EXPONENT, _QUADRATURE_ERROR = 100.0, -85.0
-"""Quadrature is made to err by a few thousand times exp(-100) of the moment; exp(-85) of it is
+"""Quadrature errs by at most a few thousand times exp(-100) of the moment, and exp(-85) of it is
 added.
 """
 
 _ROUNDING = 1e-10
-"""Relative error of quadrature's summands, more than three digits above what is seen against 50
-digits.
+"""Relative error of quadrature's summands, more than three digits above the error measured against
+50 digits.
 """
 
 _ULPS = 2e-15
@@ -40,12 +40,12 @@ _SERIES = (13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3)
 
 
 def between_integers(orders: Array, at_integers: Callable[[Array], Array]) -> Array:
-    """Bound at any order above 1 from bounds at integer orders of at least 2: (a - 1) D_a is convex
-    and 0 at 1.
+    """Return a bound at any order above 1 from bounds at integer orders of at least 2, since
+    (a - 1) D_a is convex and 0 at 1.
 
     Args:
         orders: shape (k,), each above 1.
-        at_integers: bounds on D_a at sorted integer orders, shape (j,).
+        at_integers: function from sorted integer orders to bounds on D_a, shape (j,).
 
     Returns:
         Shape (k,): the bound itself at an integer, the chord of (a - 1) D_a elsewhere.
@@ -73,16 +73,16 @@ def general_sampled_rdp(
     sampling_probability: float,
     symmetric: bool = False,
 ) -> Array:
-    """Rényi divergence, in both directions, of any mechanism on a Poisson sample.
+    """Return the Rényi divergence, in both directions, of any mechanism on a Poisson sample.
 
     Args:
         orders: shape (k,), each above 1.
-        at_integers: the mechanism's own Rényi divergence at the integer orders that it is given,
-            shape (j,).
+        at_integers: function from integer orders to the mechanism's own Rényi divergence, shape
+            (j,).
         sampling_probability: in (0, 1).
         symmetric: whether ``at_integers`` is the divergence of one worst pair of distributions that
             a measure-preserving involution exchanges, as a reflection does for Laplace and Gaussian
-            noise. Then the binomial sum is exact; otherwise its terms from the third on count three
+            noise. Then the binomial sum is exact. Otherwise its terms from the third on count three
             times.
 
     Returns:
@@ -111,13 +111,13 @@ def general_sampled_rdp(
 
 
 def binomial_divergence(order: int, rate: float, log_excess: Array) -> float:
-    """log(1 + sum over j = 2 .. order of C(order, j) (1 - rate)^(order - j) rate^j x_j) / (order -
-    1), rounded up.
+    """Return log(1 + sum over j = 2 .. order of C(order, j) (1 - rate)^(order - j) rate^j x_j) /
+    (order - 1), rounded up.
 
     Args:
         order: at least 2.
         rate: in (0, 1).
-        log_excess: log x_j for j = 2, 3, ..., at least order - 1 of them; x_j is the moment
+        log_excess: log x_j for j = 2, 3, ..., at least order - 1 of them. x_j is the moment
             E_Q[(P/Q)^j] less 1.
     """
     # The terms j = 0 and 1 have mean-one ratios and cancel exactly against the binomial sum of 1.
@@ -139,15 +139,15 @@ def binomial_divergence(order: int, rate: float, log_excess: Array) -> float:
 def sampled_gaussian_rdp_between(
     orders: Array, *, noise_multiplier: float, sampling_probability: float
 ) -> Array:
-    """Rényi divergence, in both directions, of continuous Gaussian noise on a Poisson sample, at
-    orders that are not integers.
+    """Return the Rényi divergence, in both directions, of continuous Gaussian noise on a Poisson
+    sample, at orders that are not integers.
 
-    The trapezoidal rule on E_Q[(M/Q)^a - 1 - a (M/Q - 1)], Q = N(0, s^2), P = N(1, s^2), whose
-    integrand is positive and analytic for |Im x| < pi s^2. There |M/Q| is at most its value at Re
-    x, so on the line Im x = y the integrand is at most exp(y^2 / (2 s^2)) times that of Re x, and a
-    step h errs by at most 2 exp(y^2 / (2 s^2)) / (exp(2 pi y / h) - 1) times E_Q[(M/Q)^a] + 1 + 2
-    a. What lies K s below 0 or above a is at most 2^(a + 1) exp(-K^2 / 2) times E_Q[(M/Q)^a],
-    because (x + y)^a <= 2^(a - 1) (x^a + y^a). Both shares are added.
+    It applies the trapezoidal rule to E_Q[(M/Q)^a - 1 - a (M/Q - 1)], Q = N(0, s^2), P = N(1, s^2).
+    The integrand is positive and analytic for |Im x| < pi s^2. There |M/Q| is at most its value at
+    Re x, so on the line Im x = y the integrand is at most exp(y^2 / (2 s^2)) times that of Re x. A
+    step h then errs by at most 2 exp(y^2 / (2 s^2)) / (exp(2 pi y / h) - 1) times
+    E_Q[(M/Q)^a] + 1 + 2 a. The part K s below 0 or above a is at most 2^(a + 1) exp(-K^2 / 2) times
+    E_Q[(M/Q)^a], because (x + y)^a <= 2^(a - 1) (x^a + y^a). Both shares are added.
 
     Args:
         orders: shape (k,), each above 1 and at most ``LARGEST_FRACTION``.
@@ -198,7 +198,7 @@ def _fraction(order: float, multiplier: float, rate: float) -> float:
 
 
 def _log_ratio(shift: Array, rate: float) -> Array:
-    """log(1 - rate + rate exp(shift)), near 0 without cancellation."""
+    """Return log(1 - rate + rate exp(shift)), near 0 without cancellation."""
     growth = rate * np.expm1(np.minimum(shift, 1.0))
     near = (shift < 1.0) & (growth > -0.5)
     return np.where(
@@ -209,7 +209,9 @@ def _log_ratio(shift: Array, rate: float) -> Array:
 
 
 def _log_moment_excess(order: float, log_ratio: Array) -> Array:
-    """log(r^order - 1 - order (r - 1)) of ratios r, above 0 wherever r is not 1."""
+    """Return log(r^order - 1 - order (r - 1)) of ratios r, whose argument is above 0 wherever r is
+    not 1.
+    """
     power = order * log_ratio
     near = np.minimum(power, 1.0)
     with np.errstate(divide="ignore"):
@@ -223,7 +225,7 @@ def _log_moment_excess(order: float, log_ratio: Array) -> Array:
 
 
 def exp_excess(x: Array) -> Array:
-    """exp(x) - 1 - x, which is never negative, to full relative accuracy; infinite where it
+    """Return exp(x) - 1 - x, never negative, to full relative accuracy. It is infinite where it
     overflows.
 
     Example:
@@ -239,8 +241,8 @@ def exp_excess(x: Array) -> Array:
 
 
 def log_sum(log_terms: Array) -> float:
-    """Logarithm of the sum of exp(``log_terms``), to a few ulps of the sum; -inf where every
-    term is.
+    """Return the logarithm of the sum of exp(``log_terms``), to a few ulps of the sum. It is -inf
+    where every term is.
     """
     largest = float(log_terms.max())
     if not math.isfinite(largest):
@@ -249,5 +251,5 @@ def log_sum(log_terms: Array) -> float:
 
 
 def softplus(x: float) -> float:
-    """log(1 + exp(x))."""
+    """Return log(1 + exp(x))."""
     return float(np.logaddexp(0.0, x))

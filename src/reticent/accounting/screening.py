@@ -21,13 +21,13 @@ from reticent.core.errors import InvalidParameter
 
 @dataclass(frozen=True)
 class ScreeningDpEvent(Cost):
-    """One screening bit: whether the largest vote of a query plus Gaussian noise is at least the
-    threshold.
+    """One screening bit, which says whether the largest vote of a query plus Gaussian noise is at
+    least the threshold.
 
     Attributes:
-        fewest: smallest largest-vote that can occur; 0 is always safe, and needed where fewer than
+        fewest: smallest value of the largest vote. 0 is always safe, and needed where fewer than
             ``most`` neighbours may vote.
-        most: largest one, the number of neighbours that vote.
+        most: largest value of the largest vote, the number of neighbours that vote.
         threshold: the public threshold.
         sigma: parameter of the noise, in votes.
         discrete: whether the noise is the discrete Gaussian on the integers, which releases
@@ -53,19 +53,19 @@ class ScreeningDpEvent(Cost):
 def screening_rdp(
     event: ScreeningDpEvent, orders: npt.ArrayLike, *, sampling_probability: float
 ) -> Array:
-    """Rényi divergence of the bit between two data sets that differ by adding or removing one
-    record.
+    """Return the Rényi divergence of the bit between two data sets that differ by adding or
+    removing one record.
 
     One record changes the largest vote by at most 1, so the bit is Bernoulli with a pass
     probability that moves to that of a neighbouring count. The worst pair of counts is found by
     trying all. Under Poisson sampling the record takes part with probability g, and exp((a - 1)
-    D_a) is jointly convex, so mixing over everybody else's sampling cannot exceed the worst fixed
+    D_a) is jointly convex. So mixing over everybody else's sampling cannot exceed the worst fixed
     pair of P and (1 - g) P + g P'.
 
     Args:
         event: the screening step.
         orders: shape (k,), each above 1.
-        sampling_probability: of Poisson sampling, in (0, 1]; 1 means no sampling.
+        sampling_probability: rate of the Poisson sampling, in (0, 1], where 1 means no sampling.
 
     Returns:
         Shape (k,). Never above the Gaussian mechanism of the same sigma, of which the bit is
@@ -74,8 +74,9 @@ def screening_rdp(
     Edge cases: pass probabilities are kept as logarithms, so a threshold far outside the counts is
     exact too.
 
-    **Differs from the paper**: its shortcut, trying only counts at the threshold and at ``most``,
-    is not used; it misses the worst pair by 8 % at order 80 of the paper's own setting.
+    **Differs from the paper**: it does not use the paper's shortcut of trying only counts at the
+    threshold and at ``most``. The shortcut misses the worst pair by 8 % at order 80 of the paper's
+    own setting.
 
     Example:
         >>> step = ScreeningDpEvent(fewest=0, most=300, threshold=210, sigma=85)
@@ -83,15 +84,15 @@ def screening_rdp(
         8.8113...e-05
 
     Utility:
-        The largest divergence over all pairs of counts: no smaller bound holds for the bit.
+        The largest divergence over all pairs of counts. No smaller bound holds for the bit.
 
     Runtime:
-        O(neighbours times orders); 6 ms for 300 neighbours and 63 orders.
+        O(neighbours times orders), 6 ms for 300 neighbours and 63 orders.
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement, theorem 1; here the pairs
-          stay within [fewest, most].
+          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement, theorem 1 (here the pairs
+          stay within [fewest, most]).
         - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, proposition 5 (an answer
           of two outcomes).
 
@@ -108,12 +109,12 @@ def screening_rdp(
 
 
 def screening_pairs(event: ScreeningDpEvent, *, sampling_probability: float) -> tuple[Array, Array]:
-    """Distributions of the bit without and with one more record, for every pair of neighbouring
-    counts.
+    """Return the distributions of the bit without and with one more record, for every pair of
+    neighbouring counts.
 
     Args:
         event: the screening step.
-        sampling_probability: of Poisson sampling, in (0, 1].
+        sampling_probability: rate of the Poisson sampling, in (0, 1].
 
     Returns:
         Two arrays, shape (2, pairs): log-probabilities of passing and of failing.
@@ -134,7 +135,8 @@ def screening_pairs(event: ScreeningDpEvent, *, sampling_probability: float) -> 
 
 
 def pass_ratio(event: ScreeningDpEvent) -> float:
-    """Largest factor by which the probability to pass can change between neighbouring counts.
+    """Return the largest factor by which the probability to pass can change between neighbouring
+    counts.
 
     Example:
         >>> round(pass_ratio(ScreeningDpEvent(fewest=0, most=300, threshold=180, sigma=75)), 6)
@@ -144,21 +146,21 @@ def pass_ratio(event: ScreeningDpEvent) -> float:
 
 
 def largest_divergence(log_p: Array, log_q: Array, alphas: Array) -> Array:
-    """Largest Rényi divergence D_a(P || Q) over pairs of distributions on few outcomes, one per
-    order.
+    """Return the largest Rényi divergence D_a(P || Q) over pairs of distributions on few outcomes,
+    one per order.
 
     Args:
         log_p: shape (outcomes, pairs), log-probabilities.
-        log_q: the same of the other distribution.
+        log_q: log-probabilities of the other distribution, same shape.
         alphas: shape (k,), each above 1.
 
     Returns:
         Shape (k,).
     """
     # E_Q[(P/Q)^a] is 1 + a small number. Its excess over 1 is summed as q (expm1(a r) - a
-    # expm1(r)), r = log(P/Q), whose second term has mean zero: each summand is then non-negative,
+    # expm1(r)), r = log(P/Q), whose second term has mean zero. Each summand is then non-negative,
     # so that nothing cancels at the tiny divergences of one screening. Where a r is large the
-    # exponentials could overflow; there the same summand is p^a q^(1 - a) + (a - 1) q - a p.
+    # exponentials could overflow. There the same summand is p^a q^(1 - a) + (a - 1) q - a p.
     ratio = log_p - log_q
     p, q = np.exp(log_p), np.exp(log_q)
     worst = np.empty(alphas.size)
@@ -177,7 +179,7 @@ def largest_divergence(log_p: Array, log_q: Array, alphas: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _outcomes(event: ScreeningDpEvent) -> Array:
-    """Log-probabilities to pass and to fail, shape (2, counts), read-only."""
+    """Return the log-probabilities to pass and to fail, shape (2, counts), read-only."""
     gaps = event.threshold - np.arange(event.fewest, event.most + 1)
     if event.discrete:
         at_least, below = log_tails(np.ceil(gaps).astype(np.int64), sigma=event.sigma)

@@ -1,4 +1,4 @@
-"""Central privacy of reports that many devices draw locally and a shuffler forwards as a
+"""The central privacy of reports that devices draw locally and a shuffler forwards as a
 multiset.
 """
 
@@ -20,22 +20,22 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 _ULP = 2.0**-49
 
 _COARSE, _FINE = 0.02, 2e-3
-"""Variance that the grid of a first look, and of a price, may add."""
+"""Variance that the grid of a first estimate, and of an epsilon, may add."""
 
 _NEARLY = 1e-6
-"""Relative width to which a price is found, always from above."""
+"""Relative width to which an epsilon is found, always from above."""
 
 _STEPS = 400
-"""Losses of one round that rounds are composed from."""
+"""Number of losses of one round from which several rounds are composed."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Two inputs, as their outputs' chances in units of the least chance over all inputs.
+    """Two inputs, each given by its outputs' chances in units of the least chance over all inputs.
 
     Attributes:
         first: shape (c,), chances under the first input, over the least.
-        second: shape (c,), the same under the second.
+        second: shape (c,), chances under the second input, over the least.
         least: shape (c,), the least chance of these outputs together.
     """
 
@@ -53,7 +53,7 @@ class _Pair:
         return cls(joined[:, 0], joined[:, 1], total)
 
     def values(self, epsilon: float) -> Array:
-        """Return what one report adds to the divergence's sum, rounded up."""
+        """Return the values that one report may add to the divergence's sum, rounded up."""
         second = math.exp(epsilon) * self.second
         slack = _ULP * (self.first + second)
         return self.first - second + slack
@@ -65,7 +65,7 @@ class _Pair:
         return min(1.0, part / devices)
 
     def key(self) -> tuple[bytes, bytes, bytes]:
-        """Return what two pairs with one and the same divergence have in common."""
+        """Return a key that pairs with the same divergence share."""
         return self.first.tobytes(), self.second.tobytes(), self.least.round(15).tobytes()
 
 
@@ -83,10 +83,10 @@ class ShuffledChannel:
     Guarantee:
         (epsilon, ``delta``)-differential privacy of the forwarded multiset, where neighbouring data
         sets differ in the inputs of one device (replacement, the unit is the device). It holds
-        against whoever sees only what the shuffler forwards. ``devices`` counts the honest devices
-        that did send, drawing from this very channel, the one that is protected among them. Whether
-        a device sends is not protected. If shuffler and receiver collude, each report keeps its
-        local guarantee.
+        against whoever sees only the shuffler's output. ``devices`` counts the honest devices that
+        sent a report from this very channel, the protected one among them. The guarantee does not
+        hide whether a device sends. If shuffler and receiver collude, each report keeps its local
+        guarantee.
         Floating point: every number is rounded up.
 
         *Proof.* Let q_c be the least chance of output c over all inputs, and g the sum of all q_c.
@@ -102,8 +102,8 @@ class ShuffledChannel:
         of the exact value of one data set from 1,000 devices on.
 
     Runtime:
-        O(cells log cells) an evaluation, 5 to 50 ms. A price takes about a dozen for each distinct
-        pair of inputs.
+        O(cells log cells) an evaluation, 5 to 50 ms. An epsilon takes about a dozen for each
+        distinct pair of inputs.
 
     Edge cases: one device has the local guarantee. An output that no input has is left out.
 
@@ -115,7 +115,7 @@ class ShuffledChannel:
           of which only epsilon is known).
 
     See Also:
-        reticent.accounting.shuffled_epsilon: the price of randomised response in one call.
+        reticent.accounting.shuffled_epsilon: epsilon of randomised response in one call.
 
     Example:
         >>> channel = ShuffledChannel.response(epsilon=5.0, labels=10)
@@ -131,7 +131,7 @@ class ShuffledChannel:
 
     @classmethod
     def response(cls, *, epsilon: float, labels: int) -> Self:
-        """Return the channel of randomised response, which tells the truth with e^epsilon times the
+        """Return the channel of randomised response, where the true label has e^epsilon times the
         chance of each other label.
 
         Args:
@@ -162,8 +162,8 @@ class ShuffledChannel:
         """Return the channel of a table of chances.
 
         Args:
-            shares: shape (inputs, outputs), whole numbers of at least 0, each row with the same
-                sum: the very shares that are drawn from.
+            shares: the very shares that are drawn from, shape (inputs, outputs), whole numbers of
+                at least 0, each row with the same sum.
 
         Raises:
             InvalidInput: the rows differ in their sums, there are fewer than two, or an output is
@@ -206,7 +206,7 @@ class ShuffledChannel:
         """Return the delta of one round at ``epsilon``, rounded up.
 
         Args:
-            devices: honest devices that send, at least 1.
+            devices: number of honest devices that send, at least 1.
             epsilon: at least 0.
         """
         devices = count(devices, name="devices")
@@ -224,9 +224,9 @@ class ShuffledChannel:
         """Return the epsilon at ``delta``, rounded up and never above the local one.
 
         Args:
-            devices: honest devices that send in each round, at least 1.
+            devices: number of honest devices that send in each round, at least 1.
             delta: in [0, 1). At 0 the result is the sum of the local guarantees.
-            rounds: rounds of one campaign. Each honest device draws freshly in each.
+            rounds: number of rounds of one campaign. Each honest device draws freshly in each.
         """
         devices, rounds = count(devices, name="devices"), count(rounds, name="rounds")
         delta = probability(delta, name="delta")
@@ -248,7 +248,7 @@ class ShuffledChannel:
         return found
 
     def example_epsilon(self, *, devices: int, delta: float) -> float:
-        """Return the epsilon of one data set, to about a thousandth: no bound can be much smaller.
+        """Return the epsilon of one data set, to about a thousandth. No bound can be much smaller.
 
         Everybody else has one label that is neither of the two that are told apart. With two labels
         it is the first of them.
@@ -284,10 +284,10 @@ class ShuffledChannel:
         return high
 
     def _of_rounds(self, devices: int, delta: float, rounds: int) -> float:
-        """Epsilon of several rounds from a pair whose profile is at least that of one round.
+        """Return epsilon of several rounds from a pair whose profile is at least that of one round.
 
-        The profile is the largest over ordered pairs, rounded up at finitely many losses and
-        joined by straight lines in e^epsilon: the profile of a pair of laws with these losses.
+        The profile is the largest over ordered pairs, rounded up at finitely many losses and joined
+        by straight lines in e^epsilon. Some pair of laws with these losses has this profile.
         """
         from reticent.accounting.unequal_composition import composed_epsilon
 
@@ -315,7 +315,9 @@ class ShuffledChannel:
 
 
 def _smallest(delta_at: Callable[[float], float], delta: float, low: float, high: float) -> float:
-    """Smallest epsilon with at most ``delta``, from above: the answer itself was evaluated."""
+    """Return the smallest epsilon with at most ``delta``, from above. The result's own delta was
+    evaluated.
+    """
     from scipy.optimize import brentq  # takes longer to load than most prices to find
 
     smallest = 1e-300
@@ -333,7 +335,9 @@ def _smallest(delta_at: Callable[[float], float], delta: float, low: float, high
 
 
 def _minorant(odds: Array, profile: Array) -> Array:
-    """Largest convex function below ``profile`` at ``odds``, there."""
+    """Return the values at ``odds`` of the largest convex function that is not above ``profile``
+    there.
+    """
     kept: list[int] = []
     for i in range(odds.size):
         while len(kept) > 1:
@@ -352,12 +356,12 @@ def shuffled_epsilon(
     """Return the central epsilon of shuffled reports, rounded up.
 
     Args:
-        devices: honest devices that send, at least 1.
+        devices: number of honest devices that send, at least 1.
         epsilon: local guarantee of one report, above 0.
-        labels: labels of the randomised response, or ``None`` for a channel of which only
+        labels: number of labels of the randomised response, or ``None`` for a channel of which only
             ``epsilon`` is known.
-        delta: of the central guarantee, in [0, 1).
-        rounds: rounds of one campaign.
+        delta: delta of the central guarantee, in [0, 1).
+        rounds: number of rounds of one campaign.
 
     Example:
         >>> round(shuffled_epsilon(devices=10_000, epsilon=4.0, labels=10, delta=1e-6), 3)
@@ -380,10 +384,10 @@ def local_epsilon_for(*, devices: int, labels: int, epsilon: float, delta: float
     """Return the largest local epsilon whose shuffled reports have central ``epsilon``.
 
     Args:
-        devices: honest devices that send, at least 1.
-        labels: labels of the randomised response.
-        epsilon: of the central guarantee, above 0.
-        delta: of the central guarantee, in (0, 1).
+        devices: number of honest devices that send, at least 1.
+        labels: number of labels of the randomised response.
+        epsilon: epsilon of the central guarantee, above 0.
+        delta: delta of the central guarantee, in (0, 1).
 
     Returns:
         At least ``epsilon`` itself, rounded down.

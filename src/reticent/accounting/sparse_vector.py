@@ -1,5 +1,5 @@
-"""Sparse-vector screening: queries below a threshold are free, each one above it costs a whole
-run.
+"""Sparse-vector screening, where queries below a threshold are free and each one above it costs a
+whole run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from reticent.core.errors import InvalidParameter
 
 @dataclass(frozen=True)
 class AboveThreshold:
-    """One run: queries are asked until the first whose noisy largest vote reaches the noisy
-    threshold; then all noise is new.
+    """One run of queries, up to the first whose noisy largest vote reaches the noisy threshold. The
+    next run draws all noise anew.
 
     **Guarantee.** All bits of one run together, however many queries it takes, are
     (epsilon_threshold + epsilon_queries, 0)-private under the addition or removal of one record,
@@ -28,9 +28,9 @@ class AboveThreshold:
     query, adds it to whole votes and a whole threshold, and ends the run at the first bit that says
     yes.
 
-    With *one* Poisson subsample for the whole run, of rate g, a run is log(1 + g (exp(epsilon) -
-    1))-private. With a subsample for each query the run is not amplified: its threshold is compared
-    with all of them.
+    With *one* Poisson subsample for the whole run, of rate g, a run is log(1 + g
+    (exp(epsilon) - 1))-private. With a subsample for each query the run is not amplified, because
+    its threshold is compared with all of them.
 
     Attributes:
         epsilon_threshold: share of the threshold's noise.
@@ -42,7 +42,7 @@ class AboveThreshold:
         (10.0, 10.0)
 
     Utility:
-        Pure, and the same for one query and a million; Gaussian screening costs less where many
+        Pure, and the same for one query and a million. Gaussian screening costs less where many
         queries pass.
 
     Runtime:
@@ -52,9 +52,9 @@ class AboveThreshold:
         - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
           doi:10.1561/0400000042, theorem 3.23.
         - Lyu, Su and Li (2017), "Understanding the sparse vector technique for differential
-          privacy", arXiv:1603.01699, theorem 4, the split at one answer.
+          privacy", arXiv:1603.01699, theorem 4 (the split at one answer).
         - Li, Qardaji and Su (2012), "On sampling, anonymization, and differential privacy: or,
-          k-anonymization meets differential privacy", arXiv:1101.2604, sampling.
+          k-anonymization meets differential privacy", arXiv:1101.2604 (sampling).
         - The proof compares sums over integers in place of integrals, so it is the same for
           discrete noise: docs/private-knn-accounting.md.
 
@@ -77,13 +77,14 @@ class AboveThreshold:
 
     @property
     def query_scale(self) -> float:
-        """Scale of every query's discrete Laplace noise, in votes; twice over, as votes may move
-        against the threshold.
+        """Scale of every query's discrete Laplace noise, in votes. It is doubled, because votes may
+        move against the threshold.
         """
         return 2.0 / self.epsilon_queries
 
     def run_epsilon(self, *, sampling_probability: float) -> float:
-        """Epsilon of one run on one subsample; 1 means no sampling, or a subsample for each query.
+        """Return epsilon of one run on one subsample. A rate of 1 means no sampling, or a subsample
+        for each query.
 
         Example:
             >>> round(AboveThreshold(0.1, 0.2).run_epsilon(sampling_probability=0.15), 4)
@@ -97,8 +98,8 @@ class AboveThreshold:
         return math.log1p(rate * math.expm1(self.epsilon_threshold + self.epsilon_queries))
 
     def total(self, *, runs: int, sampling_probability: float, delta: float) -> Composition:
-        """Smallest total of ``runs`` runs at ``delta``; runs are as many as queries may pass,
-        the unfinished one counted.
+        """Return the smallest total of ``runs`` runs at ``delta``. There are as many runs as
+        queries may pass, with the unfinished one counted.
         """
         one = self.run_epsilon(sampling_probability=sampling_probability)
         return smallest_epsilon(
@@ -106,8 +107,8 @@ class AboveThreshold:
         )
 
     def rdp(self, orders: npt.ArrayLike, *, sampling_probability: float) -> Array:
-        """Rényi divergence of one run at ``orders``, shape (k,), to be added to that of the
-        labels.
+        """Return the Rényi divergence of one run at ``orders``, shape (k,), to be added to that of
+        the labels.
         """
         alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
         one = self.run_epsilon(sampling_probability=sampling_probability)

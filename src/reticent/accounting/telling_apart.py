@@ -1,8 +1,8 @@
-"""What a guarantee says about telling inputs apart: proved caps on how often anybody is right.
+"""Proved caps on how often anybody can tell inputs apart under a guarantee.
 
-Every cap holds for whoever sees the answer, with any computing power and any knowledge, if the
-input was drawn evenly from candidates that he knows. He may know more about one person than that;
-then the guarantee still bounds how far an answer moves his odds, and these caps do not apply.
+Every cap holds for an observer of the answer with any computing power and any knowledge, if the
+input was drawn evenly from candidates that the observer knows. If the observer knows more about one
+person, these caps do not apply, but the guarantee still bounds the change of the odds by an answer.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 _UP = 1.0 + 2.0**-40
-"""Keeps rounding of sums and quotients from putting a cap below what is proved."""
+"""Margin that keeps the rounding of sums and quotients from putting a cap below the proved one."""
 
 _LARGEST = 700.0
 """Nearly the largest exponent of a double."""
 
 
 def hops(distances: npt.ArrayLike, radius: float) -> Integers:
-    """How many steps of at most ``radius`` lead from one point to the other, same shape.
+    """Return the number of steps of at most ``radius`` from one point to the other, same shape.
 
-    The points between must belong to the space as well: it is convex, or there is but one step.
-    Distances are computed in doubles: what is a last bit or two above a whole number of radii, such
-    as a neighbour at the radius, counts as that number.
+    The points between must belong to the space as well, so it is convex, or there is but one step.
+    Distances are computed in doubles. A distance a last bit or two above a whole number of radii,
+    such as a neighbour at the radius, counts as that number.
 
     Args:
         distances: at least 0, any shape, in the norm of the neighbourhood.
@@ -48,19 +48,19 @@ def hops(distances: npt.ArrayLike, radius: float) -> Integers:
 def beyond(
     *, epsilon: float, delta: float, hops: npt.ArrayLike, answers: int = 1
 ) -> tuple[Array, Array]:
-    """Epsilon and delta of ``answers`` answers between two points ``hops`` steps apart.
+    """Return epsilon and delta of ``answers`` answers between two points ``hops`` steps apart.
 
     (epsilon, delta) for every step is (h epsilon, delta (e^(h epsilon) - 1)/(e^epsilon - 1)) for h
     of them, and k answers add up.
 
     Args:
-        epsilon: of one answer between neighbours, above 0.
-        delta: the same, in [0, 1).
+        epsilon: epsilon of one answer between neighbours, above 0.
+        delta: delta of one answer between neighbours, in [0, 1).
         hops: whole numbers of at least 0, any shape.
-        answers: how many about the same input, all of them seen.
+        answers: number of answers about the same input, all of them seen.
 
     Returns:
-        Two arrays of the shape of ``hops``; a delta of 1 says nothing.
+        Two arrays of the shape of ``hops``. A delta of 1 says nothing.
 
     Example:
         >>> [value.tolist() for value in beyond(epsilon=1.0, delta=0.0, hops=[0, 1, 16])]
@@ -77,25 +77,25 @@ def beyond(
     total = answers * epsilon * steps
     if delta == 0.0:
         return total, np.zeros_like(total)
-    # of the quotient e^(epsilon (h - 1)) is the part that may be too large for a double
+    # only the factor e^(epsilon (h - 1)) of the quotient may be too large for a double
     growth = np.exp(np.minimum(epsilon * (steps - 1.0), _LARGEST))
     grown = delta * growth * np.expm1(-epsilon * steps) / math.expm1(-epsilon)
     return total, np.minimum(answers * grown, 1.0)
 
 
 def which_of_two_cap(epsilon: npt.ArrayLike, delta: npt.ArrayLike, *, share: float = 1.0) -> Array:
-    """Largest chance of naming the right one of two equally likely inputs: (e^epsilon + delta) /
-    (e^epsilon + 1).
+    """Return the largest chance of naming the right one of two equally likely inputs:
+    (e^epsilon + delta) / (e^epsilon + 1).
 
     *Proof.* Let C and W be the chances of a right and of a wrong name. By the guarantee P(says 1 |
-    1) <= e^epsilon P(says 1 | 2) + delta, and the same with 1 and 2 exchanged; half of their sum is
+    1) <= e^epsilon P(says 1 | 2) + delta, and the same with 1 and 2 exchanged. Half of their sum is
     C <= e^epsilon W + delta. With W = share - C that is C/share <= (e^epsilon + delta/share) /
     (e^epsilon + 1).
 
     Args:
-        epsilon: between the two, at least 0, any shape.
-        delta: between the two, in [0, 1], same shape.
-        share: in (0, 1], how often a name is given at all; the cap is on those.
+        epsilon: epsilon between the two, at least 0, any shape.
+        delta: delta between the two, in [0, 1], same shape.
+        share: chance that a name is given at all, in (0, 1]. The cap is on those names.
 
     Example:
         >>> which_of_two_cap([0.0, 1.0, 5.0], 0.0).round(3).tolist()
@@ -109,17 +109,17 @@ def which_of_two_cap(epsilon: npt.ArrayLike, delta: npt.ArrayLike, *, share: flo
 
 
 def which_of_many_cap(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> float:
-    """Largest chance of naming the right one of N equally likely inputs.
+    """Return the largest chance of naming the right one of N equally likely inputs.
 
-    *Proof.* Let p_i be the chance to name i where it is i. For every j the names given there have
-    chances that add up to at most 1, and i is named with at least e^-E_ij (p_i - D_ij). So sum_i
+    *Proof.* Let p_i be the chance to name i where it is i. For every j the chances of all names
+    given at j add up to at most 1, and i is named with at least e^-E_ij (p_i - D_ij). So sum_i
     e^-E_ij p_i <= 1 + sum_i e^-E_ij D_ij for every j. Prices y_j >= 0 with sum_j y_j e^-E_ij >= 1
     for every i give sum_i p_i <= sum_j y_j (1 + sum_i e^-E_ij D_ij). A linear program proposes
-    prices, which are then scaled until they satisfy that; any would do.
+    prices, which are then scaled until they satisfy that. Any such prices would do.
 
     Args:
-        epsilons: shape (N, N), between any two, 0 on the diagonal.
-        deltas: same shape, 0 on the diagonal.
+        epsilons: epsilon between any two inputs, shape (N, N), 0 on the diagonal.
+        deltas: delta between any two inputs, same shape, 0 on the diagonal.
 
     Example:
         >>> apart = np.ones((4, 4)) - np.eye(4)
@@ -134,7 +134,7 @@ def which_of_many_cap(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> float:
             f"epsilons, deltas: expected two square arrays of one shape, got {apart.shape} and "
             f"{slack.shape}"
         )
-    # here, because cards need the other caps alone, and start without a solver
+    # imported here, because cards need only the other caps and start without a solver
     from scipy.optimize import linprog
 
     weight = np.exp(-apart)
@@ -148,17 +148,18 @@ def which_of_many_cap(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> float:
 
 
 def squared_error_floor(squared: npt.ArrayLike, epsilon: npt.ArrayLike, delta: float) -> Array:
-    """Least mean squared error of any estimate of a point that is one of two, equally likely.
+    """Return the least mean squared error of any estimate of a point that is one of two, equally
+    likely.
 
-    *Proof.* The best estimate is the posterior mean, whose mean error is d^2 E[q (1 - q)], q the
-    posterior probability of the first. Without a delta q lies between 1 - c and c = 1/(1 +
-    e^-epsilon), so q (1 - q) >= c (1 - c). With one, q (1 - q) >= min(q, 1 - q)/2, whose mean is
-    half the least chance of a wrong name.
+    *Proof.* The best estimate is the posterior mean, whose mean error is d^2 E[q (1 - q)], where q
+    is the posterior probability of the first. Without a delta, q lies between 1 - c and c =
+    1/(1 + e^-epsilon), so q (1 - q) >= c (1 - c). With a delta, q (1 - q) >= min(q, 1 - q)/2, whose
+    mean is half the least chance of a wrong name.
 
     Args:
         squared: d^2, squared distance of the two, any shape.
-        epsilon: between the two, same shape.
-        delta: between the two.
+        epsilon: epsilon between the two, same shape.
+        delta: delta between the two.
 
     Example:
         >>> squared_error_floor(4.0, 0.0, 0.0).item()

@@ -23,8 +23,8 @@ from reticent.core.checks import positive, probability
 _CELLS = 2**18
 _FEWEST_CELLS = 2**12
 _WORK = 2**31
-"""Grid cells, and additions of one cell, that a composition takes at most; the grid is coarser
-for very many different parts.
+"""Most grid cells, and additions of one cell, that a composition takes. The grid is coarser for
+very many different parts.
 """
 
 _NEGLIGIBLE = 1e-12
@@ -48,7 +48,7 @@ class _Losses:
     infinite: float
 
     def delta(self, epsilon: float) -> float:
-        """Hockey-stick divergence at exp(``epsilon``)."""
+        """Return the hockey-stick divergence at exp(``epsilon``)."""
         losses = self.step * (self.first + np.arange(self.masses.size))
         above = losses > epsilon
         return self.infinite + float(
@@ -56,12 +56,12 @@ class _Losses:
         )
 
     def plus(self, losses: Array, masses: Array, *, lower: float, upper: float) -> _Losses:
-        """With an independent loss added, cut to [``lower``, ``upper``].
+        """Return the distribution with an independent loss added, cut to [``lower``, ``upper``].
 
         A loss between two points of the grid is split between them, so that both its probability
-        and its probability without the record stay what they are. Merging the two undoes the
-        split, so the pair of distributions before is a post-processing of the one after. Losses
-        below ``lower`` are raised to it, those above ``upper`` to infinity.
+        and its probability without the record stay the same. Merging the two undoes the split, so
+        the pair of distributions before is a post-processing of the one after. Losses below
+        ``lower`` are raised to it, and those above ``upper`` to infinity.
         """
         below = np.floor(losses / self.step).astype(np.int64)
         shares = np.clip(
@@ -87,22 +87,24 @@ class _Losses:
 
 
 def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) -> float:
-    """Optimal total epsilon at ``delta`` of answers that differ in (epsilon, delta), rounded up.
+    """Return the optimal total epsilon at ``delta`` of answers that differ in (epsilon, delta),
+    rounded up.
 
     Exact composition of unequal answers is #P-hard. Here equal answers are composed exactly, as
     binomial distributions of their privacy loss, and these are added on a grid, each loss split
-    between two points of it. The result is an upper bound; it lies a few millionths above the
-    optimum, or less.
+    between two points of it. The result is an upper bound, a few millionths above the optimum or
+    less.
 
     Args:
-        parts: (epsilon, delta) of each answer, in any order; adaptive choice of the *order* is
-            covered, of the values is not.
-        delta: of the total, in [0, 1).
+        parts: (epsilon, delta) of each answer, in any order. The *order* may be chosen adaptively,
+            the values may not.
+        delta: total delta, in [0, 1).
 
     Returns:
-        Total epsilon, never above the sum; infinite where the answers' own delta exceeds ``delta``.
+        Total epsilon, never above the sum, and infinite where the answers' own delta exceeds
+        ``delta``.
 
-    Edge cases: no parts cost 0. For delta below 1e-280 the sum of epsilons.
+    Edge cases: no parts cost 0. For delta below 1e-280 the result is the sum of epsilons.
 
     Example:
         >>> round(optimal_epsilon_of([(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20, delta=1e-5), 2)
@@ -112,17 +114,17 @@ def optimal_epsilon_of(parts: Sequence[tuple[float, float]], *, delta: float) ->
         A few millionths above the optimum, or less.
 
     Runtime:
-        O(grid) for each distinct part; 40 ms for 80 answers of two kinds on one core
+        O(grid) for each distinct part, 40 ms for 80 answers of two kinds on one core
         (benchmarks/runtimes.py).
 
     References:
         - Murtagh and Vadhan (2016), "The complexity of computing the optimal composition of
-          differential privacy", arXiv:1507.03113, hardness.
+          differential privacy", arXiv:1507.03113 (hardness).
         - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
           arXiv:1311.0776, theorem 3.3 (equal answers).
         - Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), "Connect the dots: tighter
-          discrete approximations of privacy loss distributions", arXiv:2207.04380, splitting losses
-          between the points of a grid.
+          discrete approximations of privacy loss distributions", arXiv:2207.04380 (splitting losses
+          between the points of a grid).
 
     See Also:
         reticent.accounting.optimal_epsilon: equal answers, exactly.
@@ -162,7 +164,7 @@ def composed_epsilon(
         masses: their probabilities, shape (k,).
         infinite: probability of an infinite loss of one answer.
         times: number of answers, at least 1.
-        delta: of the total, in (0, 1).
+        delta: total delta, in (0, 1).
 
     Returns:
         Total epsilon, infinite where ``delta`` cannot be reached.
@@ -200,13 +202,15 @@ def _basic(counted: Counter[tuple[float, float]], delta: float) -> float:
 
 
 def _pure_delta(counted: Counter[tuple[float, float]], delta: float) -> Callable[[float], float]:
-    """Delta of the answers without their failures as a function of total epsilon, rounded up."""
+    """Return delta of the answers without their failures as a function of total epsilon, rounded
+    up.
+    """
     groups: Counter[float] = Counter()
     for (epsilon, _), times in counted.items():
         groups[epsilon] += times
     # By Hoeffding's inequality the sum of the losses of any of the groups is farther than ``reach``
-    # from its mean with a probability of at most 2 exp(-z^2 / 2), however they are cut off; what
-    # really lies there is added up, not assumed.
+    # from its mean with a probability of at most 2 exp(-z^2 / 2), however they are cut off. The
+    # probability that really lies there is added up, not assumed.
     z = math.sqrt(2 * math.log(4 * len(groups) / (_NEGLIGIBLE * delta)))
     most = math.fsum(times * epsilon for epsilon, times in groups.items())
     reach = z * math.sqrt(math.fsum(times * epsilon**2 for epsilon, times in groups.items()))
@@ -219,7 +223,7 @@ def _pure_delta(counted: Counter[tuple[float, float]], delta: float) -> Callable
         mean += groups[epsilon] * epsilon * math.tanh(epsilon / 2)
         added = found.plus(losses, masses, lower=mean - reach, upper=mean + reach)
         found = _Losses(step, added.first, added.masses, min(1.0, added.infinite + infinite))
-    # As in optimal composition of equal answers, the errors of logarithms of binomial coefficients;
+    # The errors of logarithms of binomial coefficients, as in optimal composition of equal answers,
     # and one rounding a sum.
     rounding = 1.0 + 1e-12 + 1e-14 * sum(groups.values()) + 1e-15 * work
     slack = 4e-15 * most
@@ -231,8 +235,8 @@ def _pure_delta(counted: Counter[tuple[float, float]], delta: float) -> Callable
 
 
 def _binomial_losses(epsilon: float, times: int, z: float) -> tuple[Array, Array, float]:
-    """Losses of so many equal pure answers, their probabilities, and that of losses too large
-    and improbable to be kept.
+    """Return the losses of ``times`` equal pure answers, their probabilities, and the probability
+    of losses too large and improbable to be kept.
     """
     lies = np.arange(times + 1)
     losses = np.asarray((times - 2.0 * lies) * epsilon, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The largest divergence that one moved vote can cause in who wins a noisy vote, by branch and
+"""The largest divergence that one moved vote can cause in the winner of a noisy vote, by branch and
 bound over all margins.
 """
 
@@ -14,14 +14,14 @@ import numpy as np
 from reticent.core.arrays import Array, Integers
 
 TOLERANCE = 1e-4
-"""Relative to the largest excess: how far the result may lie above the largest one of a pair."""
+"""Largest distance of the result above the largest excess of a pair, relative to that excess."""
 
 _CELLS = 2**20
-"""Probabilities in one table, about."""
+"""Approximate number of probabilities in one table."""
 
 FINE_SIGMA = 150.0
 """Up to this sigma every pair is told apart. Beyond, blocks of 2, 4, ... pairs a side are bounded
-as a whole: what they span falls with sigma, so the bound stays as close.
+as a whole. Their variation falls with sigma, so the bound stays as close.
 """
 
 _FIRST = 32
@@ -32,20 +32,20 @@ _FIRST = 32
 def largest_winner_divergence(
     sigma: float, box: int, rate: float, orders: tuple[int, ...]
 ) -> Array:
-    """Largest Rényi divergence of who wins among u + N1, v + N2 and 0 when a vote moves, over whole
-    u, v up to ``box``.
+    """Return the largest Rényi divergence of the winner among u + N1, v + N2 and 0 when a vote
+    moves, over whole u, v up to ``box``.
 
-    With Z(u, v) the distribution of the winner, the pairs are those of Z(u, v) and its mixture with
-    Z(u + 1, v - 1), and of Z(u + 1, v - 1) and its mixture with Z(u, v), in both directions; class
-    1 goes before class 2 where they tie, the third stands before, between or after them.
+    Let Z(u, v) be the distribution of the winner. The pairs are those of Z(u, v) and its mixture
+    with Z(u + 1, v - 1), and of Z(u + 1, v - 1) and its mixture with Z(u, v), in both directions.
+    Class 1 goes before class 2 where they tie. The third stands before, between or after them.
 
     **Why blocks can be bounded.** All three probabilities of Z are monotone in u and in v. The
     ratio of each in Z(u + 1, v - 1) to that in Z(u, v) falls with u and rises with v, because the
-    noise is log-concave: sums of products of log-concave terms are log-concave in u and in v, and
+    noise is log-concave. Sums of products of log-concave terms are log-concave in u and in v, and
     totally positive of order 2 in both (Karlin 1968). The excess E[(P/Q)^a] - 1 is a sum over
-    outcomes of q phi(ratio), phi convex and 0 at ratio 1. So over a rectangle each q and each phi
-    is at most its largest value at two corners. Rectangles that cannot beat the largest excess
-    found are dropped, the others are divided, down to single pairs.
+    outcomes of q phi(ratio), where phi is convex and 0 at ratio 1. So over a rectangle each q and
+    each phi is at most its largest value at two corners. Rectangles that cannot beat the largest
+    excess found are dropped, the others are divided, down to single pairs.
 
     Args:
         sigma: parameter of the noise of each vote.
@@ -54,12 +54,11 @@ def largest_winner_divergence(
         orders: increasing integers of at least 2.
 
     Returns:
-        Shape (k,), read-only; at least the largest divergence, and with an excess within
-        ``TOLERANCE`` of the largest one; beyond ``FINE_SIGMA`` within 1.5 % of
-        it.
+        Shape (k,), read-only. It is at least the largest divergence, with an excess within
+        ``TOLERANCE`` of the largest one, or beyond ``FINE_SIGMA`` within 1.5 % of it.
 
     References:
-        - Karlin (1968), "Total positivity", Stanford University Press, total positivity.
+        - Karlin (1968), "Total positivity", Stanford University Press (total positivity).
         - The bound of blocks: docs/private-knn-accounting.md, theorem 3.
     """
     best = np.zeros(len(orders))
@@ -98,13 +97,13 @@ class _Search:
     between: bool
 
     def bounds(self, blocks: Integers, side: int) -> tuple[Array, Array]:
-        """Excess at one corner of every block, and a bound on those of all its pairs; each of
-        shape (orders, blocks).
+        """Return the excess at one corner of every block, and a bound on the excess of all its
+        pairs, each of shape (orders, blocks).
         """
         low = blocks
         high = np.minimum(blocks + side - 1, self.box)
-        # Class 1 is likeliest and ratios are smallest at the first corner; class 2 is likeliest and
-        # ratios are largest at the second; the third class is likeliest at the third.
+        # Class 1 is likeliest and ratios are smallest at the first corner. Class 2 is likeliest and
+        # ratios are largest at the second. The third class is likeliest at the third.
         corners = [np.stack([high[:, 0], low[:, 1]]), np.stack([low[:, 0], high[:, 1]]), low.T]
         first, second, third = self._at(corners) if side > 1 else 3 * self._at(corners[2:])
         found, above = np.zeros((2, self.orders.size, len(blocks)))
@@ -125,16 +124,18 @@ class _Search:
         return (found if side > 1 else above), above
 
     def _logs(self, ratio: Array) -> tuple[Array, Array]:
-        """log x and x - 1 for the mixture's ratio x = 1 + rate (ratio - 1)."""
+        """Return log x and x - 1 for the mixture's ratio x = 1 + rate (ratio - 1)."""
         shift = self.rate * (ratio - 1)
-        # Far below 1 the ratio's own digits count, which are lost in a difference from 1.
+        # Far below 1 the ratio's own digits count, and a difference from 1 would lose them.
         low = ratio < 0.5
         log_x = np.log1p(np.where(low, 0.0, shift))
         log_x[low] = np.log(1 - self.rate + self.rate * ratio[low])
         return log_x, shift
 
     def _at(self, corners: Sequence[Integers]) -> list[Array]:
-        """Z(u, v) and Z(u + 1, v - 1), shape (2, 3, n), at corners (u, v) of shape (2, n) each."""
+        """Return Z(u, v) and Z(u + 1, v - 1), shape (2, 3, n), at corners (u, v) of shape (2, n)
+        each.
+        """
         u, v = np.concatenate(corners, axis=1)
         place = np.concatenate([u, u + 1]) + self.box
         margin = np.concatenate([u - v, u - v + 2])
@@ -155,16 +156,16 @@ class _Search:
 
 
 def _excess(log_x: Array, shift: Array, power: float) -> Array:
-    """x**power - 1 - power (x - 1): linear terms, which have mean zero, are taken off, so that
-    nothing cancels in the sum.
+    """Return x**power - 1 - power (x - 1). The linear terms have mean zero and are taken off, so
+    that nothing cancels in the sum.
     """
     with np.errstate(over="ignore"):
         return np.asarray(np.maximum(np.expm1(power * log_x) - power * shift, 0.0))
 
 
 def winner_distributions(sigma: float, box: int, differences: Integers, *, between: bool) -> Array:
-    """Probabilities that class 1, class 2 or another wins, class 1 going before class 2 where they
-    tie.
+    """Return the probabilities that class 1, class 2 or another wins, where class 1 goes before
+    class 2 in a tie.
 
     Args:
         sigma: parameter of the noise.
@@ -175,8 +176,8 @@ def winner_distributions(sigma: float, box: int, differences: Integers, *, betwe
             it.
 
     Returns:
-        Shape (3, r, 2 box + 2), for u = -box .. box + 1 along the last axis; the best other
-        class has 0 votes, noise included.
+        Shape (3, r, 2 box + 2), for u = -box .. box + 1 along the last axis. The best other class
+        has 0 votes, noise included.
     """
     # Beyond these values a summand is below 1e-30 of the sum that it belongs to.
     far = box + math.ceil(12 * sigma)
@@ -209,7 +210,7 @@ def winner_distributions(sigma: float, box: int, differences: Integers, *, betwe
 
 @lru_cache(maxsize=4)
 def _noise(sigma: float, reach: int) -> tuple[Array, Array]:
-    """Probabilities of N = v and of N <= v, for v = -reach .. reach."""
+    """Return the probabilities of N = v and of N <= v, for v = -reach .. reach."""
     distribution = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
     distribution /= distribution.sum()
     return distribution, np.cumsum(distribution)

@@ -36,12 +36,11 @@ from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.query import PowerQuery
-from reticent.systems.power.score_query import ScoreCodeQuery
 
 if TYPE_CHECKING:
     from reticent.systems.posthoc.query import PrivateQuery
 
-    Query = PrivateQuery | CodeQuery | PowerQuery | ScoreCodeQuery
+    Query = PrivateQuery | CodeQuery | PowerQuery
 
 
 _LEAST = np.finfo(np.float64).tiny
@@ -118,7 +117,7 @@ def attackable_query(system: Any) -> Query:
         NotFittedYet: not fitted.
     """
     query = system._fitted() if hasattr(system, "_fitted") else None
-    if is_posthoc(query) or isinstance(query, CodeQuery | PowerQuery | ScoreCodeQuery):
+    if is_posthoc(query) or isinstance(query, CodeQuery | PowerQuery):
         return query
     raise InvalidInput(
         f"system: a {type(system).__name__} cannot be attacked here; expected a fitted "
@@ -156,8 +155,9 @@ def candidates_of(query: Query, points: Array) -> Candidates:
         return _posthoc(query, points)
     mechanism, graph = query.mechanism, _graph(query)
     adjacency = None
-    if isinstance(mechanism, FiniteChannel):
+    if isinstance(query, CodeQuery):
         rows = points
+        assert isinstance(mechanism, FiniteChannel)
         if not isinstance(mechanism.nodes, AnyTwo):
             adjacency = _neighbourhood(mechanism.adjacency)
         if graph is not None:

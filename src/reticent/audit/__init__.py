@@ -1,11 +1,24 @@
-"""Statistical lower bounds on epsilon: evidence against a claim, and planted faults that must be
+"""Tests of privacy claims by betting: evidence against a claim, and planted faults that must be
 caught.
 """
 
-from reticent.audit.certified_cases import (
-    binary_response_case,
+from reticent.audit.cases import (
+    AuditCase,
+    additive_case,
     distance_to_instability_case,
+    finite_channel_case,
+    hop_release_case,
+    laplace_test_case,
+    logits_case,
+    noisy_argmax_case,
+    noisy_screening_case,
+    noisy_sums_case,
+    propose_test_release_case,
+    response_case,
     signed_distance_case,
+    stability_release_case,
+    worst_levels,
+    worst_shift,
 )
 from reticent.audit.claim_page import claim_page, claim_report
 from reticent.audit.claims import ClaimAudit, claim
@@ -18,26 +31,15 @@ from reticent.audit.exact_laws import (
     response_law,
     staircase_law,
 )
-from reticent.audit.fitted import AuditedPair, FittedAudit, audit_fitted
-from reticent.audit.label_rule_cases import (
-    finite_channel_case,
-    hop_release_case,
-)
-from reticent.audit.lower_bounds import (
-    AuditResult,
-    binomial_limits,
-    epsilon_lower_bound,
-)
+from reticent.audit.fitted import audit_fitted
 from reticent.audit.neighbour_pairs import (
     NeighbourPair,
     read_pairs,
     schema_pairs,
     searched_pairs,
 )
-from reticent.audit.noisy_sums_cases import noisy_sums_case
-from reticent.audit.private_knn_cases import noisy_argmax_case, noisy_screening_case
-from reticent.audit.records import RecordsAudit, audit_records
-from reticent.audit.sequential import Refutation, SequentialTest, refute
+from reticent.audit.records import audit_records
+from reticent.audit.sequential import Refutation, SequentialTest, refute, refute_recorded
 from reticent.audit.stated_noise import ScaleTest, reachable_laplace
 from reticent.audit.subjects import (
     CommandSubject,
@@ -45,44 +47,26 @@ from reticent.audit.subjects import (
     HttpSubject,
     RecordedScores,
 )
-from reticent.audit.worst_case import (
-    AuditCase,
-    additive_case,
-    laplace_test_case,
-    logits_case,
-    propose_test_release_case,
-    stability_release_case,
-    stability_response_case,
-    worst_levels,
-    worst_shift,
-)
 
 __all__ = [
     "AuditCase",
-    "AuditResult",
-    "AuditedPair",
     "ClaimAudit",
     "CommandSubject",
     "EstimatorSubject",
-    "FittedAudit",
     "HttpSubject",
     "LossLaw",
     "NeighbourPair",
     "RecordedScores",
-    "RecordsAudit",
     "Refutation",
     "ScaleTest",
     "SequentialTest",
     "additive_case",
     "audit_fitted",
     "audit_records",
-    "binary_response_case",
-    "binomial_limits",
     "claim",
     "claim_page",
     "claim_report",
     "distance_to_instability_case",
-    "epsilon_lower_bound",
     "exponential_law",
     "finite_channel_case",
     "finite_law",
@@ -98,12 +82,13 @@ __all__ = [
     "reachable_laplace",
     "read_pairs",
     "refute",
+    "refute_recorded",
+    "response_case",
     "response_law",
     "schema_pairs",
     "searched_pairs",
     "signed_distance_case",
     "stability_release_case",
-    "stability_response_case",
     "staircase_law",
     "worst_levels",
     "worst_shift",

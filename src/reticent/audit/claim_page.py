@@ -141,8 +141,7 @@ def claim_page(audit: ClaimAudit, *, protected: str, unit: str, trust: str) -> s
             _section(
                 "trusted",
                 "What was not examined",
-                "<p>Neighbours that were not tried, other settings, other versions, and what other "
-                "releases about the same data add up to.</p>",
+                f"<p>{escape(audit.not_examined[0].upper() + audit.not_examined[1:])}.</p>",
             )
             + "</main>",
         ],

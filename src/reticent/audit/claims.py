@@ -13,9 +13,10 @@ import numpy as np
 from reticent.audit.implementation import Finding, implementation_findings
 from reticent.audit.neighbour_pairs import NeighbourPair, checked_pairs
 from reticent.audit.outputs import OutputCode, Raised, leaves
-from reticent.audit.sequential import Coins, Refutation, SequentialTest
+from reticent.audit.sequential import Coins, Draw, Refutation, SequentialTest
 from reticent.audit.stated_noise import ScaleTest, reachable_laplace
 from reticent.audit.subjects import FunctionSubject, RecordedScores, Subject
+from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.training.progress import Report, silent
@@ -23,8 +24,13 @@ from reticent.training.progress import Report, silent
 _FIRST_BATCH, _BATCH = 8, 64
 """Draws of a pair at once. The first ones are not bet on: they say what answers look like."""
 
-_ROUNDS = 4
-"""Batches of every pair before draws go where the wealth is."""
+_TURNS = 200
+"""Draws of every pair before they go where the wealth is."""
+
+_NOT_TRIED = (
+    "neighbours that were not tried, other settings, other versions, and what other releases about "
+    "the same data add up to"
+)
 
 _CLAIM_COINS = 0xC1A
 
@@ -51,7 +57,8 @@ class PairResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimAudit:
-    """The result of ``claim``.
+    """The result of ``claim``, ``audit_fitted`` and ``audit_records``. It is as private as the data
+    sets.
 
     Attributes:
         subject: what was run.
@@ -65,6 +72,8 @@ class ClaimAudit:
         draws: the number of draws of all pairs.
         seconds: the time that it took.
         replay: the command or call that repeats the audit.
+        refuted: whether the claim, or the noise that it states, cannot stand.
+        not_examined: what the audit takes on trust, in words.
     """
 
     subject: str
@@ -81,6 +90,7 @@ class ClaimAudit:
     seconds: float
     replay: str
     refuted: bool
+    not_examined: str = _NOT_TRIED
 
     @property
     def excluded(self) -> float:
@@ -220,13 +230,14 @@ def claim(
     if seconds is not None:
         positive(seconds, name="seconds")
     level = probability(alpha, name="alpha", allow_zero=False) / (1 if noise is None else 2)
+    asked = [_Asked(run, pair) for pair in pairs]
     books = [
-        _Book(
-            pair,
+        Book(
+            one.pair.name,
+            one.draw,
             SequentialTest(epsilon=epsilon, delta=delta, mu=mu, alpha=level / len(pairs)),
-            OutputCode(),
         )
-        for pair in pairs
+        for one in asked
     ]
     scales = ScaleTest(noise[0], scale=noise[1], alpha=level) if noise is not None else None
     words = None if seed is None else [count(seed, name="seed", minimum=0), _CLAIM_COINS]
@@ -234,20 +245,9 @@ def claim(
     start = time.monotonic()
     if scales is not None:
         _test_scale(run, pairs[0].first, scales)
-    made = 0
-    while made < most:
-        if seconds is not None and made and time.monotonic() - start >= seconds:
-            break
-        book = _next(books, random)
-        size = min(_BATCH if book.test.draws else _FIRST_BATCH, most - made)
-        coins = random.random(size) < 0.5
-        book.draw(run, coins)
-        made += size
-        report("draws", made, most, float("nan"))
-        if book.test.refuted or _average(books) >= -math.log(level):
-            break
-    refuted = any(book.test.refuted for book in books) or _average(books) >= -math.log(level)
-    books.sort(key=lambda book: -book.test.log_wealth)
+    made, refuted = bet_on(
+        books, draws=most, seconds=seconds, batch=_BATCH, level=level, random=random, report=report
+    )
     at = 1e-5 if delta is None else delta
     found: list[Finding] = []
     if implementation:
@@ -260,7 +260,7 @@ def claim(
             replay=replay,
         )
     found += _exact_findings(pairs, exact, sensitivity, noise, run, replay)
-    found += [one for book in books for one in book.oddities(replay)]
+    found += [finding for one in asked for finding in one.oddities(replay)]
     noise_refuted = scales is not None and scales.refuted
     return ClaimAudit(
         subject=run.name,
@@ -269,15 +269,7 @@ def claim(
         mu=mu,
         source=source,
         alpha=alpha,
-        pairs=tuple(
-            PairResult(
-                name=book.pair.name,
-                claimed=book.test.result(seconds=time.monotonic() - start),
-                excluded=book.test.excluded(delta=at, alpha=level / len(books)),
-                event=book.test.leading(),
-            )
-            for book in books
-        ),
+        pairs=results_of(books, delta=at, seconds=time.monotonic() - start),
         noise=None if scales is None else _scale_words(scales),
         noise_refuted=noise_refuted,
         findings=tuple(found),
@@ -288,24 +280,93 @@ def claim(
     )
 
 
-@dataclass(eq=False)
-class _Book:
-    """The draws of one pair."""
+@dataclass(frozen=True, eq=False)
+class Book:
+    """A pair of neighbours that is bet on.
 
-    pair: NeighbourPair
+    Attributes:
+        name: which neighbours.
+        draw: from coins to outputs, as for ``refute``.
+        test: of the claim, at the level of this pair's share.
+    """
+
+    name: str
+    draw: Draw
     test: SequentialTest
-    code: OutputCode
+
+
+def bet_on(
+    books: list[Book],
+    *,
+    draws: int,
+    seconds: float | None,
+    batch: int,
+    level: float,
+    random: np.random.Generator,
+    report: Report,
+) -> tuple[int, bool]:
+    """Bet on several pairs until one of them, or their average, refutes the claim.
+
+    Args:
+        books: sorted by their wealth on return.
+        draws: the most draws of all pairs.
+        seconds: the time limit, which is looked at after each batch, or None.
+        batch: draws of a pair at once, from its second turn on.
+        level: the chance of refuting a claim that holds for every pair.
+        random: of the coins.
+        report: told after each batch.
+
+    Returns:
+        How many draws were made, and whether the claim is refuted.
+    """
+    start, made = time.monotonic(), 0
+    while made < draws and not _refuted(books, level):
+        if seconds is not None and made and time.monotonic() - start >= seconds:
+            break
+        book = _next(books, random)
+        size = min(batch if book.test.draws else _FIRST_BATCH, draws - made)
+        coins = random.random(size) < 0.5
+        book.test.update(coins, book.draw(coins.copy()))
+        made += size
+        report("draws", made, draws, float("nan"))
+    refuted = _refuted(books, level)
+    books.sort(key=lambda book: -book.test.log_wealth)
+    return made, refuted
+
+
+def results_of(books: list[Book], *, delta: float, seconds: float) -> tuple[PairResult, ...]:
+    """Return what each book shows, with the epsilon that is excluded at ``delta``."""
+    return tuple(
+        PairResult(
+            name=book.name,
+            claimed=book.test.result(seconds=seconds),
+            excluded=book.test.excluded(delta=delta),
+            event=book.test.leading(),
+        )
+        for book in books
+    )
+
+
+@dataclass(eq=False)
+class _Asked:
+    """A subject that is asked about one pair, and what was odd in its answers."""
+
+    run: Subject
+    pair: NeighbourPair
+    code: OutputCode = field(default_factory=OutputCode)
     odd: dict[str, list[int]] = field(default_factory=dict)
     sides: list[int] = field(default_factory=lambda: [0, 0])
 
-    def draw(self, run: Subject, coins: Coins) -> None:
-        answers = run.answers([self.pair.first if coin else self.pair.second for coin in coins])
+    def draw(self, coins: Coins) -> Array:
+        answers = self.run.answers(
+            [self.pair.first if coin else self.pair.second for coin in coins]
+        )
         for coin, answer in zip(coins.tolist(), answers, strict=True):
             self.sides[0 if coin else 1] += 1
             kind = _oddity(answer)
             if kind is not None:
                 self.odd.setdefault(kind, [0, 0])[0 if coin else 1] += 1
-        self.test.update(coins, self.code(answers))
+        return self.code(answers)
 
     def oddities(self, replay: str) -> list[Finding]:
         """Exceptions and NaN that one neighbour gives and the other does not."""
@@ -333,18 +394,19 @@ def _oddity(answer: Any) -> str | None:
     return None
 
 
-def _next(books: list[_Book], random: np.random.Generator) -> _Book:
+def _next(books: list[Book], random: np.random.Generator) -> Book:
     """The pair of the next batch: all in turn at first, then half of the time the richest."""
     fewest = min(books, key=lambda book: book.test.draws)
-    if fewest.test.draws < _FIRST_BATCH + (_ROUNDS - 1) * _BATCH or random.random() < 0.5:
+    if fewest.test.draws < _TURNS or random.random() < 0.5:
         return fewest
     return max(books, key=lambda book: book.test.log_wealth)
 
 
-def _average(books: list[_Book]) -> float:
-    """Logarithm of the pairs' average wealth."""
+def _refuted(books: list[Book], level: float) -> bool:
+    """Whether a pair's wealth ever reached its share, or the pairs' average wealth is 1 / level."""
     logs = np.array([book.test.log_wealth for book in books])
-    return float(np.logaddexp.reduce(logs)) - math.log(len(books))
+    average = float(np.logaddexp.reduce(logs)) - math.log(len(books))
+    return average >= -math.log(level) or any(book.test.refuted for book in books)
 
 
 def _test_scale(run: Subject, data_set: Any, scales: ScaleTest) -> None:

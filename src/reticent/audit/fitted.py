@@ -1,21 +1,30 @@
 """An audit of a fitted system: what it claims, against what its answers can be told apart by.
 
 A fitted system is run on neighbours found around rows that its owner gives, and its mechanism on
-the worst pair that is known for it. What comes out is a lower confidence bound on epsilon, at the
-delta that the system claims. Scores are learnt from pilot runs or from the noise's shape, never
-from the probabilities that a mechanism states, so a mechanism that states wrong ones is caught.
+the worst pair that is known for it. What answers tell is learnt from the draws, by the shape of the
+noise at most, never from the probabilities that a mechanism states. So a mechanism that states
+wrong ones is caught.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from reticent.audit.cases import (
+    AuditCase,
+    additive_case,
+    finite_channel_case,
+    hop_release_case,
+    propose_test_release_case,
+    worst_levels,
+    worst_shift,
+)
+from reticent.audit.claims import Book, ClaimAudit, bet_on, results_of
 from reticent.audit.fitted_pairs import (
     certified_pairs,
     code_pairs,
@@ -23,20 +32,7 @@ from reticent.audit.fitted_pairs import (
     posthoc_pairs,
     power_pairs,
 )
-from reticent.audit.label_rule_cases import (
-    finite_channel_case,
-    hop_release_case,
-)
-from reticent.audit.lower_bounds import AuditResult, binomial_limits
-from reticent.audit.pairs import Pair
-from reticent.audit.worst_case import (
-    AuditCase,
-    Scores,
-    additive_case,
-    propose_test_release_case,
-    worst_levels,
-    worst_shift,
-)
+from reticent.audit.protected_pairs import Pair
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.coded_rows import CodedRows
@@ -50,7 +46,7 @@ from reticent.mechanisms import (
     HopRelease,
     ProposeTestRelease,
 )
-from reticent.noise import AuditSampler, Sampler
+from reticent.noise import AuditSampler
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.protected_query import ProtectedQuery
@@ -64,104 +60,25 @@ if TYPE_CHECKING:
     Query = PrivateQuery | CodeQuery | RowQuery | CertifiedQuery
 
 
-LEAST_RUNS = 2_000
-"""Fewer establish nothing."""
-
 _WITH_DELTA = (GaussianMechanism, DistanceToInstability)
 
 _VOTES = ("PrivateKNNClassifier", "PrivateKNNStudent")
 """By name, since the student is a network, and nothing else here needs torch."""
 
-_PILOT_SHARE = 0.1
-"""Share of the runs, in addition to them, that scores are learnt from."""
-
-
-@dataclass(frozen=True)
-class AuditedPair:
-    """What the runs on one pair of neighbours establish.
-
-    Attributes:
-        name: which neighbours.
-        result: the lower bound on epsilon.
-    """
-
-    name: str
-    result: AuditResult
-
-
-@dataclass(frozen=True)
-class FittedAudit:
-    """What an audit of a fitted system found.
-
-    Attributes:
-        system: name of the estimator.
-        claim: the guarantee that was examined.
-        pairs: every pair that was tried, the worst first.
-        confidence: probability, over the runs, that the bounds of *all* pairs hold.
-        runs: runs on each neighbour of each pair.
-        not_examined: what the audit takes on trust, in words.
-        seed: of the words that the noise was drawn from.
-    """
-
-    system: str
-    claim: Guarantee
-    pairs: tuple[AuditedPair, ...]
-    confidence: float
-    runs: int
-    not_examined: tuple[str, ...]
-    seed: int
-
-    @property
-    def epsilon_lower(self) -> float:
-        """The system's epsilon at the claimed delta is at least this, with ``confidence``."""
-        return self.pairs[0].result.epsilon_lower
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim cannot stand."""
-        return self.epsilon_lower > self.claim.epsilon
-
-    @property
-    def largest_bound(self) -> float:
-        """The largest bound that this many runs could establish; a claim above it cannot be
-        refuted by them.
-        """
-        half = self.runs // 2
-        level = (1.0 - self.pairs[0].result.confidence) / 4.0
-        low = float(binomial_limits(half, half, level=level)[0]) - self.claim.delta
-        high = float(binomial_limits(0, half, level=level)[1])
-        return math.log(max(low, high) / high)
-
-    @property
-    def verdict(self) -> str:
-        """What the numbers say, and what they do not."""
-        claimed, found = self.claim.epsilon, self.epsilon_lower
-        if self.refuted:
-            return (
-                f"refuted: the claim is epsilon={claimed:g}, and these runs show at least "
-                f"{found:.3g} (confidence {self.confidence:g})"
-            )
-        if self.largest_bound <= claimed:
-            return (
-                f"undecided: {self.runs} runs show at most {self.largest_bound:.3g}, and the claim "
-                f"is epsilon={claimed:g}; ask for more runs, or audit a smaller epsilon"
-            )
-        return (
-            f"not refuted: these runs show at least {found:.3g} of the claimed epsilon={claimed:g} "
-            f"(confidence {self.confidence:g}); an audit can refute a claim, never prove it"
-        )
+_BATCH = 1024
+"""Draws of a pair at once."""
 
 
 def audit_fitted(
     system: Any,
     X: npt.ArrayLike,
     *,
-    runs: int,
-    confidence: float,
+    draws: int,
+    alpha: float,
     seed: int,
     report: Report = silent,
-) -> FittedAudit:
-    """The lower bounds on epsilon that runs on neighbours around the rows of X establish.
+) -> ClaimAudit:
+    """Test the claim of a fitted system by draws on neighbours around the rows of X.
 
     No budget is charged: the answers are about rows that the caller owns, drawn by the code of the
     release on words of a seeded generator, and thrown away. What comes out is as private as
@@ -169,41 +86,40 @@ def audit_fitted(
 
     Guarantee:
         If the mechanism is as private between the neighbours that were tried as
-        ``stated_guarantee`` says, the verdict is "refuted" with probability at most 1 -
-        ``confidence`` over the seed. An audit gives no guarantee for neighbours that it did not
-        try.
+        ``stated_guarantee`` says, it is refuted with probability at most ``alpha`` over the seed.
+        An audit gives no guarantee for neighbours that it did not try.
 
     Args:
         system: a fitted estimator that releases: a posthoc, certified or table one.
         X: rows as its ``release`` takes them, at least one.
-        runs: on each neighbour of each pair, at least 2,000.
-        confidence: in (0, 1), of all pairs together.
-        seed: at least 0.
-        report: told after each pair.
+        draws: the most draws of all pairs together; it ends when the claim is refuted.
+        alpha: the chance of refuting a claim that holds, in (0, 1).
+        seed: of coins and noise, at least 0.
+        report: told after each batch.
 
     Raises:
         InvalidInput, InvalidParameter: before anything is run; a system that cannot be audited by
             itself.
 
-    References:
-        Jagielski, Ullman and Oprea (2020), "Auditing differentially private machine learning: how
-        private is private SGD?", arXiv:2006.07709, algorithm 2.
+    See Also:
+        reticent.audit.claim: the same engine, on anything that answers.
     """
-    if count(runs, name="runs") < LEAST_RUNS:
-        raise InvalidInput(f"runs={runs}: expected at least {LEAST_RUNS}; fewer establish nothing")
-    probability(confidence, name="confidence", allow_zero=False)
+    count(draws, name="draws")
+    probability(alpha, name="alpha", allow_zero=False)
     query = auditable_query(system)
     rows = system.checked(X)
     if len(rows) == 0:
         raise InvalidInput("data: expected at least one row to look for neighbours around, got 0")
     sequence = np.random.SeedSequence(count(seed, name="seed", minimum=0))
-    directions, words = (np.random.default_rng(part) for part in sequence.spawn(2))
-    sampler = AuditSampler(words)
-    pilot = max(1_000, round(_PILOT_SHARE * runs))
+    directions, words, coins = (np.random.default_rng(part) for part in sequence.spawn(3))
+    sampler, start = AuditSampler(words), time.monotonic()
     claim = stated_guarantee(query)
     pairs, not_examined = _pairs(query, rows, directions)
     cases = [
-        *(_case(pair, query, claim, pilot=pilot, sampler=sampler) for pair in pairs),
+        *(
+            AuditCase(pair.name, claim.epsilon, claim.delta, pair.first, pair.second)
+            for pair in pairs
+        ),
         *_known_cases(query, claim),
     ]
     if not cases:
@@ -211,15 +127,29 @@ def audit_fitted(
             "data: no two of the rows are neighbours, and no worst pair of this mechanism is "
             "known; give rows of which two are neighbours"
         )
-    each = 1.0 - (1.0 - confidence) / len(cases)
-    found = []
-    for number, case in enumerate(cases):
-        result = case.run(runs=runs, confidence=each, sampler=sampler)
-        found.append(AuditedPair(case.name, result))
-        report("pairs of neighbours", number + 1, len(cases), float("nan"))
-    found.sort(key=lambda pair: -pair.result.epsilon_lower)
-    return FittedAudit(
-        type(system).__name__, claim, tuple(found), confidence, runs, not_examined, seed
+    books = [
+        Book(case.name, case.draw(sampler), case.test(alpha=alpha / len(cases))) for case in cases
+    ]
+    made, refuted = bet_on(
+        books, draws=draws, seconds=None, batch=_BATCH, level=alpha, random=coins, report=report
+    )
+    spent = time.monotonic() - start
+    return ClaimAudit(
+        subject=type(system).__name__,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        mu=None,
+        source=claim.describe(),
+        alpha=alpha,
+        pairs=results_of(books, delta=claim.delta, seconds=spent),
+        noise=None,
+        noise_refuted=False,
+        findings=(),
+        draws=made,
+        seconds=spent,
+        replay=f"audit_fitted(system, X, draws={draws}, alpha={alpha:g}, seed={seed})",
+        refuted=refuted,
+        not_examined=not_examined,
     )
 
 
@@ -278,21 +208,21 @@ def stated_guarantee(query: Query) -> Guarantee:
 
 def _pairs(
     query: Query, rows: Array | CodedRows, directions: np.random.Generator
-) -> tuple[list[Pair], tuple[str, ...]]:
+) -> tuple[list[Pair], str]:
     """The pairs around the rows, and what stays unexamined."""
     searched = "neighbours that were not tried: the search is no proof that there are no worse ones"
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
-        return posthoc_pairs(query, rows, random=directions), (searched,)
+        return posthoc_pairs(query, rows, random=directions), searched
     if isinstance(query, CodeQuery):
         assert isinstance(rows, CodedRows)
-        return code_pairs(query, rows, random=directions), (searched,)
+        return code_pairs(query, rows, random=directions), searched
     if isinstance(query, RowQuery):
         assert isinstance(rows, CodedRows)
-        return power_pairs(query, rows, random=directions), (searched,)
+        return power_pairs(query, rows, random=directions), searched
     assert not isinstance(rows, CodedRows)
     return certified_pairs(query, rows), (
-        "the certified distances: to examine them takes the training records and training again",
+        "the certified distances: to examine them takes the training records and training again"
     )
 
 
@@ -340,65 +270,4 @@ def _allowed_change(query: Query) -> float:
 
 
 def _named(case: AuditCase) -> AuditCase:
-    name = f"{case.name} at the worst pair that its sensitivity allows"
-    return AuditCase(name, case.epsilon, case.delta, case.first, case.second)
-
-
-def _case(pair: Pair, query: Query, claim: Guarantee, *, pilot: int, sampler: Sampler) -> AuditCase:
-    """A pair with the score that tells its neighbours apart best, as far as pilot runs know."""
-    answers = [draw(pilot, sampler) for draw in (pair.first, pair.second)]
-    score = (
-        _label_score(answers)
-        if pair.values is None
-        else _vector_score(query, pair.values, [withheld for _, withheld in answers])
-    )
-
-    def scored(draw: Callable[[int, Sampler], Any]) -> Scores:
-        return lambda runs, noise: score(*draw(runs, noise))
-
-    return AuditCase(pair.name, claim.epsilon, claim.delta, scored(pair.first), scored(pair.second))
-
-
-def _label_score(answers: list[Any]) -> Callable[..., Array]:
-    """Log-ratio of how often each answer came out; withheld is an answer too."""
-    seen = [_codes(values, withheld) for values, withheld in answers]
-    known = np.unique(np.concatenate(seen))
-    counts = [np.array([(codes == code).sum() for code in known]) for codes in seen]
-    ratio = np.log((counts[0] + 0.5) / (counts[1] + 0.5))
-
-    def score(values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Array:
-        codes = _codes(values, withheld)
-        place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-        # An answer that no pilot run gave says nothing: it is rare with both.
-        return np.where(known[place] == codes, ratio[place], 0.0)
-
-    return score
-
-
-def _codes(values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    labels = values.argmax(axis=1) if values.ndim == 2 else values
-    return np.where(withheld, -1, labels).astype(np.int64)
-
-
-def _vector_score(
-    query: Query, values: Array, withheld: list[npt.NDArray[np.bool_]]
-) -> Callable[..., Array]:
-    """Log-likelihood ratio of the noise at either value, and of passing as often as it did."""
-    mechanism = query.mechanism
-    noise = mechanism.inner if isinstance(mechanism, ProposeTestRelease) else mechanism
-    assert isinstance(noise, AdditiveMechanism)
-    held = [float(one.sum()) for one in withheld]
-    passed = [float(len(one)) - count for one, count in zip(withheld, held, strict=True)]
-    refusal = math.log((held[0] + 0.5) / (held[1] + 0.5))
-    passing = math.log((passed[0] + 0.5) / (passed[1] + 0.5))
-
-    def score(released: Array, withheld: npt.NDArray[np.bool_]) -> Array:
-        away = [released - value for value in values]
-        if isinstance(noise, GaussianMechanism):
-            squares = [np.square(one).sum(axis=1) for one in away]
-            ratio = (squares[1] - squares[0]) / (2.0 * noise.scale**2)
-        else:
-            ratio = (noise.norm.of(away[1]) - noise.norm.of(away[0])) / noise.scale
-        return np.where(withheld, refusal, passing + ratio)
-
-    return score
+    return replace(case, name=f"{case.name} at the worst pair that its sensitivity allows")

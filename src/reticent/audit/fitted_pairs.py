@@ -1,8 +1,8 @@
 """Neighbours that a fitted system is audited on, found around the rows that its owner gives.
 
-Each finder takes a fitted query and checked rows, and gives pairs: what the query's own mechanism
-is handed for either neighbour. Everything up to the mechanism is computed by the fitted query once
-for each pair; the mechanism then runs as often as the audit wants.
+Each finder takes a fitted query and checked rows, and gives named pairs: for either neighbour a
+function from a number of runs and a sampler to what comes out. Everything up to the mechanism is
+computed by the fitted query once for each pair. The mechanism then runs as often as an audit wants.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from typing_extensions import TypeIs
 
-from reticent.audit.pairs import Answers, Draw, Pair
-from reticent.audit.protected_pairs import likeliest_pairs, protected_pairs
+from reticent.audit.cases import Outputs, additive_outputs, label_outputs
+from reticent.audit.protected_pairs import Pair, likeliest_pairs, protected_pairs
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm, unit_moves
@@ -93,29 +93,31 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
         odds = [np.log((p + 1e-12) / (1.0 - p + 1e-12)) for p in chances]
         kept["largest change of the chance to pass"] = int(np.abs(odds[0] - odds[1]).argmax())
 
-    def draw(side: int, index: int) -> Draw:
+    inner = _inner(query)
+
+    def draw(side: int, index: int) -> Outputs:
         value = values[side][index]
         level = None if levels is None else int(levels[side][index])
+        centers = (values[0][index], values[1][index])
 
-        def run(runs: int, sampler: Sampler) -> Answers:
+        def run(runs: int, sampler: Sampler) -> Array:
             tiled = np.broadcast_to(value, (runs, len(value)))
             if level is None:
                 assert not isinstance(mechanism, ProposeTestRelease | HopRelease | FiniteChannel)
-                return mechanism.release(tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
-            assert isinstance(mechanism, ProposeTestRelease)
-            return mechanism.release(tiled, np.full(runs, level), sampler=sampler)
+                released = mechanism.release(tiled, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+            else:
+                assert isinstance(mechanism, ProposeTestRelease)
+                released = mechanism.release(tiled, np.full(runs, level), sampler=sampler)
+            if isinstance(inner, AdditiveMechanism):
+                return additive_outputs(inner, released, centers)
+            return label_outputs(*released)
 
         return run
 
-    vectors = isinstance(_inner(query), AdditiveMechanism)
+    near = f"embeddings of your rows within {norm.value} distance {radius:g}"
     return [
-        Pair(
-            f"embeddings of your rows within {norm.value} distance {radius:g}: {what}",
-            draw(0, index),
-            draw(1, index),
-            np.stack([values[0][index], values[1][index]]) if vectors else None,
-        )
-        for what, index in kept.items()
+        Pair(f"{near}: {what}", draw(0, at), draw(1, at), (values[0][at], values[1][at]))
+        for what, at in kept.items()
     ]
 
 
@@ -127,20 +129,19 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
     logs = [np.log(rule.at(x, f) / WHOLE) for x, f in zip((start, end), logits, strict=True)]
     index = int(np.abs(logs[0] - logs[1]).max(axis=0).argmax())
 
-    def draw(point: Array, scores: Array) -> Draw:
-        def run(runs: int, sampler: Sampler) -> Answers:
+    def draw(point: Array, scores: Array) -> Outputs:
+        def run(runs: int, sampler: Sampler) -> Array:
             shares = np.repeat(rule.at(point[None], scores[None]), runs, axis=1)
-            return drawn(shares, sampler), np.zeros(runs, dtype=np.bool_)
+            return label_outputs(drawn(shares, sampler))
 
         return run
 
     adjacency = query.requirement.adjacency
+    near = f"embeddings of your rows within {adjacency.metric.value} distance {adjacency.radius:g}"
     return Pair(
-        f"embeddings of your rows within {adjacency.metric.value} distance {adjacency.radius:g}: "
-        "largest change of a label's chance",
+        f"{near}: largest change of a label's chance",
         draw(start[index], logits[0][index]),
         draw(end[index], logits[1][index]),
-        None,
     )
 
 
@@ -156,7 +157,7 @@ def code_pairs(query: CodeQuery, rows: CodedRows, *, random: np.random.Generator
     if found is None:
         return []
     name = "neighbours among or around your rows: largest change of a code's chance"
-    return [Pair(name, _answers(query, found[0]), _answers(query, found[1]), None)]
+    return [Pair(name, _answers(query, found[0]), _answers(query, found[1]))]
 
 
 def power_pairs(
@@ -193,16 +194,11 @@ def power_pairs(
     if change[first, second] == 0.0:
         return []
 
+    centers = (values[first], values[second])
     near = "" if radius is None else f" within {radius:g}"
-    coded = query.plan.mechanism in ("code", "score-code")
-    return [
-        Pair(
-            f"two of your rows{near}: largest change of the released value",
-            _answers(query, dense[first]),
-            _answers(query, dense[second]),
-            None if coded else values[[first, second]],
-        )
-    ]
+    name = f"two of your rows{near}: largest change of the released value"
+    one, other = (_answers(query, dense[row], centers) for row in (first, second))
+    return [Pair(name, one, other, centers)]
 
 
 def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
@@ -226,27 +222,36 @@ def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
             f"certified distance {level} against {level - 1}",
             _response(query, 0, level),
             _response(query, 0, level - 1),
-            None,
         )
         for level in levels
     ]
     changed = "certified distance 0, and another label"
-    return [Pair(changed, _response(query, 0, 0), _response(query, 1, 0), None), *pairs]
+    return [Pair(changed, _response(query, 0, 0), _response(query, 1, 0)), *pairs]
 
 
-def _response(query: CertifiedQuery, label: int, level: int) -> Draw:
-    def run(runs: int, sampler: Sampler) -> Answers:
+def _response(query: CertifiedQuery, label: int, level: int) -> Outputs:
+    def run(runs: int, sampler: Sampler) -> Array:
         mechanism = query.mechanism
         labels, levels = np.full(runs, label), np.full(runs, level)
         if isinstance(mechanism, DistanceToInstability):
-            return mechanism.release(labels, levels, sampler=sampler)
-        return mechanism.release(labels, levels, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+            return label_outputs(*mechanism.release(labels, levels, sampler=sampler))
+        return label_outputs(mechanism.release(labels, levels, sampler=sampler))
 
     return run
 
 
-def _answers(query: RowQuery | CodeQuery, row: Array) -> Draw:
-    return lambda runs, sampler: query.answer(np.tile(row, (runs, 1)), sampler=sampler)
+def _answers(
+    query: RowQuery | CodeQuery, row: Array, centers: tuple[Array, Array] | None = None
+) -> Outputs:
+    mechanism = query.mechanism
+
+    def run(runs: int, sampler: Sampler) -> Array:
+        released = query.answer(np.tile(row, (runs, 1)), sampler=sampler)
+        if centers is not None and isinstance(mechanism, AdditiveMechanism):
+            return additive_outputs(mechanism, released, centers)
+        return label_outputs(*released)
+
+    return run
 
 
 def _part(rows: CodedRows, random: np.random.Generator) -> CodedRows:

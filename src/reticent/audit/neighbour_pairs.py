@@ -64,7 +64,10 @@ def read_pairs(path: str | Path) -> tuple[NeighbourPair, ...]:
     """Read pairs from a file of JSON lines, ``{"first": ..., "second": ..., "name": ...}``, where a
     name may be missing.
     """
-    lines = read_regular(path, most=_LARGEST_FILE).decode("utf-8", "replace").splitlines()
+    try:
+        lines = read_regular(path, most=_LARGEST_FILE).decode("utf-8", "replace").splitlines()
+    except InvalidInput as error:
+        raise InvalidInput(f"neighbours={str(path)!r}: {error}") from error
     found = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():

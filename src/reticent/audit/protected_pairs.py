@@ -7,10 +7,12 @@ protected may be what is at fault.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from reticent.audit.pairs import Answers, Draw, Pair
+from reticent.audit.cases import Outputs, additive_outputs, label_outputs
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm
@@ -21,6 +23,22 @@ from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
 
 _WITHOUT_NOISE = "neighbours within the stated radii: what is released without noise"
+
+
+class Pair(NamedTuple):
+    """Two neighbours, as the mechanism sees them.
+
+    Attributes:
+        name: which neighbours, in words without private values.
+        first, second: what comes out of either.
+        centers: released vectors of both without noise, shape (m,) each; None for labels.
+    """
+
+    name: str
+    first: Outputs
+    second: Outputs
+    centers: tuple[Array, Array] | None = None
+
 
 _ROUNDS = 24
 """Neighbours that are tried around each row: of one attribute alone, and of all at once."""
@@ -81,7 +99,7 @@ def protected_pairs(
     told = np.abs(bare[0] - bare[1]).max(axis=1)
     worst = int(told.argmax())
     if told[worst] > 0:
-        pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1), None))
+        pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1)))
     steps = [query.steps(side) for side in (start, end)]
     levels = isinstance(query.mechanism, StabilityResponse)
     change = _level_change(query, start, end) if levels else np.abs(steps[0] - steps[1]).sum(axis=1)
@@ -89,23 +107,19 @@ def protected_pairs(
     if change[worst] == 0:
         return pairs
 
-    def draw(row: Array) -> Draw:
-        def run(runs: int, sampler: Sampler) -> Answers:
+    centers = (steps[0][worst] / UNIT, steps[1][worst] / UNIT)
+
+    def draw(row: Array) -> Outputs:
+        def run(runs: int, sampler: Sampler) -> Array:
             answer = query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
-            if levels:
-                answer = np.eye(2)[(answer[:, 0] > 0).astype(np.int64)]
-            return answer, np.zeros(runs, dtype=np.bool_)
+            if isinstance(query.mechanism, StabilityResponse):
+                return label_outputs(answer[:, 0] > 0)
+            return additive_outputs(query.mechanism, (answer, np.zeros(runs, np.bool_)), centers)
 
         return run
 
-    pairs.append(
-        Pair(
-            "neighbours within the stated radii: largest change of the private answer",
-            draw(start[worst]),
-            draw(end[worst]),
-            None if levels else np.stack([steps[0][worst], steps[1][worst]]) / UNIT,
-        )
-    )
+    name = "neighbours within the stated radii: largest change of the private answer"
+    pairs.append(Pair(name, draw(start[worst]), draw(end[worst])))
     return pairs
 
 
@@ -134,7 +148,7 @@ def likeliest_pairs(
         for side in scores
     ]
     if not np.array_equal(told[0], told[1]):
-        pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1), None))
+        pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1)))
     places = [
         query.places(score, query.forest.shares(CodedRows.of(side)))
         for score, side in zip(scores, (start, end), strict=True)
@@ -144,15 +158,13 @@ def likeliest_pairs(
         return pairs
     worst = int(changed[0])
 
-    def draw(row: Array) -> Draw:
-        def run(runs: int, sampler: Sampler) -> Answers:
-            named = query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
-            return np.eye(query.plan.candidates)[named], np.zeros(runs, dtype=np.bool_)
-
-        return run
+    def draw(row: Array) -> Outputs:
+        return lambda runs, sampler: label_outputs(
+            query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
+        )
 
     name = "neighbours within the stated radii: another candidate is named"
-    pairs.append(Pair(name, draw(start[worst]), draw(end[worst]), None))
+    pairs.append(Pair(name, draw(start[worst]), draw(end[worst])))
     return pairs
 
 
@@ -168,11 +180,8 @@ def _level_change(query: ProtectedQuery, start: Array, end: Array) -> Array:
     return np.asarray(np.abs(upper[0] - upper[1]))
 
 
-def _side(which: int) -> Draw:
-    """An answer that tells for certain which of the two it is about."""
-
-    def run(runs: int, sampler: Sampler) -> Answers:
-        del sampler  # nothing is drawn: that is the fault
-        return np.full(runs, which), np.zeros(runs, dtype=np.bool_)
-
-    return run
+def _side(which: int) -> Outputs:
+    """An answer that tells for certain which of the two it is about: nothing is drawn, and that is
+    the fault.
+    """
+    return lambda runs, sampler: np.full(runs, float(which))

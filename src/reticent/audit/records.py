@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.audit.beliefs import linear_score
-from reticent.audit.lower_bounds import AuditResult
-from reticent.audit.sequential import Draw, Refutation, SequentialTest, coin_runs
+from reticent.audit.claims import Book, ClaimAudit, results_of
+from reticent.audit.sequential import Draw, SequentialTest, bet, by_coin
 from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput
@@ -82,136 +82,6 @@ class Records:
         return {} if self.persons is None else {"persons": self.persons.tolist()}
 
 
-@dataclass(frozen=True, eq=False)
-class Examination:
-    """Runs on either neighbour, and what tests say of them.
-
-    Attributes:
-        coins: shape (n,), True for the first neighbour.
-        outputs: shape (n, d), what was released.
-        tests: the result of the test of each claim.
-        first: the test of the first claim itself.
-        seconds: the time that it took.
-    """
-
-    coins: npt.NDArray[np.bool_]
-    outputs: Array
-    tests: tuple[Refutation, ...]
-    first: SequentialTest
-    seconds: float
-
-    def bound(self, *, delta: float, confidence: float) -> AuditResult | None:
-        """Return the lower bound on epsilon, or None for too few runs."""
-        if len(self.coins) < LEAST_RUNS:
-            return None
-        excluded = self.first.excluded(delta=delta, alpha=1.0 - confidence)
-        return AuditResult(excluded, delta, confidence, len(self.coins))
-
-
-def examine(
-    draw: Draw,
-    tests: list[SequentialTest],
-    *,
-    batch: int,
-    runs: int | None = None,
-    seconds: float | None = None,
-    stop: bool = False,
-    random: np.random.Generator,
-    clock: Callable[[], float] = time.monotonic,
-    report: Report = silent,
-) -> Examination:
-    """Return the runs of two neighbours, tested.
-
-    Args:
-        draw: from coins to what is released, as for ``refute``.
-        tests: of the claims about both neighbours.
-        batch, runs, seconds, random, clock: as for ``coin_runs``; runs or seconds.
-        stop: whether to stop as soon as a claim is refuted.
-        report: told after each batch.
-    """
-    start = clock()
-    coins, outputs = [], []
-    runs_made = coin_runs(draw, seconds=seconds, runs=runs, batch=batch, random=random, clock=clock)
-    for heads, found in runs_made:
-        coins.append(heads)
-        outputs.append(np.asarray(found, dtype=np.float64))
-        for test in tests:
-            test.update(heads, outputs[-1])
-        report("runs", batch * len(coins), runs or 0, float("nan"))
-        if stop and any(test.refuted for test in tests):
-            break
-    spent = clock() - start
-    results = tuple(test.result(seconds=spent) for test in tests)
-    return Examination(np.concatenate(coins), np.concatenate(outputs), results, tests[0], spent)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordsAudit:
-    """The result of ``audit_records``. It is as private as the records.
-
-    Attributes:
-        system: the name of the estimator.
-        claim: the guarantee that was examined.
-        neighbour: the neighbouring data set, in words.
-        candidates: the number of neighbours among which it was chosen; 1 where it was given.
-        runs: the number of fits, or of answers of one fit, that the results rest on, on both sides.
-        seconds: the time that everything took.
-        alpha: the chance of refuting a claim that holds, of both tests together.
-        claimed: the sequential test of the claim.
-        stated_noise: the sequential test of ``mu``, or None where none is stated.
-        mu: the Gaussian noise that the method states, as mu-GDP, or None.
-        bound: the lower bound on epsilon at the claimed delta, or None for too few runs.
-    """
-
-    system: str
-    claim: Guarantee
-    neighbour: str
-    candidates: int
-    runs: int
-    seconds: float
-    alpha: float
-    claimed: Refutation
-    stated_noise: Refutation | None
-    mu: float | None
-    bound: AuditResult | None
-
-    @property
-    def epsilon_lower(self) -> float:
-        """The lower bound on epsilon; 0 for too few runs."""
-        return 0.0 if self.bound is None else self.bound.epsilon_lower
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim, or the noise that it states, cannot stand."""
-        return bool(
-            self.claimed.refuted or (self.stated_noise is not None and self.stated_noise.refuted)
-        )
-
-    @property
-    def summary(self) -> str:
-        """The result in a few plain sentences."""
-        claim, found = self.claim, self.epsilon_lower
-        tried = "" if self.candidates == 1 else f", chosen among {self.candidates}"
-        lines = [
-            f"{self.system} claims epsilon={claim.epsilon:g}, delta={claim.delta:g}.",
-            f"Neighbour: {self.neighbour}{tried}.",
-            f"{self.runs} runs in {self.seconds:.0f} seconds.",
-        ]
-        if self.bound is not None:
-            lines.append(
-                f"Its epsilon is at least {found:.3g}, with confidence {self.bound.confidence:g}."
-            )
-        lines.append(f"Claim: {self.claimed.summary}.")
-        if self.stated_noise is not None:
-            lines.append(f"Stated noise: {self.stated_noise.summary}.")
-        lines.append(
-            f"Refuted, at level {self.alpha:g}: this method gives away more than it claims."
-            if self.refuted
-            else "Not refuted. An audit can refute a claim, never prove it."
-        )
-        return "\n".join(lines)
-
-
 @not_counted("an audit by the owner: nothing that is fitted leaves")
 def audit_records(
     estimator: Any,
@@ -230,7 +100,7 @@ def audit_records(
     seconds: float | None = None,
     seed: int | None = None,
     report: Report = silent,
-) -> RecordsAudit:
+) -> ClaimAudit:
     """Fit a method many times on two neighbouring data sets, and test its claim on what it
     releases.
 
@@ -285,7 +155,7 @@ def audit_records(
         ...     epsilon=2.0, delta=1e-5, classes=[0, 1], features=Features(range=(-4, 4))
         ... )
         >>> audit = audit_records(model, X, y, remove=3, runs=400, alpha=1e-6)
-        >>> audit.refuted, audit.runs
+        >>> audit.refuted, audit.draws
         (False, 400)
 
     References:
@@ -343,21 +213,33 @@ def audit_records(
         tests.append(SequentialTest(mu=noise, alpha=level))
     draw, batch = draw_of(second)
     left = None if seconds is None else max(0.0, seconds - (time.monotonic() - start))
-    found = examine(
-        draw, tests, batch=batch, runs=runs - spent, seconds=left, random=random, report=report
+    bet(
+        draw,
+        tests,
+        batch=batch,
+        runs=runs - spent,
+        seconds=left,
+        stop=False,
+        random=random,
+        report=report,
     )
-    return RecordsAudit(
-        system=type(estimator).__name__,
-        claim=claim,
-        neighbour=second.name,
-        candidates=len(candidates),
-        runs=len(found.coins),
-        seconds=time.monotonic() - start,
+    chosen_from = f", chosen among {len(candidates)}" if len(candidates) > 1 else ""
+    book, seconds_spent = Book(second.name + chosen_from, draw, tests[0]), time.monotonic() - start
+    return ClaimAudit(
+        subject=type(estimator).__name__,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        mu=None,
+        source=claim.describe(),
         alpha=alpha,
-        claimed=found.tests[0],
-        stated_noise=found.tests[1] if noise is not None else None,
-        mu=noise,
-        bound=found.bound(delta=claim.delta, confidence=1.0 - level),
+        pairs=results_of([book], delta=claim.delta, seconds=seconds_spent),
+        noise=None if noise is None else tests[1].describe().removeprefix("refuted: "),
+        noise_refuted=noise is not None and tests[1].refuted,
+        findings=(),
+        draws=tests[0].draws,
+        seconds=seconds_spent,
+        replay="",
+        refuted=any(test.refuted for test in tests),
     )
 
 
@@ -453,20 +335,16 @@ class Reader:
         return _one_by_one(anew)
 
     def _answers(self, held: list[Any], asked: npt.NDArray[Any]) -> tuple[Draw, int]:
-        def draw(coins: npt.NDArray[np.bool_]) -> Array:
-            found: Array | None = None
-            for side, system in enumerate(held):
-                places = np.flatnonzero(coins == bool(side))
-                if not len(places):
-                    continue
-                answers = system.release(np.repeat(asked, len(places), axis=0))
-                named = _numbers(answers, system)
-                found = np.empty((len(coins), named.shape[1])) if found is None else found
-                found[places] = named
-            assert found is not None
-            return found
+        def answers(system: Any) -> Callable[[int], Array]:
+            def answer(size: int) -> Array:
+                return _numbers(system.release(np.repeat(asked, max(size, 1), axis=0)), system)[
+                    :size
+                ]
 
-        return draw, _ANSWERS_AT_ONCE
+            return answer
+
+        second, first = (answers(system) for system in held)
+        return by_coin(first, second), _ANSWERS_AT_ONCE
 
     def _times(self) -> int:
         """How often the total of the estimator allows to ask, as far as its parameters say."""

@@ -281,7 +281,10 @@ class RecordedScores:
         """Read an .npz file with the arrays ``first`` and ``second``."""
         import io
 
-        content = read_regular(path, most=_LARGEST_FILE)
+        try:
+            content = read_regular(path, most=_LARGEST_FILE)
+        except InvalidInput as error:
+            raise InvalidInput(f"scores={str(path)!r}: {error}") from error
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return cls(arrays["first"], arrays["second"], name=str(path))

@@ -27,7 +27,7 @@ from reticent.core.files import output_file
 
 if TYPE_CHECKING:
     from reticent.attacks.fitted import FittedAttack
-    from reticent.audit.fitted import FittedAudit
+    from reticent.audit.claims import ClaimAudit
 
 audit_app = typer.Typer(
     help="Measure what a fitted system gives away, against what it claims.", no_args_is_help=True
@@ -36,9 +36,7 @@ attack_app = typer.Typer(
     help="What an attacker gets back from a fitted system, beside what is proved.",
     no_args_is_help=True,
 )
-Confidence = Annotated[
-    float, typer.Option(help="Probability that all bounds hold, and no claim is refuted by chance.")
-]
+Alpha = Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")]
 
 _PAGE_ROOM = 2**18
 
@@ -61,25 +59,25 @@ def audit_bundle(
     bundle: BundleFolder,
     input_: InputRows,
     page: Page = None,
-    runs: Annotated[int, typer.Option(help="Runs on each neighbour of each pair.")] = 200_000,
-    confidence: Confidence = 0.999,
+    draws: Annotated[int, typer.Option(help="Most draws of all pairs.")] = 200_000,
+    alpha: Alpha = 0.001,
     seed: DrawnSeed = None,
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """A lower confidence bound on the epsilon of a bundle, beside the epsilon that it claims.
+    """Test the epsilon that a bundle claims by draws on neighbours around the rows.
 
     The bundle's own mechanism is run many times on neighbours that are found around the rows, and
-    on the worst pair that is known of it. The answers are thrown away: no budget is charged. They
-    are drawn with seeded noise by the code of the release. What is shown is as private as the
-    bundle and the rows.
+    on the worst pair that is known of it. It ends as soon as the claim is refuted. The answers are
+    thrown away: no budget is charged. They are drawn with seeded noise by the code of the release.
+    What is shown is as private as the bundle and the rows.
 
     The exit status is 19 where the claim is refuted. An audit never proves a claim.
     """
+    from reticent.audit.claim_page import claim_page
     from reticent.audit.fitted import audit_fitted, auditable_query
-    from reticent.audit.page import audit_page
     from reticent.cli.files import check_page
     from reticent.training.progress import bar
 
@@ -89,17 +87,17 @@ def audit_bundle(
     rows = read_inputs(input_, system, array=array, ignore=ignore_column)
     with bar() as report:
         found = audit_fitted(
-            system,
-            rows.inputs,
-            runs=runs,
-            confidence=confidence,
-            seed=_drawn(seed),
-            report=report,
+            system, rows.inputs, draws=draws, alpha=alpha, seed=_drawn(seed), report=report
         )
     _print_audit(found)
-    _write(page, lambda: audit_page(found), overwrite=overwrite)
+    words = {
+        "protected": found.source,
+        "unit": "one input",
+        "trust": "the answer is all that leaves; who computes it sees the input",
+    }
+    _write(page, lambda: claim_page(found, **words), overwrite=overwrite)
     if found.refuted:
-        raise GuaranteeRefuted(f"bundle={str(bundle)!r}: {found.verdict}")
+        raise GuaranteeRefuted(f"bundle={str(bundle)!r}: {found.summary}")
 
 
 @audit_app.command()
@@ -119,9 +117,7 @@ def records(
     ] = None,
     runs: Annotated[int, typer.Option(help="Fits, those of the search included.")] = 4_000,
     seconds: Annotated[float | None, typer.Option(help="Time limit.")] = 300.0,
-    alpha: Annotated[
-        float, typer.Option(help="Probability of refuting a claim that holds.")
-    ] = 0.001,
+    alpha: Alpha = 0.001,
     seed: Annotated[
         int | None, typer.Option(help="Of coins and search, never of noise; drawn if absent.")
     ] = None,
@@ -163,12 +159,9 @@ def records(
             seed=seed,
             report=report,
         )
-    typer.echo(found.summary)
+    _print_audit(found)
     if found.refuted:
-        raise GuaranteeRefuted(
-            f"estimator={found.system!r}: claims epsilon={found.claim.epsilon:g}, and gives away "
-            "more"
-        )
+        raise GuaranteeRefuted(f"estimator={found.subject!r}: claims {found.claim_words}; refuted")
 
 
 @attack_app.command(name="bundle")
@@ -195,7 +188,9 @@ def attack_bundle(
             help="Weight of a critic in the loss of a second decoder, for pictures: .01, say.",
         ),
     ] = 0.0,
-    confidence: Confidence = 0.999,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that all lower limits hold together.")
+    ] = 0.999,
     seed: DrawnSeed = None,
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
@@ -251,20 +246,20 @@ def _write(page: Path | None, text: Callable[[], str], *, overwrite: bool) -> No
     typer.echo(f"written to {page}")
 
 
-def _print_audit(found: FittedAudit) -> None:
+def _print_audit(found: ClaimAudit) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("neighbours", "lower bound on epsilon", "confidence", title=found.system)
+    table = Table("neighbours", "draws", "largest epsilon excluded", title=found.subject)
     for pair in found.pairs:
-        result = pair.result
-        table.add_row(pair.name, f"{result.epsilon_lower:.4g}", f"{result.confidence:.6g}")
+        table.add_row(pair.name, f"{pair.claimed.draws}", f"{pair.excluded:.4g}")
     Console().print(table)
-    typer.echo(f"claim: {found.claim.describe()}")
-    typer.echo(f"runs: {found.runs} on each neighbour; seed {found.seed}; no budget was charged")
-    for words in found.not_examined:
-        typer.echo(f"not examined: {words}")
-    typer.echo(found.verdict)
+    typer.echo(f"claim: {found.source}")
+    if found.noise is not None:
+        typer.echo(f"stated noise: {found.noise}")
+    typer.echo(f"no budget was charged; to see it again: {found.replay or 'the same command'}")
+    typer.echo(f"not examined: {found.not_examined}")
+    typer.echo(found.summary)
 
 
 def _print_attack(found: FittedAttack) -> None:

@@ -238,5 +238,7 @@ def _json(path: Path) -> Any:
 
     try:
         return json.loads(read_regular(path, most=2**28))
+    except InvalidInput as error:
+        raise InvalidInput(f"{str(path)!r}: {error}") from error
     except ValueError as error:
         raise InvalidInput(f"{str(path)!r}: expected JSON") from error

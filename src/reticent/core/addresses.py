@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether what is sent to ``host`` stays on this machine.
+    """Return whether messages to ``host`` stay on this machine.
 
     Example:
         >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "a.org")]

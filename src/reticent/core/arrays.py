@@ -1,4 +1,4 @@
-"""Types of arrays, as signatures name them."""
+"""Types of arrays in signatures."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[Any]]
-"""Arrays by name, as a bundle stores them."""
+"""Arrays by name, in the form that a bundle stores."""

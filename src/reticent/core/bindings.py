@@ -1,12 +1,12 @@
-"""Digests by which a receipt binds what was asked and what was answered.
+"""Digests by which a receipt binds a request and its answers.
 
-A receipt is shown to auditors, and rows and answers can be guessed. So both digests are keyed: that
-of the request by a nonce of the client's, that of the answers by a fresh salt that is sent to the
-client alone. A receipt tells nothing about either to whoever lacks these.
+A receipt is shown to auditors, and rows and answers can be guessed. So both digests are keyed: the
+request's by a nonce of the client's, the answers' by a fresh salt that is sent to the client alone.
+A receipt tells nothing about either to a reader who lacks these.
 
 References:
     - Halevi and Micali (1996), "Practical and provably-secure commitment schemes from
-      collision-free hashing", doi:10.1007/3-540-68697-5_16, commitments by a hash and a fresh key.
+      collision-free hashing", doi:10.1007/3-540-68697-5_16 (commitments by a hash and a fresh key).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def answers_digest(
     Args:
         salt: 128 fresh bits, as 32 hexadecimal digits.
         bundle: identity of the bundle that answered.
-        columns: names of what was released.
-        answers: as JSON has them: a label, or a list of numbers, or None for each row.
+        columns: names of the released columns.
+        answers: a label, a list of numbers or None for each row, as JSON has them.
         withheld: a truth value for each row.
 
     Raises:

@@ -24,11 +24,11 @@ def finite_array(
     columns: int | None = None,
     allow_empty: bool = False,
 ) -> Array:
-    """``values`` as a finite float64 array of the expected shape.
+    """Return ``values`` as a finite float64 array of the expected shape.
 
     Args:
         values: anything that numpy reads as real numbers.
-        name: what the caller calls it; used in messages.
+        name: the caller's name for it in messages.
         ndim: required number of axes, or None.
         columns: required length of the last axis, or None.
         allow_empty: whether an array without elements is accepted.
@@ -37,7 +37,7 @@ def finite_array(
         InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never
             shown.
     """
-    # here, because checks of numbers serve the command line, which starts without numpy
+    # imported here, because the command line checks numbers and starts without numpy
     import numpy as np
 
     array = as_array(values, name=name)
@@ -68,7 +68,7 @@ def finite_array(
 
 
 def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
-    """``values`` as an array of any type.
+    """Return ``values`` as an array of any type.
 
     Raises:
         InvalidInput: numpy cannot read it, it is a sparse matrix of scipy's, which numpy takes for
@@ -88,7 +88,8 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
     except MemoryError:
         raise
     except Exception as error:
-        # Whatever an array-like raises when it is read, as a tensor that requires a gradient does.
+        # An array-like may raise anything when it is read, as a tensor that requires a gradient
+        # does.
         raise InvalidInput(
             f"{name}: expected an array of numbers, got {type(values).__name__}, which numpy "
             "cannot read; turn it into an array "
@@ -100,20 +101,20 @@ def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:
 
 
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:
-    """An object array whose entries are all numbers, as float64."""
+    """Return an object array whose entries are all numbers as float64."""
     try:
         return array.astype("float64")
     except MemoryError:
         raise
     except Exception:
-        # The original error would show the entry; values of inputs are never shown.
+        # The original error would show the entry, and values of inputs are never shown.
         raise InvalidInput(
             f"{name}: expected real numbers, got entries that are not numbers, or beyond 1.8e308"
         ) from None
 
 
 def positive(value: Any, *, name: str) -> float:
-    """``value`` as a finite float above 0.
+    """Return ``value`` as a finite float above 0.
 
     Raises:
         InvalidParameter: not a number, NaN, infinite, zero or negative.
@@ -129,7 +130,7 @@ def positive(value: Any, *, name: str) -> float:
 
 
 def probability(value: Any, *, name: str, allow_zero: bool = True) -> float:
-    """``value`` as a float in [0, 1), or in (0, 1) without ``allow_zero``.
+    """Return ``value`` as a float in [0, 1), or in (0, 1) without ``allow_zero``.
 
     Raises:
         InvalidParameter: out of that range or not a number.
@@ -143,7 +144,7 @@ def probability(value: Any, *, name: str, allow_zero: bool = True) -> float:
 
 
 def count(value: Any, *, name: str, minimum: int = 1) -> int:
-    """``value`` as an integer of at least ``minimum``.
+    """Return ``value`` as an integer of at least ``minimum``.
 
     Raises:
         InvalidParameter: not an integer, or below ``minimum``.
@@ -156,7 +157,7 @@ def count(value: Any, *, name: str, minimum: int = 1) -> int:
 
 
 def check_jobs(n_jobs: int | None) -> None:
-    """Nothing, if that many workers can be asked for; before anything is charged.
+    """Raise InvalidParameter if ``n_jobs`` is no number of workers, before anything is charged.
 
     Raises:
         InvalidParameter: neither None nor a whole number other than 0.
@@ -170,7 +171,7 @@ def check_jobs(n_jobs: int | None) -> None:
 
 
 def counts(values: Any, *, name: str) -> tuple[int, ...]:
-    """``values`` as a tuple of integers of at least 1.
+    """Return ``values`` as a tuple of integers of at least 1.
 
     Raises:
         InvalidParameter: no list, or an entry that is no such integer.
@@ -185,7 +186,7 @@ def counts(values: Any, *, name: str) -> tuple[int, ...]:
 
 
 def real(value: Any, *, name: str) -> float:
-    """``value`` as a float, infinite and NaN ones included.
+    """Return ``value`` as a float, infinite and NaN ones included.
 
     Raises:
         InvalidParameter: not a number, or an integer beyond the largest double.
@@ -201,7 +202,7 @@ def real(value: Any, *, name: str) -> float:
 
 
 def words(value: Any, *, name: str, minimum: int = 1, most: int = 200) -> str:
-    """``value`` as it is, if it is text of ``minimum`` to ``most`` printable characters.
+    """Return ``value`` unchanged if it is text of ``minimum`` to ``most`` printable characters.
 
     Raises:
         InvalidParameter: no such text.
@@ -219,7 +220,7 @@ def words(value: Any, *, name: str, minimum: int = 1, most: int = 200) -> str:
 
 
 def one_each(values: Any, rows: int, *, name: str) -> list[Any]:
-    """``values`` as a list of one entry for each of ``rows`` records.
+    """Return ``values`` as a list of one entry for each of ``rows`` records.
 
     Raises:
         InvalidInput: no list, or one of another length. Entries are never shown.
@@ -242,7 +243,7 @@ def one_each(values: Any, rows: int, *, name: str) -> list[Any]:
 
 
 def one_of(value: Any, known: Iterable[str], *, name: str) -> str:
-    """``value``, if it is one of the known names.
+    """Return ``value`` if it is one of the known names.
 
     Raises:
         UnknownName: it is another, or no text.
@@ -258,7 +259,7 @@ def one_of(value: Any, known: Iterable[str], *, name: str) -> str:
 
 
 def flag(value: Any, *, name: str) -> bool:
-    """``value`` as a truth value.
+    """Return ``value`` as a truth value.
 
     Raises:
         InvalidParameter: neither true, false nor an integer.
@@ -271,7 +272,8 @@ def flag(value: Any, *, name: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """``value`` for a message: its ``repr``, cut to 60 characters, or its type where it has none.
+    """Return ``value`` for a message: its ``repr``, cut to 60 characters, or its type if it has
+    none.
 
     Example:
         >>> shown("much"), shown(-(10**5000))

@@ -1,5 +1,5 @@
-"""Encoded table rows without their zeros: numbers in fixed coordinates, and for each category
-the coordinate of its one.
+"""Encoded table rows without their zeros: numbers in fixed coordinates, and the coordinate of each
+category's one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """Rows of ``dimension`` coordinates, of which those that are neither ``places`` nor among the
-    row's ``codes`` are 0.
+    """Rows of ``dimension`` coordinates. Coordinates outside ``places`` and the row's ``codes`` are
+    0.
 
     Attributes:
         numbers: shape (n, a), float64.
         places: shape (a,), int32, the coordinates that the numbers stand in.
-        codes: shape (n, b), int32, further coordinates, each of which is ``one``; no coordinate
-            twice in a row.
-        one: what the coordinates of codes hold.
-        dimension: coordinates of a whole row.
+        codes: shape (n, b), int32, further coordinates, each of which is ``one``, with no
+            coordinate twice in a row.
+        one: value at the coordinates of codes.
+        dimension: number of coordinates of a whole row.
 
     Example:
         >>> places, codes = np.array([0], dtype=np.int32), np.array([[2]], dtype=np.int32)
@@ -52,7 +52,7 @@ class CodedRows:
 
     @classmethod
     def of(cls, rows: Array) -> CodedRows:
-        """Dense rows, shape (n, dimension), as numbers alone."""
+        """Return dense rows, shape (n, dimension), as numbers alone."""
         places = np.arange(rows.shape[1], dtype=np.int32)
         return cls(
             np.asarray(rows, dtype=np.float64),
@@ -66,14 +66,14 @@ class CodedRows:
         return len(self.codes)
 
     def part(self, rows: slice | Integers) -> CodedRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return CodedRows(
             self.numbers[rows], self.places, self.codes[rows], self.one, self.dimension
         )
 
     @classmethod
     def together(cls, parts: Sequence[CodedRows]) -> CodedRows:
-        """Return the rows of ``parts``, which one schema encoded, one after the other."""
+        """Return the rows of ``parts``, all encoded by one schema, one after the other."""
         first = parts[0]
         return cls(
             np.concatenate([part.numbers for part in parts]),
@@ -84,18 +84,18 @@ class CodedRows:
         )
 
     def dense(self) -> Array:
-        """Whole rows, shape (n, dimension)."""
+        """Return whole rows, shape (n, dimension)."""
         rows = np.zeros((len(self), self.dimension))
         rows[:, self.places] = self.numbers
         rows[np.arange(len(self))[:, None], self.codes] = self.one
         return rows
 
     def times(self, matrix: Array) -> Array:
-        """These rows times ``matrix`` of shape (dimension, m), shape (n, m).
+        """Return these rows times ``matrix`` of shape (dimension, m), shape (n, m).
 
         A row's result is the sum of its entries times rows of the matrix, added one after the
-        other, numbers first: it does not depend on the other rows, and a number that is 0 does
-        not change it.
+        other, numbers first. It does not depend on the other rows, and a number that is 0 does not
+        change it.
         """
         values = np.full((len(self), len(self.places) + self.codes.shape[1]), self.one)
         values[:, : len(self.places)] = self.numbers

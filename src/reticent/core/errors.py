@@ -47,7 +47,7 @@ else:
 
 
 class ReticentError(Exception):
-    """Root of the tree; catch it to catch everything that reticent raises on purpose."""
+    """Root of the tree. Catch it to catch everything that reticent raises on purpose."""
 
     code: int = 1
 
@@ -107,13 +107,13 @@ class CorruptBundle(ReticentError):
 
 
 class BudgetExceeded(ReticentError):
-    """A request larger than what is left of a budget."""
+    """A request larger than the rest of a budget."""
 
     code = 12
 
 
 class LedgerUnavailable(ReticentError):
-    """The ledger cannot be reached or written; nothing is released."""
+    """The ledger cannot be reached or written. Nothing is released."""
 
     code = 13
 
@@ -125,13 +125,13 @@ class DataUnavailable(ReticentError):
 
 
 class MissingExtra(ReticentError, ImportError):
-    """An optional dependency that is not installed; the message names the extra."""
+    """An optional dependency that is not installed. The message names the extra."""
 
     code = 15
 
 
 class WriteFailed(ReticentError, OSError):
-    """An output that could not be written whole; nothing is left half-written."""
+    """An output that could not be written whole. Nothing is left half-written."""
 
     code = 16
 
@@ -167,30 +167,30 @@ class NotPermitted(ReticentError):
 
 
 class RequestUnderWay(ReticentError):
-    """A request that is repeated while the service is answering it; ask again a little later."""
+    """A request that is repeated while the service is answering it. Ask again a little later."""
 
     code = 22
 
 
 class AnswerLost(ReticentError):
-    """A request that was charged, and whose server died before it answered, or whose answer was
-    removed since; nothing is drawn again.
+    """A charged request whose answer is gone: the server died before it answered, or the answer was
+    removed since. Nothing is drawn again.
     """
 
     code = 23
 
 
 class ServiceBusy(ReticentError):
-    """More requests at once than the service takes; nothing was charged."""
+    """More requests at once than the service takes. Nothing was charged."""
 
     code = 24
 
 
 class ServiceUnreachable(ReticentError):
-    """No reply of a service, or one that is none: whether a request was charged is not known."""
+    """No valid reply of a service. A request may or may not have been charged."""
 
     code = 25
 
 
 class PrivacyWarning(UserWarning):
-    """What was asked for costs more privacy than the guarantee of one release states."""
+    """The request costs more privacy than the guarantee of one release states."""

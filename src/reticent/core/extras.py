@@ -1,13 +1,10 @@
-"""Optional dependencies: the one place where they are imported, and where a missing one says
-what to install.
-"""
+"""Optional dependencies, imported in this one place. A missing one says what to install."""
 
 from __future__ import annotations
 
 import importlib
 import re
 import sys
-from importlib.metadata import PackageNotFoundError, requires
 from typing import Any, TypeGuard
 
 from reticent.core.errors import MissingExtra
@@ -19,12 +16,12 @@ WHOLE_MODULES = {
     "starlette": "service",
     "uvicorn": "service",
 }
-"""Packages that some modules are built on from their first line on, and the extra of each."""
+"""Packages that some modules import in their first lines, and the extra of each."""
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
-    """What to say where a module could not be imported for want of an optional package; None
-    where something else is missing.
+    """Return the message for a module that lacks an optional package, or None if something else is
+    missing.
 
     Example:
         >>> print(missing_extra(ModuleNotFoundError(name="torch")))
@@ -39,12 +36,12 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
 
 
 def require(module: str, *, extra: str, instead: str = "") -> Any:
-    """The module called ``module``, imported.
+    """Import and return the module called ``module``.
 
     Args:
-        module: its full name, such as ``matplotlib.figure``.
+        module: full name, such as ``matplotlib.figure``.
         extra: the extra of this package that installs it.
-        instead: what the caller could do without it, for the message.
+        instead: the caller's alternative without it, for the message.
 
     Raises:
         MissingExtra: its package is not installed.
@@ -66,7 +63,7 @@ def require(module: str, *, extra: str, instead: str = "") -> Any:
 
 
 def is_torch_module(value: object) -> TypeGuard[Any]:
-    """Whether ``value`` is a torch module; torch is not imported to find out.
+    """Return whether ``value`` is a torch module, without importing torch.
 
     Example:
         >>> is_torch_module("a name")
@@ -77,18 +74,20 @@ def is_torch_module(value: object) -> TypeGuard[Any]:
 
 
 def requirements(extra: str) -> list[str]:
-    """What pip is to install for an extra of this package, as its metadata say.
+    """Return the requirements of an extra of this package, from its metadata.
 
-    A name and its versions work for everybody, also for somebody who has a wheel alone: `pip
-    install "reticent[...]"` would look for the package on an index.
+    A name and its versions also work for a user who has only a wheel. `pip install "reticent[...]"`
+    would look for the package on an index.
 
     Args:
-        extra: the extra's name. One that is not there has no requirements.
+        extra: the extra's name. An unknown extra has no requirements.
 
     Example:
         >>> requirements("networks")
         ['torch>=2.4']
     """
+    from importlib.metadata import PackageNotFoundError, requires  # slow, and rarely needed
+
     try:
         declared = requires("reticent") or []
     except PackageNotFoundError:  # a source tree that was put on the path
@@ -108,13 +107,13 @@ def requirements(extra: str) -> list[str]:
 
 
 def _here(marker: str) -> bool:
-    """Whether a marker's condition on the system holds on this one."""
+    """Return whether a marker's condition on the system holds on this one."""
     conditions = re.findall(r"""sys_platform ([!=]=) ['"](\w+)['"]""", marker)
     return all((sys.platform == name) == (sign == "==") for sign, name in conditions)
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs what an extra needs, for a message.
+    """Return the command that installs the packages of an extra, for a message.
 
     Example:
         >>> how_to_install("networks")

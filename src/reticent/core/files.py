@@ -1,5 +1,5 @@
-"""Files that cannot surprise: outputs that are there whole or not at all, inputs that are plain
-and of bounded size.
+"""Files that cannot surprise: outputs appear whole or not at all, and inputs are plain and of
+bounded size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from secrets import token_hex
 from reticent.core.errors import InvalidInput, WriteFailed
 
 MOST_UNPACKED = 2**30
-"""Bytes that a gzip file may unpack to, unless its reader knows better; a plain file may be
+"""Bytes that a gzip file may unpack to, unless its reader sets another limit. A plain file may be
 larger.
 """
 
@@ -33,13 +33,13 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def read_regular(path: str | Path, *, most: int) -> bytes:
-    """The content of a plain file of at most ``most`` bytes.
+    """Return the content of a plain file of at most ``most`` bytes.
 
     Links, folders, pipes, sockets and devices are refused before anything is read from them, so
     that no file can block the reader or feed it without end.
 
     Raises:
-        InvalidInput: no such file, not a plain one, larger, or not readable; the message does not
+        InvalidInput: no such file, not a plain one, larger, or not readable. The message does not
             repeat the path.
 
     Example:
@@ -70,8 +70,8 @@ def read_regular(path: str | Path, *, most: int) -> bytes:
 
 
 def unpacked(content: bytes, *, most: int = MOST_UNPACKED) -> bytes:
-    """What a gzip file holds, if that is at most ``most`` bytes: a small file may unpack to any
-    size.
+    """Return the content of a gzip file if it has at most ``most`` bytes. A small file may unpack
+    to any size.
 
     Raises:
         InvalidInput: not a whole gzip file, or one that unpacks to more.
@@ -100,8 +100,8 @@ class LimitedReader(io.RawIOBase):
     """A stream that refuses to give more than ``most`` bytes.
 
     Args:
-        stream: what is read.
-        most: bytes that it may give.
+        stream: the stream that is read.
+        most: largest number of bytes that it may give.
 
     Raises:
         UnpacksTooFar: on reading beyond.
@@ -111,11 +111,11 @@ class LimitedReader(io.RawIOBase):
         self._stream, self._most, self._left = stream, most, most
 
     def readable(self) -> bool:
-        """Always True."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """The next bytes, as of ``io.RawIOBase``."""
+        """Read the next bytes, as in ``io.RawIOBase``."""
         found = self._stream.read(len(buffer))
         self._left -= len(found)
         if self._left < 0:
@@ -127,12 +127,11 @@ class LimitedReader(io.RawIOBase):
 
 
 def check_replaceable(target: Path, *, overwrite: bool) -> None:
-    """Nothing, if an output may be put at ``target``: nothing is there, or a plain file that may be
-    replaced.
+    """Raise InvalidInput unless ``target`` is free or a plain file that may be replaced.
 
     Raises:
-        InvalidInput: a folder, a file that may not be replaced, or a device, pipe or socket,
-            which never is.
+        InvalidInput: a folder, a file that may not be replaced, or a device, pipe or socket, which
+            is never replaced.
     """
     where = f"output={str(target)!r}"
     if target.is_dir():
@@ -149,10 +148,10 @@ def check_replaceable(target: Path, *, overwrite: bool) -> None:
 
 
 def new_file_beside(target: Path, *, private: bool = False) -> tuple[int, Path]:
-    """An open descriptor and the path of a new, empty file in the folder of ``target``, to be
-    renamed to it.
+    """Return an open descriptor and the path of a new, empty file in the folder of ``target``, to
+    be renamed to it.
 
-    Its mode follows the umask, or is that of the file that it will replace; a private one is for
+    Its mode follows the umask, or is that of the file that it will replace. A private one is for
     its owner alone (0600).
 
     Raises:
@@ -171,23 +170,24 @@ def new_file_beside(target: Path, *, private: bool = False) -> tuple[int, Path]:
 def output_file(
     path: str | Path, *, size: int, overwrite: bool, private: bool = False
 ) -> Iterator[Callable[[bytes], None]]:
-    """A function that puts the content in place; ``size`` bytes are set aside for it beforehand.
+    """Yield a function that puts the content in place. ``size`` bytes are set aside for it
+    beforehand.
 
     The content goes to a temporary file beside the target, is flushed to the disk, and is renamed.
     A folder that is not writable or a disk without ``size`` free bytes is found out on entry,
-    before the caller computes and spends. Who may read the file is up to the umask, or to the file
-    that it replaces.
+    before the caller computes and spends. The umask, or the file that it replaces, decides who may
+    read the file.
 
     Args:
-        path: where the file shall stand; its folder is made if missing.
-        size: bytes to set aside, at least as many as will be written; 0 sets nothing aside.
+        path: place of the file. Its folder is made if missing.
+        size: bytes to set aside, at least as many as will be written. 0 sets nothing aside.
         overwrite: whether a file that stands there may be replaced.
         private: whether the file is for its owner alone (0600), whatever the umask.
 
     Raises:
         InvalidInput: ``path`` is a folder, a file that may not be replaced, or a device, pipe or
             socket.
-        WriteFailed: not writable, or no room; whatever stood at ``path`` stands there still.
+        WriteFailed: not writable, or no room. Whatever stood at ``path`` stands there still.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -226,8 +226,8 @@ class OutputFolder:
     """A folder that is being filled, under a temporary name.
 
     Attributes:
-        path: where it is for now.
-        target: where it will stand.
+        path: temporary place of the folder.
+        target: final place of the folder.
         private: whether its files are for their owner alone.
     """
 
@@ -236,7 +236,7 @@ class OutputFolder:
     private: bool = False
 
     def write(self, name: str, content: bytes) -> None:
-        """Puts a file into the folder and flushes it to the disk.
+        """Put a file into the folder and flush it to the disk.
 
         Raises:
             WriteFailed: no room, or not writable.
@@ -255,8 +255,7 @@ class OutputFolder:
 
 
 def check_folder_replaceable(target: Path, *, marker: str, overwrite: bool) -> None:
-    """Nothing, if an output folder may be put at ``target``: nothing is there, or a folder of its
-    kind that may be replaced.
+    """Raise InvalidInput unless ``target`` is free or a folder of its kind that may be replaced.
 
     Raises:
         InvalidInput: something stands there that may not be replaced.
@@ -276,20 +275,20 @@ def check_folder_replaceable(target: Path, *, marker: str, overwrite: bool) -> N
 def output_folder(
     path: str | Path, *, marker: str, overwrite: bool, private: bool = False
 ) -> Iterator[OutputFolder]:
-    """A folder to fill; it gets its name when the caller is done without an error, and is removed
-    otherwise.
+    """Yield a folder to fill. It gets its name when the caller is done without an error, and is
+    removed otherwise.
 
     Args:
-        path: where the folder shall stand; the folders above it are made if missing.
-        marker: name of a file that every folder of this kind holds; only such a folder is ever
+        path: place of the folder. The folders above it are made if missing.
+        marker: name of a file that every folder of this kind holds. Only such a folder is ever
             replaced.
         overwrite: whether a folder of this kind may be replaced.
         private: whether folder and files are for their owner alone (0700 and 0600), whatever the
-            umask; otherwise it decides.
+            umask. Otherwise the umask decides.
 
     Raises:
         InvalidInput: something that may not be replaced stands at ``path``.
-        WriteFailed: not writable, or no room; whatever stood at ``path`` stands there still.
+        WriteFailed: not writable, or no room. Whatever stood at ``path`` stands there still.
     """
     target = Path(path)
     check_folder_replaceable(target, marker=marker, overwrite=overwrite)
@@ -308,7 +307,7 @@ def output_folder(
 
 
 def _put_in_place(scratch: Path, target: Path) -> None:
-    """Rename ``scratch`` to ``target``; an older folder there is moved aside first and removed
+    """Rename ``scratch`` to ``target``. An older folder there is moved aside first and removed
     afterwards.
     """
     if not target.exists():
@@ -325,9 +324,7 @@ def _put_in_place(scratch: Path, target: Path) -> None:
 
 
 def _scratch(target: Path) -> Path:
-    """A name in the folder of ``target`` that nothing has yet; cut, so that it is no longer than
-    the system allows.
-    """
+    """Return a free name in the folder of ``target``, cut to the length that the system allows."""
     return target.with_name(f".{target.name[:50]}-{token_hex(8)}")
 
 
@@ -340,7 +337,7 @@ def _reported(target: Path) -> Iterator[None]:
 
 
 def _set_aside(descriptor: int, size: int) -> None:
-    """Take ``size`` bytes of the disk, where the system knows how; elsewhere write them."""
+    """Take ``size`` bytes of the disk where the system knows how, and write them elsewhere."""
     if size == 0:
         return
     if hasattr(os, "posix_fallocate"):

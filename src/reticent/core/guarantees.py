@@ -1,4 +1,4 @@
-"""What a guarantee is: a kind, two numbers, and the adjacency that gives them meaning."""
+"""Guarantees: a kind, two numbers, and the adjacency that gives them meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reticent.core.errors import IncompatibleGuarantees, InvalidInput, InvalidPa
 from reticent.core.norms import Norm
 
 _SHOWN = 16
-"""Digits of an identity or serial that a sentence shows; JSON has all of them."""
+"""Digits of an identity or serial that a sentence shows. JSON has all of them."""
 
 _UNNAMED = "unnamed "
 
@@ -23,16 +23,16 @@ class Neighborhood:
     """Neighbours are two points of one space, at most ``radius`` apart in ``metric``.
 
     Two neighbourhoods are the same only if a pair that is adjacent under one is adjacent under the
-    other. Words do not decide that: two embedders of one shape put the same two pictures at
-    different distances. So ``identity`` has a part in the comparison beside ``space``.
+    other. Words do not decide that, because two embedders of one shape put the same two pictures at
+    different distances. So the comparison looks at ``identity`` beside ``space``.
 
     Attributes:
         metric: the norm that distance is measured in.
         radius: largest distance of two neighbours, above 0, in the units of ``space``.
-        space: what the points are, in plain words ("8-dimensional embedding of the picture").
-        identity: digest of everything that maps a protected input to the point whose distance is
-            measured. "" leaves it to whoever wrote ``space`` that equal words mean equal maps; no
-            estimator does.
+        space: name of the points' space in plain words ("8-dimensional embedding of the picture").
+        identity: digest of the whole map from a protected input to the point whose distance is
+            measured. With "" the writer of ``space`` must see to it that equal words mean equal
+            maps. No estimator leaves it empty.
 
     Example:
         >>> near = Neighborhood(Norm.LINF, 0.5, "embedding", identity="6f1c")
@@ -52,7 +52,7 @@ class Neighborhood:
         words(self.identity, name="identity", minimum=0)
 
     def describe(self) -> str:
-        """The adjacency as one phrase."""
+        """Return the adjacency as one phrase."""
         which = f" (identity {self.identity[:_SHOWN]})" if self.identity else ""
         return (
             f"two points within {self.metric.value} distance {self.radius:g} in the "
@@ -61,7 +61,7 @@ class Neighborhood:
 
 
 class Unit(StrEnum):
-    """Whose presence a record adjacency hides."""
+    """The unit whose presence a record adjacency hides."""
 
     RECORD = "record"
     PERSON = "person"
@@ -69,17 +69,17 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class _Records:
-    """What ``AddRemove`` and ``Replace`` share: how much of which data set neighbours differ in.
+    """The common part of ``AddRemove`` and ``Replace``: the data set, and the units that neighbours
+    differ in.
 
-    Costs for persons and for records do not add up, nor do those of two data sets: a pair that
-    differs in all records of one person is no pair that differs in one record.
+    Costs for persons and for records do not add up, nor do those of two data sets. A pair that
+    differs in all records of one person is not a pair that differs in one record.
 
     Attributes:
-        records: how many units neighbours differ in.
+        records: number of units that neighbours differ in.
         unit: one record, or one person, who may own any number of records.
-        data_set: the owner's name for the data set; a serial from ``data_set_name(None)`` where
-            the owner gave none; "" where the records are those that a release is given, whoever
-            owns them.
+        data_set: the owner's name for the data set, or a serial from ``data_set_name(None)`` if the
+            owner gave none. "" means the records that a release is given, whoever owns them.
     """
 
     records: int = 1
@@ -95,7 +95,7 @@ class _Records:
 
     @cached_property
     def unnamed(self) -> bool:
-        """Whether a random serial stands for a name that the owner has not given."""
+        """True if a random serial stands for a name that the owner has not given."""
         return self.data_set.startswith(_UNNAMED)
 
     def _what(self) -> str:
@@ -118,7 +118,7 @@ class AddRemove(_Records):
     other.
 
     Attributes:
-        records: how many units neighbours differ in.
+        records: number of units that neighbours differ in.
         unit: "record", or "person": all records of one owner.
         data_set: the owner's name for the data set.
 
@@ -128,7 +128,7 @@ class AddRemove(_Records):
     """
 
     def describe(self) -> str:
-        """The adjacency as one phrase."""
+        """Return the adjacency as one phrase."""
         return f"two data sets that differ by adding or removing {self._what()}"
 
 
@@ -138,27 +138,28 @@ class Replace(_Records):
     persons).
 
     Attributes:
-        records: how many units neighbours differ in.
+        records: number of units that neighbours differ in.
         unit: "record", or "person": all records of one owner.
         data_set: the owner's name for the data set.
     """
 
     def describe(self) -> str:
-        """The adjacency as one phrase."""
+        """Return the adjacency as one phrase."""
         return f"two data sets of one size that differ in {self._what()}"
 
 
 def unnamed(data_set: str) -> bool:
-    """Whether ``data_set`` is a serial that stands for a name that the owner has not given."""
+    """Return whether ``data_set`` is a serial that stands for a name that the owner has not
+    given.
+    """
     return data_set.startswith(_UNNAMED)
 
 
 def data_set_name(name: str | None) -> str:
-    """``name`` as the owner gave it, or a serial drawn at random for None, which is no other data
-    set's.
+    """Return ``name`` as the owner gave it, or for None a random serial that no other data set has.
 
-    A name is the owner's word and never a digest: a digest of records tells whoever can guess them
-    whether the guess is right.
+    A name is the owner's word and never a digest, because a digest of records tells anyone who can
+    guess them whether the guess is right.
 
     Raises:
         InvalidParameter: no name of 1 to 200 printable characters, or one that looks like a serial.
@@ -182,7 +183,7 @@ Adjacency = Neighborhood | AddRemove | Replace
 
 
 class GuaranteeKind(StrEnum):
-    """What kind of statement a guarantee is; kinds never add up with each other."""
+    """The kind of statement that a guarantee makes. Kinds never add up with each other."""
 
     DIFFERENTIAL_PRIVACY = "differential privacy"
     LIPSCHITZ_PRIVACY = "Lipschitz (metric) privacy"
@@ -197,8 +198,8 @@ class Guarantee:
     Attributes:
         epsilon: above 0. For Lipschitz privacy it is per unit of distance.
         delta: in [0, 1).
-        adjacency: what neighbours are.
-        kind: what kind of statement this is.
+        adjacency: the relation of neighbours.
+        kind: the kind of statement.
     """
 
     epsilon: float
@@ -211,7 +212,7 @@ class Guarantee:
         object.__setattr__(self, "delta", probability(self.delta, name="delta"))
 
     def compose(self, other: Guarantee) -> Guarantee:
-        """Both statements together, by basic composition.
+        """Return both statements together, by basic composition.
 
         Raises:
             IncompatibleGuarantees: the two have different kinds or adjacencies, or promise nothing.
@@ -232,7 +233,7 @@ class Guarantee:
         )
 
     def describe(self) -> str:
-        """The statement as one sentence."""
+        """Return the statement as one sentence."""
         if self.kind is GuaranteeKind.NO_PRIVACY:
             return "no differential privacy"
         return (
@@ -241,7 +242,7 @@ class Guarantee:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``from_dict`` reads them back."""
+        """Return plain values for JSON, which ``from_dict`` reads back."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -251,7 +252,7 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Guarantee:
-        """The guarantee that ``to_dict`` described.
+        """Return the guarantee that ``to_dict`` described.
 
         Raises:
             InvalidInput: the dictionary is not one that ``to_dict`` writes.
@@ -266,7 +267,7 @@ class Guarantee:
 
 
 def adjacency_to_dict(adjacency: Adjacency) -> dict[str, Any]:
-    """Plain values for JSON; ``adjacency_from_dict`` reads them back."""
+    """Return plain values for JSON, which ``adjacency_from_dict`` reads back."""
     found: dict[str, Any] = {"type": type(adjacency).__name__}
     for field in fields(adjacency):
         value = getattr(adjacency, field.name)
@@ -275,7 +276,7 @@ def adjacency_to_dict(adjacency: Adjacency) -> dict[str, Any]:
 
 
 def adjacency_from_dict(values: dict[str, Any]) -> Adjacency:
-    """The adjacency that ``adjacency_to_dict`` described.
+    """Return the adjacency that ``adjacency_to_dict`` described.
 
     Fields that were added later may be missing: ``identity``, ``unit`` and ``data_set``.
 
@@ -301,12 +302,12 @@ class GuaranteeCard:
     """A guarantee in plain words, for the person whose data it is.
 
     Attributes:
-        title: what is released.
-        protected: what is hidden, and how well.
-        from_whom: whom it is hidden from.
+        title: the release, in a few words.
+        protected: the protected thing, and how well it is hidden.
+        from_whom: the observers it is hidden from.
         guarantee: the formal statement.
-        assumptions: what must hold for the statement to hold, one phrase each.
-        not_protected: what a reader might wrongly expect to be covered, one phrase each.
+        assumptions: conditions of the statement, one phrase each.
+        not_protected: things that a reader might wrongly expect to be covered, one phrase each.
         details: settings and how they were found, name to value.
     """
 
@@ -319,7 +320,7 @@ class GuaranteeCard:
     details: tuple[tuple[str, str], ...] = ()
 
     def to_markdown(self) -> str:
-        """The card as Markdown."""
+        """Return the card as Markdown."""
         lines = [
             f"# {self.title}",
             "",
@@ -338,7 +339,7 @@ class GuaranteeCard:
         return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "title": self.title,
             "protected": self.protected,

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for."""
+"""Names of a package that are imported on their first use."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """A ``__getattr__`` for ``package``, after PEP 562.
+    """Return a ``__getattr__`` for ``package``, after PEP 562.
 
-    Importing one module of a package imports the package first. Where that only says which names
-    there are, a module costs what it needs itself, and neither numpy nor torch is loaded for a help
-    text.
+    Importing one module of a package imports the package first. If the package only lists its
+    names, a module loads no more than its own imports, and neither numpy nor torch is loaded for a
+    help text.
 
     Args:
         package: its full name.
         modules: full names of modules, and for each the names that ``package`` offers from it.
 
-    A name whose module is built on an optional package that is not installed raises
-    ``MissingExtra``.
+    A name whose module needs an optional package that is not installed raises ``MissingExtra``.
 
     Example:
         >>> find = lazy_names("example", {"math": ("tau",)})

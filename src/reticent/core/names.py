@@ -1,18 +1,18 @@
-"""Names of clients, subjects and bundles: what one reads is what the ledger compares.
+"""Names of clients, subjects and bundles, which the ledger compares as a person reads them.
 
 Two names that look alike and differ in their characters would have two budgets. So a name is in the
-composed normal form, has no character that is invisible or stands for another one, and mixes no
+composed normal form and has no character that is invisible or stands for another one. It mixes no
 scripts, by the "highly restrictive" level of Unicode Technical Standard 39: one script, or Latin
 together with the scripts of Japanese, Chinese or Korean. Letters, marks and digits of every script
-are legal, and printable ASCII; other symbols are not.
+and printable ASCII are legal. Other symbols are not.
 
 ``scripts.txt`` lists the property Script_Extensions of the Unicode Character Database, version
 14.0.0, as ``Unicode::UCD`` of Perl 5.36 reports it, for the letters, marks and digits that a name
-may hold; what is Common or Inherited goes with every script.
+may hold. A Common or Inherited character goes with every script.
 
-What is left: names in one script that look like names in another ("раураl" in Cyrillic letters
-alone), capitals and small letters. A policy that requires a budget on the subject refuses those
-too, because no budget names them; see ``Policy``.
+These confusions are left: names in one script that look like names in another ("раураl" in Cyrillic
+letters alone), capitals and small letters. A policy that requires a budget on the subject
+(``Policy``) refuses those too, because no budget names them.
 
 Reference:
     M. Davis, M. Suignard. Unicode Technical Standard 39: Unicode Security Mechanisms. Section
@@ -29,14 +29,14 @@ from importlib.resources import files
 from reticent.core.errors import InvalidInput
 
 LONGEST_NAME = 200
-"""Characters in a name at most."""
+"""Largest number of characters in a name."""
 
 _IGNORABLE = (
     *((0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x3164, 0x3164)),
     *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
 )
-"""Default_Ignorable_Code_Point among what ``str.isprintable`` lets through: fillers, joiners and
-variation selectors.
+"""The Default_Ignorable_Code_Point characters that ``str.isprintable`` lets through: fillers,
+joiners and variation selectors.
 """
 
 _WRITING_SYSTEMS = {
@@ -49,15 +49,15 @@ _WRITING_SYSTEMS = {
 
 @lru_cache(maxsize=65536)
 def checked_name(value: str, *, name: str) -> str:
-    """``value``, where it is a name that cannot be mistaken for another.
+    """Return ``value`` if it is a name that cannot be mistaken for another.
 
     Args:
-        value: up to 200 characters; "" is legal and stands for no name.
-        name: what the caller calls it; used in messages.
+        value: up to 200 characters. "" is legal and stands for no name.
+        name: the caller's name for it in messages.
 
     Raises:
-        InvalidInput: too long, or with a character or a mixture of scripts that is not legal; says
-            which.
+        InvalidInput: too long, or with a character or a mixture of scripts that is not legal. The
+            message says which.
 
     Example:
         >>> checked_name("Zoë-7", name="subject")
@@ -135,8 +135,8 @@ def _with_writing_systems(scripts: frozenset[str]) -> frozenset[str]:
 
 
 def _extensions(code: int) -> frozenset[str] | None:
-    """The scripts that a character is used in; none for what goes with every script, None for
-    what the table does not know.
+    """Return the scripts that a character is used in: none if it goes with every script, None if
+    the table does not know it.
     """
     if code < 128:
         return frozenset({"Latin"}) if chr(code).isalpha() else frozenset()
@@ -149,7 +149,7 @@ def _extensions(code: int) -> frozenset[str] | None:
 
 @cache
 def _table() -> tuple[list[int], list[tuple[int, frozenset[str]]]]:
-    """First characters of all ranges, ascending, and for each its last character and its
+    """Return the first characters of all ranges, ascending, and each range's last character and
     scripts.
     """
     rows: list[tuple[int, int, frozenset[str]]] = []

@@ -28,7 +28,7 @@ class Norm(StrEnum):
 
     @classmethod
     def parse(cls, name: str | Norm) -> Norm:
-        """The norm called ``name``.
+        """Return the norm called ``name``.
 
         Raises:
             UnknownName: ``name`` is not one of ``l1``, ``l2``, ``linf``.
@@ -45,13 +45,13 @@ class Norm(StrEnum):
         return {Norm.L1: Norm.LINF, Norm.L2: Norm.L2, Norm.LINF: Norm.L1}[self]
 
     def of(self, values: npt.ArrayLike, axis: int = -1) -> Array:
-        """Norm of ``values`` along ``axis``; shape loses that axis.
+        """Return the norm of ``values`` along ``axis``, which the shape loses.
 
         Example:
             >>> Norm.L1.of([[3.0, -4.0]]).tolist()
             [7.0]
         """
-        # here and below, because the names of norms serve the command line, which starts without
+        # imported here and below, because the command line knows norms by name and starts without
         # numpy
         import numpy as np
 
@@ -63,7 +63,8 @@ class Norm(StrEnum):
         return np.asarray(array.max(axis=axis, initial=0.0))
 
     def between(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
-        """Distances between the rows of two arrays, shape (n, k), of shapes (n, d) and (k, d).
+        """Return the distances between the rows of two arrays of shapes (n, d) and (k, d), shape
+        (n, k).
 
         Each comes from the differences of its own two rows, so equal rows are at 0 exactly, and
         near rows keep their distance. Expanding the square into a matrix product would not.
@@ -82,18 +83,19 @@ class Norm(StrEnum):
         return cdist(np.asarray(first), np.asarray(second), "chebyshev")
 
     def of_ones(self, dimension: int) -> float:
-        """Norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in
+        """Return the norm of the all-ones vector of ``dimension`` entries: 1 per entry in l1, 1 in
         l-infinity.
         """
         return {Norm.L1: float(dimension), Norm.L2: math.sqrt(dimension), Norm.LINF: 1.0}[self]
 
 
 def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
-    """All vectors of -1 and 1 of length ``bits``, shape (2**bits, bits).
+    """Return all vectors of -1 and 1 of length ``bits``, shape (2**bits, bits).
 
     Args:
         bits: length of a pattern, 1 to 20.
-        up_to_sign: keep one of each pair {s, -s} (the first entry stays +1), which halves the rows.
+        up_to_sign: whether only one of each pair {s, -s} is kept (with first entry +1), which
+            halves the rows.
 
     Raises:
         UnsupportedNorm: ``bits`` is above ``MAX_SIGN_BITS``.
@@ -119,14 +121,16 @@ def sign_patterns(bits: int, *, up_to_sign: bool = False) -> Array:
 def unit_moves(
     dimension: int, norm: Norm, *, directions: int, random: np.random.Generator
 ) -> Array:
-    """Vectors of ``norm`` 1 along which to look for the worst neighbour: all axes both ways,
-    corners of a cube, and random directions; shape (2 dimension + 2 directions, dimension).
+    """Return vectors of ``norm`` 1 for the search of the worst neighbour, shape (2 dimension + 2
+    directions, dimension).
+
+    They are all axes both ways, corners of a cube, and random directions.
 
     Args:
-        dimension: of a vector.
-        norm: in which they have length 1.
-        directions: how many corners, and how many random ones, at least 0.
-        random: where these come from.
+        dimension: number of coordinates of a vector.
+        norm: the norm in which they have length 1.
+        directions: number of corners, and of random directions, at least 0.
+        random: generator of the corners and random directions.
 
     Example:
         >>> import numpy as np
@@ -143,8 +147,8 @@ def unit_moves(
 
 
 def operator_norm(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) -> float:
-    """Exact operator norm of ``matrix``: the largest ``output_norm`` of M x over ``input_norm`` of
-    x at most 1.
+    """Return the exact operator norm of ``matrix``: the largest ``output_norm`` of M x over
+    ``input_norm`` of x at most 1.
 
     Args:
         matrix: shape (m, n).

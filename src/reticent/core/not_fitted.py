@@ -1,4 +1,4 @@
-"""The one error that is scikit-learn's as well; ``reticent.core.errors`` offers it."""
+"""The one error that is scikit-learn's as well. ``reticent.core.errors`` offers it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Which process an object was made in: what counts in memory may count in one process only."""
+"""The process that an object was made in. A count in memory may go on in one process only."""
 
 from __future__ import annotations
 
 import os
 
 _here: object = object()
-"""Stands for this process. A child gets one of its own, so a number that the system uses again
+"""A mark of this process. A child gets one of its own, so a number that the system uses again
 cannot be mistaken for it.
 """
 
@@ -20,16 +20,16 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 
 
 def this_process() -> tuple[object, int]:
-    """Return what stands for this process: different from its parent's and from each child's."""
-    # The number tells forks behind Python's back, which call no hook.
+    """Return a mark of this process, different from its parent's and from each child's."""
+    # The process number tells forks behind Python's back, which call no hook.
     return _here, os.getpid()
 
 
 class HomeProcess:
-    """Remembers the process that made it.
+    """A mark that remembers the process that made it.
 
     After a fork the parent and every child hold one copy each of every object, and a count in
-    memory goes on in each of them by itself. Whatever such a count limits (queries of a plan) has
+    memory goes on in each of them by itself. Code that such a count limits (queries of a plan) has
     to ask first whether it is at home.
 
     Example:
@@ -42,11 +42,9 @@ class HomeProcess:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process, and the object, that was made; False in a forked child
-        and in every copy.
-        """
+        """True in the process that made this object, False in a forked child and in every copy."""
         return (self._token, self._number) == this_process()
 
     def __reduce__(self) -> tuple[type[HomeProcess], tuple[()], dict[str, object]]:
-        """A copy, pickled or not, is at home nowhere."""
+        """Make a copy, pickled or not, that is at home nowhere."""
         return (HomeProcess, (), {"_token": None, "_number": -1})

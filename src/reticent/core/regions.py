@@ -1,4 +1,4 @@
-"""Boxes: the public domains that inputs are clipped to, and the neighbourhoods that are
+"""Boxes, which are the public domains that inputs are clipped to and the neighbourhoods that are
 certified.
 """
 
@@ -41,7 +41,7 @@ class Box:
 
     @classmethod
     def cube(cls, dimension: int, half_width: float) -> Box:
-        """The box [-half_width, half_width] in each of ``dimension`` coordinates.
+        """Return the box [-half_width, half_width] in each of ``dimension`` coordinates.
 
         Example:
             >>> Box.cube(2, 3.0).upper.tolist()
@@ -66,12 +66,12 @@ class Box:
         return np.asarray(0.5 * (self.upper - self.lower))
 
     def clip(self, points: npt.ArrayLike) -> Array:
-        """``points`` moved to their nearest point of the box; shape kept. 1-Lipschitz in every
-        norm here.
+        """Return ``points`` moved to their nearest point of the box, same shape. It is 1-Lipschitz
+        in every norm here.
         """
         return np.asarray(np.clip(np.asarray(points, dtype=np.float64), self.lower, self.upper))
 
     def contains(self, points: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether each row of ``points`` (shape (..., d)) lies in the box."""
+        """Return whether each row of ``points`` (shape (..., d)) lies in the box."""
         array = np.asarray(points, dtype=np.float64)
         return np.asarray(((array >= self.lower) & (array <= self.upper)).all(axis=-1))

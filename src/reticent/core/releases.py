@@ -1,4 +1,4 @@
-"""What comes out of a release: values, a mask of what was withheld, and a receipt."""
+"""The result of a release: values, a mask of withheld rows, and a receipt."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The record of one call of ``release``: what was spent, how, and whether it was booked.
+    """The record of one call of ``release``: its cost, its noise, and its ledger entry.
 
     Attributes:
         mechanism: name of the mechanism.
         guarantee: cost of *each* answer, withheld ones included.
         answers: number of inputs in the call, withheld ones included.
-        bundle: identity of the bundle that answered, from nothing that is private, or "" for a bare
+        bundle: identity of the bundle that answered, made from nothing private, or "" for a bare
             mechanism.
         certificate: kind of certificate ("enumeration", "interval", "exact", "global", "none").
-        sampler: where the noise came from.
-        seeded: whether a caller's seed drove the noise; such values are *not private*.
+        sampler: source of the noise.
+        seeded: whether a caller's seed drove the noise. Such values are *not private*.
         booked: ledger entry, or the first and last of those that charged every row to a scope of
-            its own; "" when no ledger was given.
-        position: of the last of these entries in the ledger's chain; 0 when no ledger was given.
-        digest: of that entry, 64 hexadecimal digits, or "". Whoever keeps the receipt can show
-            later that the entry was there: a ledger that does not hold it was rewritten, or is an
-            older copy.
+            its own. "" when no ledger was given.
+        position: position of the last of these entries in the ledger's chain, 0 when no ledger was
+            given.
+        digest: digest of that entry, 64 hexadecimal digits, or "". Whoever keeps the receipt can
+            show later that the entry was there. A ledger that does not hold it was rewritten, or is
+            an older copy.
         identifier: random name of this receipt.
-        request: digest of what was asked, keyed by the client's nonce, 64 hexadecimal digits; ""
-            where no service answered. See ``core.bindings``.
-        reply: digest of what was answered, keyed by a salt that the client alone was sent; "" where
-            no service answered.
+        request: digest of the request, keyed by the client's nonce, 64 hexadecimal digits, or ""
+            where no service answered (``core.bindings``).
+        reply: digest of the answers, keyed by a salt that the client alone was sent, or "" where no
+            service answered.
     """
 
     mechanism: str
@@ -57,13 +58,13 @@ class Receipt:
     reply: str = ""
 
     def describe(self) -> str:
-        """The receipt as one line."""
+        """Return the receipt as one line."""
         privacy = "seeded: not private" if self.seeded else self.guarantee.describe()
         ledger = f"booked as {self.booked}" if self.booked else "not booked in any ledger"
         return f"{self.answers} answer(s) by {self.mechanism}; {privacy}; {ledger}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; the two digests only where a service answered."""
+        """Return plain values for JSON, with the two digests only where a service answered."""
         bound = {"request": self.request, "reply": self.reply}
         return {
             "mechanism": self.mechanism,
@@ -82,11 +83,10 @@ class Receipt:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the receipt that ``to_dict`` described: a record of what was paid, which pays
-        for nothing.
+        """Return the receipt that ``to_dict`` described. It records a payment and pays for nothing.
 
         Raises:
-            InvalidInput: a guarantee or a flag that is none.
+            InvalidInput: an invalid guarantee or flag.
             KeyError, TypeError: a field is missing or unknown.
         """
         fields = dict(values)
@@ -98,7 +98,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that were asked about, as their frame knew them.
+    """The queried rows, as their frame knew them.
 
     Attributes:
         library: "pandas", "polars" or "pyarrow", or "" for an array.
@@ -117,9 +117,10 @@ class Release:
         values: shape (n, m) float64 for vectors, (n,) for labels. Rows of ``withheld`` hold NaN
             (vectors) or -1 (labels) and carry no information beyond having been withheld.
         withheld: shape (n,) bool.
-        receipt: what was spent.
-        columns: names of the released columns, for ``to_frame``; () for "value", or "value0", ...
-        rows: the library and the index of the frame that was asked about.
+        receipt: record of the cost.
+        columns: names of the released columns, for ``to_frame``, or () for "value", or "value0" and
+            so on.
+        rows: library and index of the queried frame.
     """
 
     values: npt.NDArray[Any]
@@ -133,18 +134,18 @@ class Release:
 
     @property
     def released(self) -> npt.NDArray[Any]:
-        """The rows that were not withheld."""
+        """Rows that were not withheld."""
         return self.values[~self.withheld]
 
     def to_frame(self, library: str | None = None) -> Any:
-        """The answers as a data frame: released columns, ``withheld`` and ``receipt``.
+        """Return the answers as a data frame: released columns, ``withheld`` and ``receipt``.
 
         Args:
-            library: "pandas", "polars" or "pyarrow"; None for that of the frame which was asked
-                about, or pandas where that was an array.
+            library: "pandas", "polars" or "pyarrow", or None for the library of the queried frame,
+                which is pandas for an array.
 
         Returns:
-            One row for each row that was asked about, in its order and with its index (pandas).
+            One row for each queried row, in its order and with its index (pandas).
             Withheld vectors are NaN, withheld labels missing. ``receipt`` is the identifier of the
             receipt, the same in every row.
 
@@ -170,7 +171,7 @@ class Release:
         return frame
 
     def to_columns(self) -> dict[str, Any]:
-        """Released columns, ``withheld`` and ``receipt``, by name; see ``to_frame``."""
+        """Return the released columns, ``withheld`` and ``receipt`` of ``to_frame``, by name."""
         values = self.values if self.values.ndim == 2 else self.values[:, None]
         names = self.columns
         if len(names) != values.shape[1]:
@@ -187,5 +188,5 @@ class Release:
 
 
 def _present(labels: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> list[Any]:
-    """Labels as a list, None where withheld."""
+    """Return labels as a list, with None where withheld."""
     return [None if left else label for label, left in zip(labels.tolist(), withheld, strict=True)]

@@ -1,5 +1,5 @@
-"""What a floating-point sum or norm can be off by, from the number of its terms: bounds that
-hold with their rounding.
+"""Bounds on the error of a floating-point sum or norm, from the number of its terms. They hold with
+their own rounding.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from reticent.core.norms import Norm, operator_norm
 _ROUNDOFF = 2.0**-53
 _MOST_TERMS = 2**40
 _MOST_COLUMNS = 4096
-"""Singular values of more columns than that are not computed."""
+"""Singular values of more columns than this are not computed."""
 
 
 def sum_error(terms: int) -> float:
-    """gamma_n = n u / (1 - n u), rounded up: a float64 sum of n products in any order is off by at
-    most gamma_n times the sum of their magnitudes.
+    """Return gamma_n = n u / (1 - n u), rounded up. A float64 sum of n products in any order is off
+    by at most gamma_n times the sum of their magnitudes.
 
     Args:
         terms: n, the number of rounded operations that one term can pass through, 0 to 2**40.
@@ -34,7 +34,7 @@ def sum_error(terms: int) -> float:
 
     References:
         - Higham (2002), "Accuracy and stability of numerical algorithms",
-          doi:10.1137/1.9780898718027, section 3.1; underflow is not covered.
+          doi:10.1137/1.9780898718027, section 3.1 (underflow is not covered).
     """
     if not 0 <= terms <= _MOST_TERMS:
         raise InvalidParameter(f"terms={terms!r}: expected 0 to 2**40")
@@ -42,8 +42,8 @@ def sum_error(terms: int) -> float:
 
 
 def operator_norm_bound(matrix: npt.ArrayLike, input_norm: Norm, output_norm: Norm) -> float:
-    """At least the operator norm of ``matrix``: ``operator_norm`` with a proved margin for all of
-    its rounding.
+    """Return an upper bound on the operator norm of ``matrix``: ``operator_norm`` with a proved
+    margin for all of its rounding.
 
     Args:
         matrix: shape (m, n), entries 0 or from 2**-400 to 2**400 in magnitude, for which nothing
@@ -52,8 +52,8 @@ def operator_norm_bound(matrix: npt.ArrayLike, input_norm: Norm, output_norm: No
         output_norm: norm of the m outputs.
 
     Raises:
-        UnsupportedNorm: see ``operator_norm``; or singular values of more than 4,096 columns and
-            rows.
+        UnsupportedNorm: the pair is not supported by ``operator_norm``, or needs singular values of
+            more than 4,096 columns and rows.
 
     Example:
         >>> operator_norm_bound([[3.0, 4.0]], Norm.L2, Norm.LINF) >= 5.0
@@ -62,18 +62,19 @@ def operator_norm_bound(matrix: npt.ArrayLike, input_norm: Norm, output_norm: No
     array = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
     if input_norm is Norm.L2 and output_norm is Norm.L2:
         return spectral_norm_bound(array)
-    # Signs are enumerated over at most 20 rows or columns. Their sums may cancel, but the largest
-    # over all signs is at least a seventh of the sum of all magnitudes that one of them is off
-    # against (Khinchine: 1 / sqrt(2 * 20)).
+    # Signs are enumerated over at most 20 rows or columns. Their sums may cancel, but the error of
+    # a sum is relative to the sum of all magnitudes. The largest sum over all signs is at least a
+    # seventh of that (Khinchine: 1 / sqrt(2 * 20)).
     terms = 8 * (sum(array.shape) + 8)
     return operator_norm(array, input_norm, output_norm) * (1.0 + sum_error(terms))
 
 
 def spectral_norm_bound(matrix: npt.ArrayLike) -> float:
-    """At least the largest singular value of ``matrix``, whatever the routine that computed it.
+    """Return an upper bound on the largest singular value of ``matrix``, whatever the routine that
+    computed it.
 
-    With V any computed right singular vectors, ||A|| <= ||A V|| ||V^-1||; ||A V||^2 is at most the
-    largest row sum of the magnitudes of (A V)' (A V), which is nearly diagonal, and ||V^-1||^2 at
+    With V any computed right singular vectors, ||A|| <= ||A V|| ||V^-1||. ||A V||^2 is at most the
+    largest row sum of the magnitudes of (A V)' (A V), which is nearly diagonal. ||V^-1||^2 is at
     most 1 / (1 - ||V' V - I||). Rounding is charged in every product.
 
     Args:

@@ -1,4 +1,4 @@
-"""Answers for rows that no other row has a say in, to the last bit."""
+"""Answers for rows that do not depend on any other row, to the last bit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _ALIGNMENT = 64  # bytes; of a cache line and of the widest vector registers
 
 
 def each_row(compute: Callable[[Array], Array], rows: Array) -> Array:
-    """What ``compute`` gives for every row by itself, one call per row.
+    """Return the result of ``compute`` for every row by itself, one call per row.
 
-    A matrix product or a convolution adds in an order that may depend on how many rows there are
-    and where one stands among them, so a library's result for a row of a batch can differ in its
-    last bits from that for the row alone. Some libraries also choose by the address of their
-    operands; so every row is first copied to one and the same aligned buffer.
+    A matrix product or a convolution may add in an order that depends on the number of rows and on
+    a row's place among them. So a library's result for a row of a batch can differ in its last bits
+    from that for the row alone. Some libraries also choose by the address of their operands, so
+    every row is first copied to one and the same aligned buffer.
 
     Args:
-        compute: from (1, d) to (1, m), the same m for every row; it may not keep or change its
-            argument.
+        compute: function from (1, d) to (1, m), with the same m for every row. It may not keep or
+            change its argument.
         rows: shape (n, d). For no rows m is found from a row of zeros.
 
     Returns:
@@ -41,15 +41,15 @@ def each_row(compute: Callable[[Array], Array], rows: Array) -> Array:
 
 
 def in_blocks(compute: Callable[[Array], Array], rows: Array, *, block: int = 64) -> Array:
-    """Return what ``compute`` gives for every row, in blocks of one fixed shape.
+    """Return the result of ``compute`` for every row, in blocks of one fixed shape.
 
-    The last block is filled up with zeros. So the size of what is computed at once follows from
-    nothing but ``block``: never from how many private records there are.
+    The last block is filled up with zeros. So the size of one computation follows from ``block``
+    alone, never from the number of private records.
 
     Args:
-        compute: from (block, d) to (block, m).
+        compute: function from (block, d) to (block, m).
         rows: shape (n, d).
-        block: rows at once, at least 1.
+        block: number of rows at once, at least 1.
 
     Returns:
         Shape (n, m), float64. For no rows m is found from zeros.
@@ -69,7 +69,8 @@ def in_blocks(compute: Callable[[Array], Array], rows: Array, *, block: int = 64
 
 
 def finite_or_zero(rows: Array) -> Array:
-    """``rows`` with every row that holds NaN or infinity replaced by zeros: a fixed public point.
+    """Return ``rows`` with every row that holds NaN or infinity replaced by zeros, a fixed public
+    point.
 
     Example:
         >>> finite_or_zero(np.array([[1.0, np.inf], [2.0, 3.0]])).tolist()
@@ -84,7 +85,7 @@ def _of(compute: Callable[[Array], Array], buffer: Array, row: Array) -> Array:
 
 
 def _aligned(width: int) -> Array:
-    """An array of shape (1, width) that starts at a multiple of the alignment."""
+    """Return an array of shape (1, width) that starts at a multiple of the alignment."""
     raw = np.empty(8 * width + _ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
     return raw[start : start + 8 * width].view(np.float64).reshape(1, width)

@@ -1,5 +1,5 @@
-"""Scopes: whose request it is, whose data it touches, which bundle answers; and what a ledger
-insists that they name.
+"""Scopes, which name a request's client, the data's subject and the bundle, and a ledger's policy
+on those names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTS = ("principal", "subject", "bundle")
 
 @dataclass(frozen=True)
 class Scope:
-    """What a request is booked under, or what a budget covers.
+    """The names that a request is booked under, or that a budget covers.
 
     A budget covers every request that agrees with it in the names it gives:
     ``Scope(subject="patient-7")`` covers all clients' requests about patient 7,
@@ -27,13 +27,13 @@ class Scope:
     *every* budget that covers it, and is refused where none does.
 
     Attributes:
-        principal: the client that asks; "" for any.
-        subject: the person, record or data set whose privacy is spent; "" for any.
-        bundle: the model that answers; "" for any.
+        principal: the client that asks, or "" for any.
+        subject: the person, record or data set whose privacy is spent, or "" for any.
+        bundle: the model that answers, or "" for any.
 
     Raises:
-        InvalidInput: no name at all, or one that could be mistaken for another; see
-            ``names.checked_name``.
+        InvalidInput: no name at all, or one that could be mistaken for another
+            (``names.checked_name``).
 
     Example:
         >>> Scope(subject="patient-7").covers(Scope(principal="acme", subject="patient-7"))
@@ -54,8 +54,8 @@ class Scope:
 
     @classmethod
     def stored(cls, principal: str, subject: str, bundle: str) -> Self:
-        """The scope that a row of a ledger names, whatever it says: what is stored must be
-        shown, not refused.
+        """Return the scope that a row of a ledger names, unchecked. A stored scope must be shown,
+        not refused.
         """
         scope = object.__new__(cls)
         for name, value in zip(PARTS, (principal, subject, bundle), strict=True):
@@ -64,32 +64,32 @@ class Scope:
 
     @cached_property  # each charge reads it
     def parts(self) -> dict[str, str]:
-        """The three names by their field."""
+        """Three names, by their field."""
         return {"principal": self.principal, "subject": self.subject, "bundle": self.bundle}
 
     def covers(self, request: Scope) -> bool:
-        """Whether a budget for this scope counts a request made under ``request``."""
+        """Return whether a budget for this scope counts a request made under ``request``."""
         return all(
             mine in ("", theirs)
             for mine, theirs in zip(self.parts.values(), request.parts.values(), strict=True)
         )
 
     def describe(self) -> str:
-        """The scope as one phrase."""
+        """Return the scope as one phrase."""
         return ", ".join(f"{name}={value}" for name, value in self.parts.items() if value)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What every request to a ledger must name, and be covered by a budget that names it too.
+    """The parts that every request to a ledger must name, and that a covering budget must name too.
 
-    Without a required part a request that leaves the part out, or misspells it, meets only the
-    budgets that leave it open: with a budget for each patient and one for each client, a request
-    without a patient would be charged to the client alone. Where ``subject`` is required that
-    request is refused, and so is one whose subject no budget names.
+    Without a required part, a request that leaves the part out, or misspells it, meets only the
+    budgets that leave it open. With a budget for each patient and one for each client, a request
+    without a patient would be charged to the client alone. If ``subject`` is required, that request
+    is refused, and so is one whose subject no budget names.
 
     Attributes:
-        required: of "principal", "subject", "bundle", in this order; () requires nothing.
+        required: parts out of "principal", "subject", "bundle", in this order. () requires nothing.
 
     Raises:
         UnknownName: not one of these.
@@ -111,16 +111,16 @@ class Policy:
     @classmethod
     @lru_cache(maxsize=16)  # each transaction of a ledger reads it
     def stored(cls, text: str) -> Self:
-        """The policy that a ledger holds as text, as ``text`` gives it."""
+        """Return the policy that a ledger holds as text, as ``text`` gives it."""
         return cls(text.split(",") if text else ())
 
     @cached_property  # each charge writes it
     def text(self) -> str:
-        """The required parts, joined by commas, as a ledger holds them."""
+        """Required parts, joined by commas, as a ledger holds them."""
         return ",".join(self.required)
 
     def describe(self) -> str:
-        """The policy as one sentence."""
+        """Return the policy as one sentence."""
         if not self.required:
             return "requests need not name any particular part of their scope"
         return (

@@ -1,5 +1,5 @@
-"""Where the randomness of *training* starts: a seed that is given, or the operating system;
-never numpy's global generator.
+"""The source of *training*'s randomness: a given seed or the operating system, never numpy's global
+generator.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _LARGEST = 2**32 - 1
 
 
 def training_generator(random_state: Any) -> np.random.RandomState:
-    """A generator for starting weights, order and splits.
+    """Return a generator for starting weights, order and splits.
 
     ``None`` means fresh bits of the operating system. scikit-learn reads it as numpy's *global*
-    generator, whose state may follow from private records: after ``np.random.rand(len(X))`` it
-    tells how many there were, and so neighbouring data sets would start from different weights. For
-    the same reason the global generator is refused where it is handed over by name.
+    generator, whose state may follow from private records. After ``np.random.rand(len(X))`` it
+    tells how many records there were, so neighbouring data sets would start from different weights.
+    For the same reason the global generator is refused if it is passed by name.
 
     Args:
         random_state: an integer from 0 to 2^32 - 1, a ``numpy.random.RandomState`` of the caller's
@@ -56,10 +56,10 @@ def training_generator(random_state: Any) -> np.random.RandomState:
 
 
 def training_seed(random_state: Any) -> int:
-    """One seed from 0 to 2^31 - 2 from ``training_generator``.
+    """Return one seed from 0 to 2^31 - 2 from ``training_generator``.
 
     Raises:
-        InvalidParameter: as ``training_generator``.
+        InvalidParameter: ``random_state`` is refused by ``training_generator``.
 
     Example:
         >>> training_seed(7) == training_seed(7)

@@ -1,4 +1,4 @@
-"""Settings of an estimator, declared once as annotated fields; the constructor is written here."""
+"""Settings of an estimator, declared once as annotated fields. The constructor is written here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Group:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name; ``deep`` changes nothing."""
+        """Return the settings by name. ``deep`` changes nothing."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
@@ -31,14 +31,14 @@ P = TypeVar("P", bound=Group)
 
 
 def learned(*, init: Literal[False] = False) -> Any:
-    """Mark an annotated attribute that ``fit`` sets: it is no setting."""
+    """Mark an annotated attribute that ``fit`` sets, so that it is no setting."""
     return _LEARNED
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as plain values by name, for a record of a choice.
 
-    A part gives its own settings in its place, those that are None left out.
+    A part gives its own settings in its place, without those that are None.
     """
     found: dict[str, Any] = {}
     for name, value in settings.items():
@@ -56,7 +56,7 @@ def a_part(given: P | None, kind: type[P], *, name: str) -> P:
     Args:
         given: the setting's value.
         kind: the class of the part.
-        name: of the setting.
+        name: name of the setting.
 
     Raises:
         InvalidParameter: something else.
@@ -77,8 +77,8 @@ def with_settings(cls: type[T]) -> type[T]:
     Every field is a keyword. A field with a value has it as its default. Fields of decorated base
     classes are settings too, and a class may declare one again with another default. A class
     variable and ``learned()`` are none. Nothing is checked, copied or converted here, as
-    scikit-learn asks of a constructor: ``clone``, ``get_params`` and ``set_params`` work, and an
-    estimator says what it cannot use in ``fit``.
+    scikit-learn asks of a constructor. So ``clone``, ``get_params`` and ``set_params`` work, and an
+    estimator refuses a setting only in ``fit``.
 
     In the signature, fields without a default come first, those of the bases before a class's own.
     The others follow, a class's own before those of its bases.
@@ -126,7 +126,7 @@ def with_settings(cls: type[T]) -> type[T]:
 
 
 def _signature(cls: type) -> Signature:
-    """The constructor's signature, of the fields that ``cls`` and its bases declare."""
+    """Return the constructor's signature, with the fields that ``cls`` and its bases declare."""
     declared: list[dict[str, Parameter]] = [vars(each).get("_declared", {}) for each in cls.__mro__]
     down: dict[str, Parameter] = {}
     up: dict[str, Parameter] = {}

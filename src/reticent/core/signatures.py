@@ -1,8 +1,8 @@
-"""Signatures by Ed25519: who made a bundle, and who answered.
+"""Signatures by Ed25519, which show who made a bundle and who answered.
 
-A digest that lies beside what it is of finds damage and not intent: whoever changes the one can
-write the other anew. A signature can only be made with a private key, and is worth what the way
-is worth on which its public key came.
+A digest that lies beside its file finds damage and not intent, since anyone who changes the file
+can write the digest anew. A signature can only be made with a private key. It deserves as much
+trust as the way on which its public key came.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _END = b"-----END PUBLIC KEY-----"
 
 
 def sign(content: bytes, *, purpose: str, key: str | Path | Ed25519PrivateKey) -> bytes:
-    """A signature of ``content``, as JSON: algorithm, digest of the public key, signature.
+    """Return a signature of ``content``, as JSON: algorithm, digest of the public key, signature.
 
     Args:
-        content: what is signed.
-        purpose: what kind of thing it is ("bundle", "receipt"); a signature for one purpose holds
-            for no other.
-        key: file with a private Ed25519 key in PEM, without a password; or ``signing_key`` of one.
+        content: the signed bytes.
+        purpose: kind of the content ("bundle", "receipt"). A signature for one purpose holds for no
+            other.
+        key: file with a private Ed25519 key in PEM, without a password, or ``signing_key`` of one.
 
     Raises:
         InvalidInput: no such key.
@@ -47,7 +47,7 @@ def sign(content: bytes, *, purpose: str, key: str | Path | Ed25519PrivateKey) -
 
 
 def signature_values(content: bytes, *, purpose: str, key: Ed25519PrivateKey) -> dict[str, str]:
-    """What ``sign`` writes as JSON, as plain values; see there."""
+    """Return the plain values that ``sign`` writes as JSON."""
     return {
         "algorithm": ALGORITHM,
         "key": _name_of(key.public_key()),
@@ -58,14 +58,14 @@ def signature_values(content: bytes, *, purpose: str, key: Ed25519PrivateKey) ->
 def verify(
     content: bytes, signature: bytes | None, *, purpose: str, trusted_key: str | Path
 ) -> None:
-    """Nothing, if ``signature`` is one of ``content`` by ``trusted_key``.
+    """Raise UntrustedSignature unless ``signature`` is one of ``content`` by ``trusted_key``.
 
     Args:
-        content: what should be signed.
-        signature: what ``sign`` gave; None where there is none.
-        purpose: as in ``sign``.
-        trusted_key: file with public Ed25519 keys in PEM, one behind the other, which came on a way
-            that is trusted; a signature by any of them will do.
+        content: the bytes that should be signed.
+        signature: the result of ``sign``, or None where there is none.
+        purpose: the purpose given to ``sign``.
+        trusted_key: file with public Ed25519 keys in PEM, one behind the other, which came on a
+            trusted way. A signature by any of them will do.
 
     Raises:
         UntrustedSignature: no signature, one by another key, or one of something else.
@@ -95,7 +95,7 @@ def verify(
 
 
 def check_signing_key(key: str | Path) -> None:
-    """Nothing, if ``sign`` could sign with ``key``: to be found out before anything is charged.
+    """Raise if ``sign`` could not sign with ``key``. Call it before anything is charged.
 
     Raises:
         InvalidInput: no such key.
@@ -105,22 +105,22 @@ def check_signing_key(key: str | Path) -> None:
 
 
 def receipt_content(receipt: Receipt) -> bytes:
-    """A receipt as the JSON that is signed and stored."""
+    """Return a receipt as the JSON that is signed and stored."""
     return strict_dumps(receipt.to_dict())
 
 
 def sign_receipt(receipt: Receipt, *, key: str | Path | Ed25519PrivateKey) -> bytes:
-    """A signature of a receipt: whoever has the public key can tell who answered, at what cost, and
-    where it was booked.
+    """Return a signature of a receipt. Whoever has the public key can tell who answered, at what
+    cost, and where it was booked.
 
-    The released values are no part of it. See ``sign`` for the arguments and errors.
+    The released values are no part of it. Arguments and errors are those of ``sign``.
     """
     return sign(receipt_content(receipt), purpose="receipt", key=key)
 
 
 def verify_receipt(receipt: Receipt, signature: bytes | None, *, trusted_key: str | Path) -> None:
-    """Nothing, if ``signature`` is one of this receipt by ``trusted_key``; see ``verify`` for
-    the errors.
+    """Raise the errors of ``verify`` unless ``signature`` is one of this receipt by
+    ``trusted_key``.
     """
     verify(receipt_content(receipt), signature, purpose="receipt", trusted_key=trusted_key)
 
@@ -130,7 +130,7 @@ def write_key_pair(private: Path, public: Path | None = None) -> None:
 
     Args:
         private: file to make.
-        public: file of the public key; by default the same name that ends in ".pub.pem".
+        public: file of the public key, by default the same name that ends in ".pub.pem".
 
     Raises:
         FileExistsError: the private file is there already.
@@ -154,12 +154,14 @@ def _message(content: bytes, purpose: str) -> bytes:
 
 
 def _name_of(key: Ed25519PublicKey) -> str:
-    """Short name of a public key: the first 32 hexadecimal digits of SHA-256 of its 32 bytes."""
+    """Return the short name of a public key: the first 32 hexadecimal digits of SHA-256 of its 32
+    bytes.
+    """
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:32]
 
 
 def signing_key(path: str | Path) -> Ed25519PrivateKey:
-    """The private key in a file, to sign with many times.
+    """Return the private key in a file, to sign with many times.
 
     Raises:
         InvalidInput: no such key.

@@ -1,4 +1,4 @@
-"""JSON from files that anyone may have edited: one spelling for every value, and nothing beyond
+"""JSON for files that anyone may have edited, with one spelling for every value and nothing beyond
 the standard.
 """
 
@@ -11,15 +11,15 @@ from typing import Any, NoReturn
 from reticent.core.errors import InvalidInput
 
 DEEPEST = 64
-"""Levels that lists and objects may be nested."""
+"""Largest number of levels that lists and objects may be nested."""
 
 LARGEST_INTEGER = 2**64 - 1
 """Largest absolute value of an integer."""
 
 
 def strict_dumps(value: Any) -> bytes:
-    """The one spelling of ``value``: keys sorted, indented by two, no NaN and no infinity, a line
-    feed at the end.
+    """Return the one spelling of ``value``: keys sorted, indented by two, no NaN and no infinity, a
+    line feed at the end.
 
     Raises:
         InvalidInput: a value that JSON does not have, or that ``strict_loads`` would refuse.
@@ -38,10 +38,10 @@ def strict_dumps(value: Any) -> bytes:
 
 
 def strict_loads(content: bytes) -> Any:
-    """What ``strict_dumps`` wrote, and nothing else.
+    """Return the value that ``strict_dumps`` wrote. Refuse all other bytes.
 
-    Every byte counts: text that a change of one byte leaves with the same meaning is refused, and
-    so are repeated keys, NaN, infinities, numbers beyond 64 bits and deep nesting.
+    Every byte counts. Another spelling of the same value is refused, and so are repeated keys, NaN,
+    infinities, numbers beyond 64 bits and deep nesting.
 
     Raises:
         InvalidInput: other bytes than ``strict_dumps`` gives for the same value.
@@ -75,7 +75,7 @@ def _has_bytes(text: str) -> bool:
 
 
 def _check(value: Any) -> None:
-    """Refuses depth and numbers beyond their limits, without recursion."""
+    """Refuse depth and numbers beyond their limits, without recursion."""
     level = [value]
     for _ in range(DEEPEST):
         deeper: list[Any] = []

@@ -34,9 +34,9 @@ class Turn:
         self._lock().release()
 
     def __reduce__(self) -> tuple[type[Turn], tuple[()]]:
-        """A copy, pickled or not, is a new lock."""
+        """Make a copy, pickled or not, that is a new lock."""
         return Turn, ()
 
     def _lock(self) -> Lock:
-        # One step, so that threads that come to a new process at once get one and the same lock.
+        # One step, so that threads that enter a new process at once get one and the same lock.
         return self._locks.setdefault(this_process(), Lock())

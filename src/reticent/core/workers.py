@@ -14,15 +14,16 @@ Call = tuple[Any, ...]
 
 
 def results_of(calls: Iterable[Call], *, n_jobs: int | None) -> Iterator[Any]:
-    """The result of every call, in their order, as soon as it and those before it are there.
+    """Return an iterator of the calls' results in order, each as soon as it and those before it are
+    there.
 
-    Workers share memory unless ``joblib.parallel_config`` names processes or a cluster; then
+    Workers share memory unless ``joblib.parallel_config`` names processes or a cluster. Then
     arguments are sent to them, and never put into files, since they may be private.
 
     Args:
         calls: functions with their arguments, whose results depend on nothing else.
-        n_jobs: as of ``joblib.Parallel``; None for one worker, or for those of
-            ``joblib.parallel_config``.
+        n_jobs: number of workers as in ``joblib.Parallel``, or None for one worker or the workers
+            of ``joblib.parallel_config``.
 
     Raises:
         InvalidParameter: ``n_jobs`` is neither None nor a whole number other than 0.

@@ -50,15 +50,15 @@ _FILE_LOADERS: dict[str, Callable[[str | Path | None], Dataset]] = {
 }
 
 DATASETS = ("digits", *_FILE_LOADERS)
-"""Names that ``load`` knows; ``digits`` needs no file."""
+"""Names that ``load`` knows. ``digits`` needs no file."""
 
 
 def load(name: str, *, folder: str | Path | None = None) -> Dataset:
-    """The data set called ``name``.
+    """Return the data set called ``name``.
 
     Args:
         name: one of ``DATASETS``.
-        folder: folder with data files; default: the one that the environment variable
+        folder: folder with data files. The default is the one that the environment variable
             ``RETICENT_DATA`` names.
 
     Raises:

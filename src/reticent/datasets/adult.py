@@ -1,5 +1,5 @@
-"""Adult (census income): 48,842 records of 14 columns; does a person earn more than 50,000
-dollars a year?
+"""Adult (census income): 48,842 records of 14 columns, and whether a person earns more than 50,000
+dollars a year.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _ORIGIN = "Adult, Becker and Kohavi 1996, UCI (CC BY 4.0)"
 SAMPLE_FILE = "adult_sample.csv.gz"
 SAMPLE_ROWS = 8000
 SAMPLE_LABEL = "income"
-"""Name of the sample's last column; the others are ``COLUMNS``."""
+"""Name of the sample's last column. The others are ``COLUMNS``."""
 
 
 def load_adult(folder: str | Path | None = None) -> Table:
-    """Census records with the official held-out part; "?" stands where a word is missing.
+    """Return census records with the official held-out part. "?" stands where a word is missing.
 
     Args:
-        folder: folder with ``adult.data.gz`` and ``adult.test.gz``; default: the one that
+        folder: folder with ``adult.data.gz`` and ``adult.test.gz``. The default is the one that
             ``RETICENT_DATA`` names, and without one a download from OpenML.
 
     Returns:
-        32,561 training and 16,281 held-out records; numeric columns hold floats, the others words.
+        32,561 training and 16,281 held-out records. Numeric columns hold floats, the others words.
 
     Raises:
         DataUnavailable: files are missing, damaged or not the expected ones, or the download
@@ -80,8 +80,8 @@ def load_adult(folder: str | Path | None = None) -> Table:
 
 
 def load_adult_sample() -> Table:
-    """A random sample of Adult that comes with the package, so nothing is downloaded; a fixed fifth
-    of it is held out.
+    """Return a random sample of Adult that comes with the package, so nothing is downloaded. A
+    fixed fifth of it is held out.
 
     All 8,000 records are from the official *training* part (``reticent.datasets.draw_adult_sample``
     draws them again), so figures from this sample's held-out part are not figures on Adult's
@@ -138,7 +138,8 @@ def load_adult_sample() -> Table:
 
 
 def adult_fields(path: Path) -> list[list[str]]:
-    """The records of one of Adult's files as they stand there: 15 words each, the label last.
+    """Return the records of one of Adult's files as they stand there: 15 words each, the label
+    last.
 
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other records.
@@ -188,7 +189,7 @@ def _from_openml() -> tuple[Rows, Integers]:
 
 
 def _typed(rows: npt.NDArray[np.object_]) -> Rows:
-    """Floats in numeric columns; words elsewhere."""
+    """Return floats in numeric columns, and words elsewhere."""
     try:
         for index, name in enumerate(COLUMNS):
             if name in NUMERIC:

@@ -1,5 +1,5 @@
-"""Blobs: two Gaussian clouds in the plane, generated on the spot from a seed, so nothing is
-downloaded and nobody's.
+"""Blobs: two Gaussian clouds in the plane, generated on the spot from a seed. Nothing is
+downloaded, and the data are nobody's.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from reticent.core.errors import UnknownName
 from reticent.datasets.table import Table
 
 CENTERS = {"close": 1.0, "separable": 2.0}
-"""Each cloud's distance from the origin along both axes; both have unit variance."""
+"""Each cloud's distance from the origin along both axes. Both have unit variance."""
 
 
 def load_blobs(kind: str, *, points: int = 3000, held_out: int = 2000, seed: int = 0) -> Table:
-    """Points of two isotropic Gaussians with unit variance around (-c, -c) and (c, c), both labels
-    equally likely.
+    """Draw points of two isotropic Gaussians with unit variance around (-c, -c) and (c, c), both
+    labels equally likely.
 
     The best possible accuracy is the normal distribution function at sqrt(2) c: 0.921 for
     ``close``, 0.998 for ``separable``.
@@ -26,10 +26,10 @@ def load_blobs(kind: str, *, points: int = 3000, held_out: int = 2000, seed: int
         kind: "close" (c = 1, the clouds overlap) or "separable" (c = 2).
         points: training points, at least 1.
         held_out: held-out points, at least 1.
-        seed: of both parts.
+        seed: the seed of both parts.
 
     Raises:
-        UnknownName: no such kind.
+        UnknownName: there is no such kind.
 
     Example:
         >>> load_blobs("close").train_rows.shape

@@ -20,15 +20,15 @@ _TRAIN_COUNTS = (1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981)
 
 
 def load_cifar10(folder: str | Path | None = None) -> Dataset:
-    """Small colour photographs in ten classes: 10,000 for training (batch 1 of 5) and the official
-    10,000 held out.
+    """Return small colour photographs in ten classes: 10,000 for training (batch 1 of 5) and the
+    official 10,000 held out.
 
-    Each picture is three planes of 32 x 32, red, green and blue, one below the other: shape (96,
-    32). Reshape a row to (3, 32,
-    32) for a network; the values stand in that order.
+    Each picture is three planes of 32 x 32, red, green and blue, one below the other, of shape
+    (96, 32). Reshape a row to (3, 32, 32) for a network. The values stand in that order.
 
     Args:
-        folder: folder with ``cifar10_20k_d2.npz``; default: the one that ``RETICENT_DATA`` names.
+        folder: folder with ``cifar10_20k_d2.npz``. The default is the one that ``RETICENT_DATA``
+            names.
 
     Raises:
         DataUnavailable: the file is missing or damaged.
@@ -79,8 +79,8 @@ def load_cifar10(folder: str | Path | None = None) -> Dataset:
 
 
 def _pictures(coded: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    """Undoes the differences: along both axes of a plane, then of red and blue to green; exact
-    in bytes.
+    """Undo the differences, along both axes of a plane, then of red and blue to green. Exact in
+    bytes.
     """
     planes = coded.cumsum(axis=2, dtype=np.uint8).cumsum(axis=3, dtype=np.uint8)
     planes[:, 0] += planes[:, 1]

@@ -1,4 +1,6 @@
-"""Covertype: 581,012 cells of forest with 54 columns; which of seven kinds of trees grows there?"""
+"""Covertype: 581,012 cells of forest with 54 columns, and which of seven kinds of trees grows
+there.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,13 @@ _CLASSES = (
 
 
 def load_covertype(folder: str | Path | None = None) -> Table:
-    """Forest cells; ten quantities, then wilderness area and soil type as one-hot columns.
+    """Return forest cells: ten quantities, then wilderness area and soil type as one-hot columns.
 
-    No held-out part is official: the last fifth of ``RandomState(0).permutation`` is held out.
+    No held-out part is official. The last fifth of ``RandomState(0).permutation`` is held out.
 
     Args:
-        folder: folder with ``covtype_581012.npz``; default: the one that ``RETICENT_DATA`` names,
-            and without one scikit-learn's download.
+        folder: folder with ``covtype_581012.npz``. The default is the one that ``RETICENT_DATA``
+            names, and without one scikit-learn's download.
 
     Returns:
         464,810 training and 116,202 held-out rows of float32.

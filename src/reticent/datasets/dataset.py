@@ -1,4 +1,4 @@
-"""What every data set looks like once it is loaded, and the split that tuning is allowed to see."""
+"""The form of every data set once it is loaded, and the split that tuning is allowed to see."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Rows = npt.NDArray[np.float64]
 class Dataset:
     """Pictures with labels, in a training part and a held-out part.
 
-    The held-out part is the official one where there is one. It is for final figures only: whatever
-    is chosen (a mechanism, a width, a number of epochs) is chosen on ``for_tuning()``.
+    The held-out part is the official one where there is one. It is for final figures only. Every
+    choice (a mechanism, a width, a number of epochs) is made on ``for_tuning()``.
 
     Attributes:
         name: the name it was loaded by.
@@ -29,10 +29,10 @@ class Dataset:
         test_images: shape (k, height, width), float32 in [0, 1].
         test_labels: shape (k,), int64.
         class_names: one word per class.
-        origin: where it came from and under which licence.
+        origin: its source and licence.
 
     Raises:
-        InvalidInput: shapes, types or ranges that do not fit together.
+        InvalidInput: shapes, types or ranges do not fit together.
     """
 
     name: str
@@ -63,12 +63,12 @@ class Dataset:
 
     @property
     def train_rows(self) -> Rows:
-        """Training pictures one after another, shape (n, height * width), float64 in [0, 1]."""
+        """The training pictures one after another, shape (n, height * width), float64 in [0, 1]."""
         return _rows(self.train_images)
 
     @property
     def test_rows(self) -> Rows:
-        """The same of the held-out part, shape (k, height * width)."""
+        """The held-out pictures one after another, shape (k, height * width), float64 in [0, 1]."""
         return _rows(self.test_images)
 
     @property
@@ -78,15 +78,16 @@ class Dataset:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """The number of classes."""
         return len(self.class_names)
 
     def for_tuning(self, *, held_out: float, seed: int) -> Dataset:
-        """The training part alone, cut in two, so that nothing is ever tuned on the held-out part.
+        """Return the training part alone, cut in two, so that nothing is ever tuned on the held-out
+        part.
 
         Args:
             held_out: share of the training rows that take the place of the test part, in (0, 1).
-            seed: which rows.
+            seed: the seed that chooses the rows.
 
         Returns:
             A data set whose train and test parts both come from this one's training part.

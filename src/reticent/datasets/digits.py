@@ -1,5 +1,5 @@
-"""Scikit-learn's digits: 1,797 pictures of 8 x 8 pixels that come with the package, so nothing
-is downloaded.
+"""Scikit-learn's digits: 1,797 pictures of 8 x 8 pixels that come with the package, so nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from reticent.datasets.dataset import Dataset
 
 
 def load_digits() -> Dataset:
-    """Handwritten digits, 8 x 8, with a fixed fifth of the rows held out.
+    """Return handwritten digits, 8 x 8, with a fixed fifth of the rows held out.
 
-    The rows held out are the last fifth of ``RandomState(0).permutation(1797)``: the package
-    defines no test part, and its own order groups pictures by writer.
+    The rows held out are the last fifth of ``RandomState(0).permutation(1797)``, because the
+    package defines no test part, and its own order groups pictures by writer.
 
     Returns:
         1,438 training and 359 held-out pictures in ten classes.

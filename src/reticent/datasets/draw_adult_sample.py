@@ -3,7 +3,7 @@ for byte.
 
     RETICENT_DATA=... python -m reticent.datasets.draw_adult_sample adult_sample.csv.gz
 
-Only ``adult.data.gz`` is read: the official held-out part is not in the sample.
+Only ``adult.data.gz`` is read, so the official held-out part is not in the sample.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SEED = 1996
 
 
 def sample_text(folder: str | Path | None = None) -> str:
-    """The sample as comma-separated text with a header, one record a line, words and numbers as in
-    the full file.
+    """Return the sample as comma-separated text with a header, one record a line, words and numbers
+    as in the full file.
 
     The records are the first 8,000 of ``RandomState(1996).permutation`` of the training file's
     lines, in that order.
 
     Args:
-        folder: folder with ``adult.data.gz``; default: the one that ``RETICENT_DATA`` names.
+        folder: folder with ``adult.data.gz``. The default is the one that ``RETICENT_DATA`` names.
 
     Raises:
         DataUnavailable: the file is missing or damaged.
@@ -52,8 +52,8 @@ def sample_text(folder: str | Path | None = None) -> str:
 
 
 def sample_content(folder: str | Path | None = None) -> bytes:
-    """``sample_text`` as a gzip file without a time or a name in it, so that it comes out the
-    same every time.
+    """Return ``sample_text`` as a gzip file without a time or a name in it, so that it comes out
+    the same every time.
     """
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as file:

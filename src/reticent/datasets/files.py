@@ -1,4 +1,4 @@
-"""Where data files are looked for, and how a file that is not the expected one is refused."""
+"""The search for data files, and the refusal of a file that is not the expected one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ DATA_VARIABLE = "RETICENT_DATA"
 
 
 def data_folder(folder: str | Path | None) -> Path | None:
-    """The folder with data files: ``folder``, else the one that ``RETICENT_DATA`` names, else None.
+    """Return the folder with data files: ``folder``, else the one that ``RETICENT_DATA`` names,
+    else None.
 
     Raises:
         DataUnavailable: the folder that was named does not exist.
@@ -41,12 +42,12 @@ def data_folder(folder: str | Path | None) -> Path | None:
 
 
 def needed_file(folder: str | Path | None, name: str, *, about: str) -> Path:
-    """The file called ``name`` in the folder with data files.
+    """Return the file called ``name`` in the folder with data files.
 
     Args:
-        folder: see ``data_folder``.
-        name: of the file.
-        about: what the file is and where it comes from, for the message.
+        folder: the argument of ``data_folder``.
+        name: the name of the file.
+        about: the content and the source of the file, for the message.
 
     Raises:
         DataUnavailable: no folder is named, or the file is not there.
@@ -59,15 +60,15 @@ def needed_file(folder: str | Path | None, name: str, *, about: str) -> Path:
 
 @contextmanager
 def opened_npz(path: Path, *, holds: str) -> Iterator[NpzFile]:
-    """The arrays of an npz file, without pickle; what goes wrong while they are read and converted
-    is a damaged file.
+    """Open the arrays of an npz file, without pickle. A fault while they are read and converted
+    means a damaged file.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         holds: names of the arrays that it should hold, for the message.
 
     Raises:
-        DataUnavailable: cannot be read, is no npz file, is damaged, or lacks an array.
+        DataUnavailable: the file cannot be read, is no npz file, is damaged, or lacks an array.
     """
     try:
         with path.open("rb") as file:
@@ -83,15 +84,15 @@ def opened_npz(path: Path, *, holds: str) -> Iterator[NpzFile]:
 
 
 def read_idx(path: Path, *, sha256: str) -> npt.NDArray[np.uint8]:
-    """The array in a gzipped idx file of unsigned bytes.
+    """Return the array in a gzipped idx file of unsigned bytes.
 
     Args:
         path: an ``idx1-ubyte.gz`` or ``idx3-ubyte.gz`` file.
         sha256: digest of the *uncompressed* bytes, so that recompressing a file does not matter.
 
     Raises:
-        DataUnavailable: cannot be read, is cut short, is not an idx file, or has other bytes
-            than expected.
+        DataUnavailable: the file cannot be read, is cut short, is not an idx file, or has other
+            bytes than expected.
     """
     try:
         content = unpacked(path.read_bytes())

@@ -17,17 +17,17 @@ from reticent.datasets.table import Table, last_fifth_held_out
 UCI_FILE = "higgs_uci_subset26k.npz"
 ATLAS_FILE = "atlas_higgs_kaggle10k.npz"
 MISSING = -999.0
-"""What the ATLAS table holds where a quantity does not exist."""
+"""The value of the ATLAS table where a quantity does not exist."""
 
 _CLASSES = ("background", "signal")
 
 
 def load_higgs(folder: str | Path | None = None) -> Table:
-    """The UCI sample: 28 quantities of simulated collisions; rows of source 2 are held out.
+    """Return the UCI sample: 28 quantities of simulated collisions. Rows of source 2 are held out.
 
     Args:
-        folder: folder with ``higgs_uci_subset26k.npz``; default: the one that ``RETICENT_DATA``
-            names.
+        folder: folder with ``higgs_uci_subset26k.npz``. The default is the one that
+            ``RETICENT_DATA`` names.
 
     Raises:
         DataUnavailable: the file is missing, damaged or another one.
@@ -48,12 +48,12 @@ def load_higgs(folder: str | Path | None = None) -> Table:
 
 
 def load_atlas(folder: str | Path | None = None) -> Table:
-    """The ATLAS challenge sample: 30 quantities, -999 where one does not exist; balanced, unlike
-    the whole.
+    """Return the ATLAS challenge sample: 30 quantities, -999 where one does not exist. It is
+    balanced, unlike the whole.
 
     Args:
-        folder: folder with ``atlas_higgs_kaggle10k.npz``; default: the one that ``RETICENT_DATA``
-            names.
+        folder: folder with ``atlas_higgs_kaggle10k.npz``. The default is the one that
+            ``RETICENT_DATA`` names.
 
     Raises:
         DataUnavailable: the file is missing, damaged or another one.

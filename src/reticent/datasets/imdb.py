@@ -1,4 +1,4 @@
-"""IMDB reviews as fixed public sentence embeddings: is a film review positive?"""
+"""IMDB reviews as fixed public sentence embeddings, and whether a film review is positive."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _ROWS, _FEATURES = 24904, 384
 
 
 def load_imdb(folder: str | Path | None = None) -> Table:
-    """Unit vectors of 384 numbers, one per distinct review of the official training half; a fifth
-    is held out.
+    """Return unit vectors of 384 numbers, one per distinct review of the official training half, a
+    fifth held out.
 
     The embedding reads the first 128 word pieces of a review with the public all-MiniLM-L6-v2 and
-    knows nothing of the labels. The official test half is not here: the last fifth of
+    knows nothing of the labels. The official test half is not here. The last fifth of
     ``RandomState(0).permutation(24904)`` is held out instead.
 
     Args:
-        folder: folder with ``imdb_minilm_l6_384.npz``; default: the one that ``RETICENT_DATA``
-            names.
+        folder: folder with ``imdb_minilm_l6_384.npz``. The default is the one that
+            ``RETICENT_DATA`` names.
 
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.

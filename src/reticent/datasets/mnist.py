@@ -58,11 +58,11 @@ _ORIGIN = {
 
 
 def load_mnist(folder: str | Path | None = None) -> Dataset:
-    """Handwritten digits, 28 x 28: 60,000 for training and the official 10,000 held out.
+    """Return handwritten digits, 28 x 28: 60,000 for training and the official 10,000 held out.
 
     Args:
-        folder: folder with ``mnist/*-ubyte.gz``; default: the one that ``RETICENT_DATA`` names.
-            Without either the copy on OpenML is downloaded and cached by scikit-learn.
+        folder: folder with ``mnist/*-ubyte.gz``. The default is the one that ``RETICENT_DATA``
+            names. Without either the copy on OpenML is downloaded and cached by scikit-learn.
 
     Raises:
         DataUnavailable: a file is missing or damaged, or the download failed.
@@ -71,11 +71,11 @@ def load_mnist(folder: str | Path | None = None) -> Dataset:
 
 
 def load_fashion(folder: str | Path | None = None) -> Dataset:
-    """Pictures of clothing, 28 x 28: 60,000 for training and the official 10,000 held out.
+    """Return pictures of clothing, 28 x 28: 60,000 for training and the official 10,000 held out.
 
     Args:
-        folder: folder with ``fashion/*-ubyte.gz``; default: the one that ``RETICENT_DATA`` names.
-            Without either the copy on OpenML is downloaded and cached by scikit-learn.
+        folder: folder with ``fashion/*-ubyte.gz``. The default is the one that ``RETICENT_DATA``
+            names. Without either the copy on OpenML is downloaded and cached by scikit-learn.
 
     Raises:
         DataUnavailable: a file is missing or damaged, or the download failed.

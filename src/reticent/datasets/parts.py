@@ -1,5 +1,5 @@
-"""What every kind of data set does alike with its parts: check their labels, and cut one in two
-to tune on.
+"""The steps that every kind of data set takes with its parts: check their labels, and cut one in
+two to tune on.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 
 
 def check_labels(labels: Integers, *, rows: int, classes: int, name: str) -> None:
-    """Checks that there is one label for each row.
+    """Check that there is one label for each row.
 
     Args:
         labels: expected of shape (rows,), int64 in 0..classes - 1.
         rows: number of rows that they belong to, at least 1.
         classes: number of classes.
-        name: how a message calls them.
+        name: the name of the labels in messages.
 
     Raises:
-        InvalidInput: another shape, type or range.
+        InvalidInput: labels have another shape, type or range.
     """
     if labels.shape != (rows,) or labels.dtype != np.int64:
         raise InvalidInput(
@@ -32,12 +32,12 @@ def check_labels(labels: Integers, *, rows: int, classes: int, name: str) -> Non
 
 
 def tuning_cut(rows: int, *, held_out: float, seed: int) -> tuple[Integers, Integers]:
-    """Row numbers to train on and row numbers to score on, at random, for choosing settings.
+    """Draw row numbers to train on and row numbers to score on, for choosing settings.
 
     Args:
         rows: number of rows of the training part.
         held_out: share of them to score on, in (0, 1).
-        seed: which rows.
+        seed: the seed that chooses the rows.
 
     Raises:
         InvalidParameter: ``held_out`` leaves one side empty.

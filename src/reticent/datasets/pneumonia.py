@@ -18,11 +18,12 @@ _PARTS = {"test": "test", "validation": "val"}
 
 
 def load_pneumonia(folder: str | Path | None = None, *, held_out: str = "test") -> Dataset:
-    """Chest X-rays labelled normal (0) or pneumonia (1): 4,708 for training, an official part held
-    out.
+    """Return chest X-rays labelled normal (0) or pneumonia (1): 4,708 for training, an official
+    part held out.
 
     Args:
-        folder: folder with ``pneumoniamnist28.npz``; default: the one that ``RETICENT_DATA`` names.
+        folder: folder with ``pneumoniamnist28.npz``. The default is the one that ``RETICENT_DATA``
+            names.
         held_out: "test" (624 pictures, for final figures only) or "validation" (524 pictures, for
             tuning).
 

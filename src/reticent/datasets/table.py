@@ -1,4 +1,4 @@
-"""What every table is once it is loaded: rows as they were published, labels, and a held-out
+"""The form of every table once it is loaded: rows as they were published, labels, and a held-out
 part.
 """
 
@@ -21,22 +21,22 @@ Rows = npt.NDArray[Any]
 class Table:
     """Records with labels, in a training part and a held-out part.
 
-    Nothing is scaled, filled in or encoded: that takes a public schema
-    (``reticent.tables.TabularSchema``). The held-out part is for final figures only: whatever is
-    chosen is chosen on ``for_tuning()``.
+    Nothing is scaled, filled in or encoded, because that takes a public schema
+    (``reticent.tables.TabularSchema``). The held-out part is for final figures only. Every choice
+    is made on ``for_tuning()``.
 
     Attributes:
         name: the name it was loaded by.
         columns: one name per column.
-        train_rows: shape (n, columns); numbers, or objects where columns hold words.
+        train_rows: numbers, or objects where columns hold words, shape (n, columns).
         train_labels: shape (n,), int64 in 0..classes - 1.
         test_rows: shape (k, columns).
         test_labels: shape (k,), int64.
         class_names: one word per class.
-        origin: where it came from and under which licence.
+        origin: its source and licence.
 
     Raises:
-        InvalidInput: shapes, types or ranges that do not fit together.
+        InvalidInput: shapes, types or ranges do not fit together.
     """
 
     name: str
@@ -60,15 +60,16 @@ class Table:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """The number of classes."""
         return len(self.class_names)
 
     def for_tuning(self, *, held_out: float, seed: int) -> Table:
-        """The training part alone, cut in two, so that nothing is ever tuned on the held-out part.
+        """Return the training part alone, cut in two, so that nothing is ever tuned on the held-out
+        part.
 
         Args:
             held_out: share of the training rows that take the place of the test part, in (0, 1).
-            seed: which rows.
+            seed: the seed that chooses the rows.
 
         Raises:
             InvalidParameter: ``held_out`` leaves one side empty.
@@ -84,7 +85,7 @@ class Table:
 
 
 def last_fifth_held_out(rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Row numbers of the training part and of the held-out part: the last fifth of
+    """Return row numbers of the training part and of the held-out part, which is the last fifth of
     ``RandomState(0).permutation(rows)``.
 
     Example:

@@ -17,17 +17,17 @@ _GENDER_COUNTS = (12390, 11314)
 
 
 def load_utkface(folder: str | Path | None = None) -> Dataset:
-    """Grey faces of 64 x 64 pixels labelled male (0) or female (1).
+    """Return grey faces of 64 x 64 pixels labelled male (0) or female (1).
 
-    Some faces repeat, and equal time stamps are the hint: the last fifth of the permuted distinct
-    stamps is held out, rather than a fifth of the rows.
+    Some faces repeat, and equal time stamps are the hint. Therefore the last fifth of the permuted
+    distinct stamps is held out, rather than a fifth of the rows.
 
     Args:
-        folder: folder with ``utkface_grey64_d2.npz``; default: the one that ``RETICENT_DATA``
+        folder: folder with ``utkface_grey64_d2.npz``. The default is the one that ``RETICENT_DATA``
             names.
 
     Returns:
-        About four fifths of the 23,704 pictures for training, the rest held out; rows are shuffled.
+        About four fifths of the 23,704 pictures for training, the rest held out. Rows are shuffled.
 
     Raises:
         DataUnavailable: the file is missing, damaged, or holds other arrays than expected.
@@ -66,6 +66,6 @@ def load_utkface(folder: str | Path | None = None) -> Dataset:
 
 
 def _decode(differences: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Pictures from their two-way differences modulo 256."""
+    """Return pictures from their two-way differences modulo 256."""
     rows: npt.NDArray[np.uint8] = differences.cumsum(1, dtype=np.uint8)
     return rows.cumsum(2, dtype=np.uint8)

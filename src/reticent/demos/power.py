@@ -23,14 +23,13 @@ from reticent.datasets.table import Table, last_fifth_held_out
 from reticent.demos.page import Demonstration, Fact, comparison
 from reticent.noise import SeededSampler
 from reticent.systems.power.channels import randomised_response
+from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
-from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.servers import train_server
 from reticent.systems.power.settings import VectorTraining
 from reticent.tables.attributes import HALF_ROOT, Numeric, OneHot
 from reticent.tables.known_schemas import adult_schema
 from reticent.tables.schema import TabularSchema
-from reticent.training.power.codes import best_local_accuracy
 from reticent.training.progress import Report, silent
 
 DATA = ("adult-sample", "adult", "breast-cancer")
@@ -196,6 +195,29 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
     return released
 
 
+def best_local_accuracy(epsilon: float, *, majority: float, bayes: float) -> float:
+    """The highest accuracy of *any* two-class prediction from an (epsilon, 0)-locally private
+    answer about each row.
+
+    Let q(x) be the probability that label 1 is predicted for x. Privacy says q(x) <= e^epsilon
+    q(x') and the same of 1 - q, accuracy is linear in q, and with q between its least and largest
+    value it is highest where q takes the largest exactly where label 1 is likelier. The pairs
+    (least, largest) that privacy allows form a polygon with corners (0, 0), (1, 1) and (1,
+    e^epsilon) / (1 + e^epsilon): always one label, or randomised response on the best classifier.
+
+    Args:
+        epsilon: of one answer.
+        majority: share of the more frequent label.
+        bayes: accuracy of the best classifier of unprotected rows.
+
+    Example:
+        >>> best_local_accuracy(1.0, majority=0.76, bayes=0.87)
+        0.76
+    """
+    right = 1.0 / (1.0 + float(np.exp(-epsilon)))
+    return max(majority, right * bayes + (1.0 - right) * (1.0 - bayes))
+
+
 def run_demo(
     name: str, settings: Settings | None = None, *, report: Report = silent
 ) -> Demonstration:
@@ -223,7 +245,7 @@ def run_demo(
     ).fit(parts.rows[0], parts.labels[0])
     report("power demonstration", 1, 2, float("nan"))
     private, held_out = (encoder.release(rows) for rows in parts.rows[1:])
-    channel = encoder.channel_ if isinstance(encoder.query_, ScoreCodeQuery) else None
+    channel = encoder.channel_ if isinstance(encoder.query_, CodeQuery) else None
     bare = parts.learnt(*parts.encoded[1:])
     majority = float(np.bincount(parts.labels[2]).max() / len(parts.labels[2]))
     ways = {

@@ -18,7 +18,6 @@ from reticent.release.fits import not_counted
 from reticent.systems import Neighbours, PrivateKNNStudent
 from reticent.systems.features import Features
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.training.progress import Report, silent
 from reticent.training.students import StudentConfig
@@ -167,7 +166,7 @@ def rivals_of(data: Dataset, private: int, total: Guarantee) -> dict[str, float]
     }
     projected = {**settings, "features": Features(components=_COMPONENTS)}
     models: dict[str, Any] = {
-        "noisy gradient descent": NoisyGradientClassifier(**projected, pace=Pace(records=private)),
+        "noisy gradient descent": NoisyGradientClassifier(**projected, records=private),
     }
     found: dict[str, npt.NDArray[Any]] = {}
     with not_counted("a comparison on a public data set, of which a user releases one"):

@@ -1,3 +1,3 @@
-"""Whole-number arithmetic with directed rounding: why a certificate is the same on every
+"""Whole-number arithmetic with directed rounding, by which a certificate is the same on every
 machine, alone or in a batch.
 """

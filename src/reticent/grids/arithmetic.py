@@ -1,16 +1,15 @@
-"""Interval arithmetic on public dyadic grids: every product and sum is exact, every rounding goes
-outward.
+"""Interval arithmetic on public dyadic grids, where every product and sum is exact and every
+rounding goes outward.
 
-Why not plain floating point: a certificate decides a privacy test, so it has to be
-*inclusion-isotone to the last bit*. A matrix product that sums in another order for another batch
+Plain floating point does not do. A certificate decides a privacy test, so it has to be *monotone
+under inclusion to the last bit*. A matrix product that sums in another order for another batch
 size, thread count or CPU breaks that. Here every number is an integer multiple of a public power of
-two, small enough that float64 (or float32) adds and multiplies it without any rounding; the order
-of summation cannot matter. Values are rounded to the next layer's grid by ``floor`` and ``ceil``,
-which are monotone. So a smaller region gives a smaller interval, exactly, on every machine, alone
-or in any batch.
+two. It is small enough that float64 (or float32) adds and multiplies it without any rounding, so
+the order of summation cannot matter. Values are rounded to the next layer's grid by ``floor`` and
+``ceil``, which are monotone. So a smaller region gives a smaller interval, exactly, on every
+machine, alone or in any batch.
 
-Grids are chosen when a bound is built, from the weights and the public domain: never from a
-point.
+Grids are chosen when a bound is built, from the weights and the public domain, never from a point.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _LARGEST = (
 
 
 def power_of_two_at_least(value: float) -> float:
-    """The smallest power of two that is at least ``value`` (1 for zero).
+    """Return the smallest power of two that is at least ``value`` (1 for zero).
 
     Raises:
-        CertificationFailed: ``value`` is not finite: a magnitude outgrew float64.
+        CertificationFailed: ``value`` is not finite, because a magnitude outgrew float64.
 
     Example:
         >>> power_of_two_at_least(5.0)
@@ -67,39 +66,39 @@ class Interval:
     unit: float
 
     def on_grid(self, unit: float) -> Interval:
-        """The same intervals on another grid, rounded outward."""
+        """Return the same intervals on another grid, rounded outward."""
         if unit == self.unit:
             return self
         ratio = self.unit / unit
         return Interval(np.floor(self.lower * ratio), np.ceil(self.upper * ratio), unit)
 
     def magnitude(self) -> Array:
-        """Largest absolute value of each interval, in units."""
+        """Return the largest absolute value of each interval, in units."""
         return np.maximum(-self.lower, self.upper)
 
     def largest(self) -> float:
-        """Largest absolute value of all the intervals, in real terms."""
+        """Return the largest absolute value of all the intervals, in real terms."""
         return float(self.magnitude().max(initial=0.0)) * self.unit
 
     def plus(self, other: Interval, unit: float) -> Interval:
-        """The sums of intervals, both moved to the grid ``unit`` first; see ``unit_of_sum``."""
+        """Return the sums of intervals, both moved to the grid ``unit`` first (``unit_of_sum``)."""
         left, right = self.on_grid(unit), other.on_grid(unit)
         return Interval(left.lower + right.lower, left.upper + right.upper, unit)
 
 
 def unit_of_sum(left: Interval, right: Interval) -> float:
-    """The grid for sums of intervals inside ``left`` and ``right``: the finer of theirs, or 50 bits
-    of the sum if coarser.
+    """Return the grid for sums of intervals inside ``left`` and ``right``: the finer of theirs, or
+    50 bits of the sum if coarser.
 
-    Two summands can be on grids that are far apart (functionals are whole numbers, a gradient
-    has 50 bits); the coarser of the two would round the other away.
+    Two summands can be on grids that are far apart (functionals are whole numbers, a gradient has
+    50 bits). The coarser of the two would round the other away.
     """
     largest = left.largest() + right.largest()
     return max(min(left.unit, right.unit), power_of_two_at_least(largest) * 2.0**-50)
 
 
 def around(values: Array, unit: float) -> Interval:
-    """The narrowest grid intervals that contain real ``values``."""
+    """Return the narrowest grid intervals that contain real ``values``."""
     scaled = values / unit  # division by a power of two is exact
     return Interval(np.floor(scaled), np.ceil(scaled), unit)
 
@@ -110,11 +109,11 @@ class ExactLinear:
 
     Attributes:
         layer: the map.
-        transposed: apply W' without bias instead of W with bias.
+        transposed: whether W' without bias is applied instead of W with bias.
         weight: W in whole multiples of ``weight_unit``, at most 2**24 of them.
         input_unit: grid that inputs are rounded to.
-        slack: in output units, covers |W - weight * weight_unit| for every input in the public
-            range.
+        slack: bound on the effect of |W - weight * weight_unit| for every input in the public
+            range, in output units.
         bias: interval around b in output units, zero if transposed.
     """
 
@@ -129,7 +128,7 @@ class ExactLinear:
 
     @classmethod
     def build(cls, layer: Linear, largest_input: float, *, transposed: bool = False) -> ExactLinear:
-        """The map for inputs of at most ``largest_input`` in magnitude.
+        """Return the map for inputs of at most ``largest_input`` in magnitude.
 
         Raises:
             CertificationFailed: the layer is so wide that less than 12 bits would be left for
@@ -165,7 +164,7 @@ class ExactLinear:
                 "narrower layer"
             )
         output_unit = weight_unit * input_unit
-        # Half a unit per weight is the rounding of W; the rest covers the rounding of weights that
+        # Half a unit per weight is the rounding of W. The rest covers the rounding of weights that
         # were folded in floating point, and of x - r and x + r where a region begins and ends
         # (docs/certificates.md).
         slack = float(np.ceil(0.51 * terms * ceil(largest_input / input_unit)))
@@ -181,7 +180,7 @@ class ExactLinear:
         )
 
     def __call__(self, values: Interval) -> Interval:
-        """Intervals that contain W x + b for every x in ``values``, shape (..., outputs)."""
+        """Return intervals that contain W x + b for every x in ``values``, shape (..., outputs)."""
         values = values.on_grid(self.input_unit)
         shape = values.lower.shape
         apply = self.layer.transposed_map if self.transposed else self.layer.map
@@ -196,21 +195,21 @@ class ExactLinear:
 
 
 def sum_of_magnitudes(values: Interval) -> Array:
-    """Upper bound on the l1 norm of each row of ``values``, shape (..., d) to (...,); exact sums
-    on a grid.
+    """Return an upper bound on the l1 norm of each row of ``values``, shape (..., d) to (...,), by
+    exact sums on a grid.
     """
-    # bit-exact: on a grid so coarse that a row's sum stays below 2^51 units, whatever the order.
+    # bit-exact: the grid is so coarse that a row's sum stays below 2^51 units, whatever the order.
     coarse = values.on_grid(values.unit * _headroom(values, bits=51))
     return np.asarray(coarse.magnitude().sum(axis=-1) * coarse.unit)
 
 
 def euclidean_norm(magnitudes: Array, unit: float, largest: float) -> Array:
-    """Upper bound on the l2 norm of rows of non-negative whole multiples of ``unit``.
+    """Return an upper bound on the l2 norm of rows of non-negative whole multiples of ``unit``.
 
     Args:
         magnitudes: shape (..., d), whole numbers.
-        unit: their grid.
-        largest: a public bound on the entries in real terms; entries are rounded up to about 22
+        unit: grid of the magnitudes.
+        largest: a public bound on the entries in real terms. Entries are rounded up to about 22
             bits of it, so that squares and their sums are exact.
     """
     if largest == 0:
@@ -225,8 +224,8 @@ def euclidean_norm(magnitudes: Array, unit: float, largest: float) -> Array:
 
 
 def _headroom(values: Interval, bits: int) -> float:
-    """Power of two by which units must grow so that a row of magnitudes below 2**52 sums below
-    2**bits.
+    """Return the power of two by which units must grow so that a row of magnitudes below 2**52 sums
+    below 2**bits.
     """
     terms = values.lower.shape[-1]
     return 2.0 ** max(0, ceil(log2(max(terms, 1))) + 52 - bits)

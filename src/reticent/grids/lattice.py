@@ -1,7 +1,7 @@
-"""A public lattice of boxes: which cell a point lies in, which cells touch, and maxima over them.
+"""A public lattice of boxes: the cell of a point, the cells that touch, and maxima over them.
 
-Everything from the snapped point on is a whole number, so that whether two cells touch is the same
-on every machine.
+Everything from the snapped point on is a whole number, so that two cells touch on every machine or
+on none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 _Number = TypeVar("_Number", bound=np.generic)
 
 MOST_CELLS = 2**27
-"""Larger lattices are refused: a table of ten labels over them would take 5 GiB."""
+"""Larger lattices are refused, since a table of ten labels over them would take 5 GiB."""
 
 _STEPS = 10  # of a radius, as a power of two: a cell is wider than it must be by 0.1 % at most
 _FURTHEST = 2**40  # grid steps from zero to a box's end; doubles count them exactly
@@ -29,11 +29,11 @@ _FURTHEST = 2**40  # grid steps from zero to a box's end; doubles count them exa
 
 @dataclass(frozen=True, kw_only=True)
 class Lattice:
-    """Boxes of one size, side by side along some coordinates; the outermost have no outer end.
+    """Boxes of one size, side by side along some coordinates. The outermost have no outer end.
 
     A point is snapped to whole steps of a public grid, s = rint(x / 2^exponent), and lies in the
     cell with index min(max((s - lower) // side, 0), shape - 1) in each of ``coordinates``. Other
-    coordinates are not looked at.
+    coordinates are ignored.
 
     **Claim.** If ``reach`` times ``side`` is at least ceil(R / 2^exponent) + 1, two points within
     l-infinity distance R (so within l1 or l2 distance R) lie in cells whose indices differ by at
@@ -41,16 +41,16 @@ class Lattice:
     whole numbers that are at most R / 2^exponent + 1 apart, so at most D = ceil(R / 2^exponent) + 1
     <= reach side. Then floor(a / side) and floor((a + D) / side) are at most reach apart, and
     cutting both off at 0 and at shape - 1 only brings them closer. Dividing a double by a power of
-    two and rounding it to a whole number are exact, and what lies beyond 2^41 steps is moved there
-    first, which is 1-Lipschitz.
+    two and rounding it to a whole number are exact. A point beyond 2^41 steps is moved there first,
+    which is 1-Lipschitz.
 
     Attributes:
-        exponent: the grid's step is 2**exponent, in the units of the points; -900 to 900.
+        exponent: exponent of the grid's step 2**exponent, in the units of the points, -900 to 900.
         lower: the first cell's lower end in each coordinate used, in steps.
         shape: number of cells along each coordinate used, at least 1 each.
-        side: of a cell, in steps; at least 1.
+        side: side of a cell in steps, at least 1.
         reach: the largest difference of indices of two cells that touch, at least 1.
-        coordinates: which coordinates of a point are used, increasing.
+        coordinates: the coordinates of a point that are used, increasing.
         dimension: number of coordinates of a point.
 
     Example:
@@ -111,24 +111,24 @@ class Lattice:
         coordinates: tuple[int, ...] | None = None,
         offset: float = 0.0,
     ) -> Self:
-        """The lattice of cells as small as ``radius`` and ``reach`` allow, as few as cover most of
-        ``points``.
+        """Return the lattice of cells as small as ``radius`` and ``reach`` allow, as few as cover
+        most of ``points``.
 
         Args:
-            points: shape (n, dimension), finite; *public*.
-            radius: of neighbours, above 0, l-infinity.
+            points: shape (n, dimension), finite, *public*.
+            radius: largest l-infinity distance of neighbours, above 0.
             tail: share of ``points`` that may lie outside the cells' own ends on either side of a
-                coordinate, in [0, 0.5); they count for the outermost cells.
-            reach: touching cells' indices differ by at most this.
-            coordinates: to use; None for all.
-            offset: of all cells, in sides.
+                coordinate, in [0, 0.5). They count for the outermost cells.
+            reach: largest difference of indices of two cells that touch.
+            coordinates: the coordinates to use, or None for all.
+            offset: offset of all cells, in sides.
         """
         array = finite_array(points, name="points", ndim=2)
         exponent, side = _steps(radius, reach)
         used = tuple(range(array.shape[1])) if coordinates is None else tuple(coordinates)
         ends, number = _ends_and_numbers(array[:, used], tail=tail, exponent=exponent, side=side)
         extent = ends[1] - ends[0]
-        # what the cells have more than they need is shared by both ends
+        # both ends share the room that the cells have beyond their need
         first = ends[0] - (number * side - extent) // 2 + round(offset * side)
         return cls(
             exponent=exponent,
@@ -146,12 +146,14 @@ class Lattice:
         return math.prod(self.shape)
 
     def covers(self, radius: float) -> bool:
-        """Whether any two points within l-infinity distance ``radius`` lie in touching cells."""
+        """Return whether any two points within l-infinity distance ``radius`` lie in touching
+        cells.
+        """
         return self.reach * self.side >= _distance(positive(radius, name="radius"), self.exponent)
 
     def cells(self, points: npt.ArrayLike) -> Integers:
-        """The flat index of the cell of each row of ``points`` (shape (n, dimension), finite).
-        Private, where the points are.
+        """Return the flat index of the cell of each row of ``points`` (shape (n, dimension),
+        finite). It is private where the points are.
 
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
@@ -170,7 +172,7 @@ class Lattice:
 
     @cached_property
     def center(self) -> Array:
-        """The middle of every cell in the coordinates used, shape (cells, coordinates)."""
+        """Middle of every cell in the coordinates used, shape (cells, coordinates)."""
         axes = [
             np.ldexp(low + self.side * (np.arange(size) + 0.5), self.exponent)
             for low, size in zip(self.lower, self.shape, strict=True)
@@ -178,7 +180,7 @@ class Lattice:
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(self.size, -1)
 
     def touching_maximum(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """The largest of ``values`` over each cell and those that touch it.
+        """Return the largest of ``values`` over each cell and those that touch it.
 
         A maximum over a box is a maximum along one axis after the other, so this takes
         2 reach comparisons a coordinate. Comparisons are exact for any type.
@@ -199,13 +201,14 @@ class Lattice:
         return largest.reshape(-1)
 
     def hops(self, marked: npt.NDArray[np.bool_], *, most: int) -> npt.NDArray[np.uint8]:
-        """Steps between touching cells from each cell to the nearest marked one, at most ``most``.
+        """Return the steps between touching cells from each cell to the nearest marked one, at most
+        ``most``.
 
-        Touching cells' numbers differ by at most 1, cut off or not.
+        The numbers of two touching cells differ by at most 1, cut off or not.
 
         Args:
             marked: shape (cells,).
-            most: 1 to 255.
+            most: largest number that is counted to, 1 to 255.
         """
         near, steps = marked.copy(), np.full(self.size, most, dtype=np.uint8)
         for step in range(most):
@@ -214,7 +217,7 @@ class Lattice:
         return steps
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``Lattice(**values)`` reads them back."""
+        """Return plain values for JSON, which ``Lattice(**values)`` reads back."""
         return {
             "exponent": self.exponent,
             "lower": list(self.lower),
@@ -227,18 +230,20 @@ class Lattice:
 
 
 def _distance(radius: float, exponent: int) -> int:
-    """ceil(radius / 2^exponent) + 1: how far rounding leaves two points within ``radius``."""
+    """Return ceil(radius / 2^exponent) + 1, the largest distance in steps of two points within
+    ``radius`` after rounding.
+    """
     return math.ceil(math.ldexp(radius, -exponent)) + 1
 
 
 def cells_along(
     points: npt.ArrayLike, *, radius: float, tail: float, reach: int = 1
 ) -> tuple[int, ...]:
-    """How many cells ``Lattice.over`` puts along each coordinate. Over several coordinates there
-    are as many as their product, which may be more than a lattice can have.
+    """Return the number of cells that ``Lattice.over`` puts along each coordinate. Over several
+    coordinates there are as many as their product, which may be more than a lattice can have.
 
     Args:
-        points, radius, tail, reach: as of ``Lattice.over``.
+        points, radius, tail, reach: arguments of ``Lattice.over``.
 
     Example:
         >>> cells_along([[0.0, 0.0], [1.9, 0.2]], radius=0.5, tail=0.0)
@@ -250,7 +255,7 @@ def cells_along(
 
 
 def _steps(radius: float, reach: int) -> tuple[int, int]:
-    """The grid's exponent, and the least side of a cell in its steps."""
+    """Return the grid's exponent, and the least side of a cell in its steps."""
     exponent = math.frexp(positive(radius, name="radius"))[1] - 1 - _STEPS
     return exponent, -(-_distance(radius, exponent) // count(reach, name="reach"))
 
@@ -258,7 +263,9 @@ def _steps(radius: float, reach: int) -> tuple[int, int]:
 def _ends_and_numbers(
     points: Array, *, tail: float, exponent: int, side: int
 ) -> tuple[Integers, Integers]:
-    """Both ends of most of ``points`` in steps, shape (2, d), and numbers of cells, shape (d,)."""
+    """Return both ends of most of ``points`` in steps, shape (2, d), and numbers of cells, shape
+    (d,).
+    """
     ends = np.rint(np.ldexp(np.quantile(points, [tail, 1.0 - tail], axis=0), -exponent)).astype(
         np.int64
     )

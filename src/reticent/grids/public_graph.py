@@ -1,7 +1,7 @@
-"""A public graph: public points, which of them are joined, and maxima over joined ones.
+"""A public graph: public points, the edges that join them, and maxima over joined ones.
 
-A point to be protected counts for the public point that is nearest to it. Which points are joined
-is a public list, so a condition on all joined pairs is finite, and can be checked exactly.
+A point to be protected counts for the public point that is nearest to it. The joined pairs are a
+public list, so a condition on all of them is finite and can be checked exactly.
 """
 
 from __future__ import annotations
@@ -26,31 +26,33 @@ from reticent.core.norms import Norm
 _Number = TypeVar("_Number", bound=np.generic)
 
 MOST_NODES = 20_000
-"""Larger graphs are refused: each answer looks at every node."""
+"""Larger graphs are refused, since each answer looks at every node."""
 
 UNCONNECTED = 2.0**60
-"""Hops between nodes that no way connects; so many promise nothing at any epsilon."""
+"""Graph distance of nodes that no way connects. At this distance nothing is promised at any
+epsilon.
+"""
 
 _BLOCK = 2**22  # distances at a time: 32 MiB
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicGraph:
-    """Public points, and which of them are joined.
+    """Public points and the edges that join them.
 
     Every point counts for its *node*, the nearest of ``points`` in l2, the first of several. Two
-    points are neighbours if their nodes are equal or joined. The number of edges on the shortest
-    way between two nodes, their hops, is a distance, and that of the vectors that list a node's
-    hops to every node: l-infinity between two such vectors is the hops between the two nodes
-    (Fréchet 1910), so neighbours are at most 1 apart in ``hop_counts``. Nodes that no way
-    connects count as 2^60 hops apart.
+    points are neighbours if their nodes are equal or joined. The *graph distance* of two nodes is
+    the number of edges (hops) on the shortest way between them. List a node's distances to every
+    node as a vector. The l-infinity distance of two such vectors is the graph distance of the two
+    nodes (Fréchet 1910), so neighbours are at most 1 apart in ``hop_counts``. Nodes that no way
+    connects are at distance 2^60.
 
     Attributes:
         points: shape (nodes, dimension), float64, finite. Public.
         edges: shape (m, 2), int64: numbers of joined nodes, the smaller one first, in rising order,
             each pair once. Public.
-        origin: digest of what maps a protected input to a point; "" where inputs are points. It has
-            a part in ``adjacency``: other maps have other neighbours.
+        origin: digest of the map from a protected input to a point, "" where inputs are points. It
+            is part of ``adjacency``, since other maps have other neighbours.
 
     Raises:
         InvalidInput: anything else, or more than ``MOST_NODES`` nodes.
@@ -95,12 +97,12 @@ class PublicGraph:
 
     @classmethod
     def nearest(cls, points: npt.ArrayLike, *, neighbours: int) -> Self:
-        """Each point joined to those nearest to it, in l2; so joined are two points one of which is
-        among the nearest of the other.
+        """Return the graph that joins each point to those nearest to it, in l2. So two points are
+        joined if one is among the nearest of the other.
 
         Args:
-            points: shape (n, dimension), finite; *public*, no two alike.
-            neighbours: how many each is joined to at least, 1 to n - 1.
+            points: shape (n, dimension), finite, *public*, no two alike.
+            neighbours: least number of points that each is joined to, 1 to n - 1.
         """
         nodes, number = _nodes(points, neighbours)
         return cls(points=nodes, edges=_joined(_closest(nodes, nodes, number + 1, skip=True)))
@@ -109,13 +111,14 @@ class PublicGraph:
     def counterfactual(
         cls, points: npt.ArrayLike, values: npt.ArrayLike, *, neighbours: int
     ) -> Self:
-        """Each point joined to the nearest points of another value of one attribute, in l2.
+        """Return the graph that joins each point to the nearest points of another value of one
+        attribute, in l2.
 
         Args:
-            points: shape (n, dimension), finite; *public*, no two alike.
-            values: shape (n,), the attribute of each point; *public*, at least two different ones.
-            neighbours: how many each is joined to at least, 1 to the number of points of other
-                values than the commonest.
+            points: shape (n, dimension), finite, *public*, no two alike.
+            values: attribute of each point, shape (n,), *public*, at least two different ones.
+            neighbours: least number of points that each is joined to, 1 to the number of points of
+                other values than the commonest.
         """
         nodes, number = _nodes(points, neighbours)
         given = as_array(values, name="values")
@@ -146,7 +149,7 @@ class PublicGraph:
 
     @cached_property
     def adjacency(self) -> Neighborhood:
-        """What neighbours are; its identity is a digest of points and edges."""
+        """The neighbours' definition. Its identity is a digest of points and edges."""
         digest = hashlib.sha256(self.origin.encode())
         for array in (self.points, self.edges):
             plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
@@ -161,10 +164,10 @@ class PublicGraph:
         )
 
     def cells(self, points: npt.ArrayLike) -> Integers:
-        """The node of each row of ``points`` (shape (n, dimension), finite). Private, where the
-        points are.
+        """Return the node of each row of ``points`` (shape (n, dimension), finite). It is private
+        where the points are.
 
-        Each row is looked at alone, so that no other row has a say in it.
+        Each row is computed alone, so that no other row can change it.
 
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
@@ -180,7 +183,7 @@ class PublicGraph:
         return found
 
     def touching_maximum(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """The largest of ``values`` over each node and those that it is joined to.
+        """Return the largest of ``values`` over each node and those that it is joined to.
 
         Args:
             values: shape (nodes,).
@@ -191,8 +194,8 @@ class PublicGraph:
         return np.asarray(np.maximum.reduceat(values[around], starts))
 
     def hop_counts(self, points: npt.ArrayLike) -> Array:
-        """Hops from the node of each row of ``points`` to every node, shape (n, nodes). Private,
-        where the points are.
+        """Return the graph distances from the node of each row of ``points`` to every node, shape
+        (n, nodes). They are private where the points are.
         """
         nodes, which = np.unique(self.cells(points), return_inverse=True)
         first, second = self.edges.T
@@ -203,7 +206,7 @@ class PublicGraph:
 
     @cached_property
     def _around(self) -> tuple[Integers, Integers]:
-        """Where the list of each node begins, and the lists of itself and those it is joined to."""
+        """Start of each node's list, and the lists of the node itself and those it is joined to."""
         own = np.arange(self.size)
         first = np.concatenate([own, self.edges[:, 0], self.edges[:, 1]])
         second = np.concatenate([own, self.edges[:, 1], self.edges[:, 0]])
@@ -222,8 +225,10 @@ def _nodes(points: npt.ArrayLike, neighbours: Any) -> tuple[Array, int]:
 
 
 def _closest(own: Array, others: Array, number: int, *, skip: bool = False) -> Integers:
-    """Numbers of the nearest ``others`` of each row; without the first, itself, if ``skip``."""
-    # here, because whoever answers from a graph that was made starts without scikit-learn
+    """Return the numbers of the nearest ``others`` of each row, without the first (the row itself)
+    if ``skip``.
+    """
+    # imported here, so that answers from a finished graph start without scikit-learn
     from sklearn.neighbors import NearestNeighbors
 
     found = NearestNeighbors(n_neighbors=number).fit(others).kneighbors(own, return_distance=False)
@@ -231,7 +236,9 @@ def _closest(own: Array, others: Array, number: int, *, skip: bool = False) -> I
 
 
 def _joined(lists: Integers) -> Integers:
-    """Every pair of a row's number and an entry of the row, once, as ``PublicGraph`` has them."""
+    """Return every pair of a row's number and an entry of the row, once, as ``PublicGraph`` has
+    them.
+    """
     own = np.repeat(np.arange(len(lists)), lists.shape[1])
     pairs = np.sort(np.stack([own, lists.ravel()], axis=1), axis=1)
     return np.asarray(np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0))

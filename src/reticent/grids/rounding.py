@@ -1,10 +1,10 @@
-"""Correct rounding: the exact value of a real quantity, rounded up to a public grid, by way of
+"""Correct rounding of real quantities: the exact value rounded up to a public grid, by way of
 floating point.
 
-Rounding up to a grid is monotone, so what is isotone as a real number is isotone to the last bit
-once it is rounded *correctly*: as the exact value demands, not as the floating-point one
-suggests. A floating-point value with a proven error decides that nearly always; where a grid
-point lies inside the error, exact rational arithmetic does.
+Rounding up to a grid is monotone. So a bound that is monotone under inclusion as a real number
+stays so to the last bit once it is rounded *correctly*, as the exact value demands and not as the
+floating-point one suggests. A floating-point value with a proven error decides that nearly always.
+Where a grid point lies inside the error, exact rational arithmetic does.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from reticent.core.arrays import Array
 from reticent.grids.arithmetic import power_of_two_at_least
 
 OFFSET = Fraction(51, 128)
-"""Grid points are (k + OFFSET) units: networks with round weights have round values, which would
+"""Grid points are (k + OFFSET) units. Networks with round weights have round values, which would
 often lie on k units.
 """
 
 GRID_BITS = 26
 
-# Long doubles have 64 or 113 bits where they are more than float64, and elsewhere are not trusted.
+# Long doubles have 64 or 113 bits where they are more than float64. Elsewhere they are not trusted.
 _LONG = 2.0 ** -(np.finfo(np.longdouble).nmant + 1)
 _ROUNDOFF = {
     "float64": 2.0**-53,
@@ -36,21 +36,22 @@ _ROUNDOFF = {
 
 
 def grid_unit(scale: float) -> float:
-    """The step of the grid that quantities of at most ``scale`` in magnitude are rounded to; a
-    power of two.
+    """Return the step of the grid that quantities of at most ``scale`` in magnitude are rounded to,
+    a power of two.
     """
     return power_of_two_at_least(scale) * 2.0**-GRID_BITS
 
 
 def float_error(terms: int, scale: float, precision: str = "float64") -> float:
-    """A bound on the floating-point error of a chain of linear maps, slopes in [0, 1] and maxima.
+    """Return a bound on the floating-point error of a chain of linear maps, slopes in [0, 1] and
+    maxima.
 
     A dot product of k terms is off by at most (k + 2) u times the sum of its magnitudes in any
-    order (Higham, section 3.1), and errors pass through later maps as magnitudes do; 16 leaves room
-    for the few operations per entry.
+    order (Higham, section 3.1). Errors pass through later maps as magnitudes do. The term 16 leaves
+    room for the few operations per entry.
 
     Args:
-        terms: the sum of the lengths of all dot products on the way.
+        terms: sum of the lengths of all dot products on the way.
         scale: a bound on the sum of magnitudes carried through all maps.
         precision: "float64", "float32" or "longdouble".
     """
@@ -58,14 +59,14 @@ def float_error(terms: int, scale: float, precision: str = "float64") -> float:
 
 
 def steps_up(values: Array, unit: float) -> Array:
-    """The number k of the least grid point (k + OFFSET) unit at or above each value, for values
-    without error.
+    """Return the number k of the least grid point (k + OFFSET) unit at or above each value, for
+    values without error.
     """
     return np.asarray(np.ceil(values / unit - float(OFFSET)))
 
 
 def grid_point(steps: Array, unit: float) -> Array:
-    """(k + OFFSET) unit, exact for k below 2**45."""
+    """Return (k + OFFSET) unit, exact for k below 2**45."""
     return np.asarray((steps + float(OFFSET)) * unit)
 
 
@@ -76,16 +77,16 @@ def rounded_up(
     exactly: Callable[[tuple[int, ...]], Fraction | Surd],
     closer: Callable[[tuple[int, ...]], tuple[np.longdouble, float]] | None = None,
 ) -> Array:
-    """The least grid point at or above the exact quantities, shape as ``values``.
+    """Return the least grid point at or above the exact quantities, shape as ``values``.
 
     Args:
-        values: floating-point values of the quantities; infinite or NaN where they have left it.
-        error: at least their distance from the exact quantities.
+        values: floating-point values of the quantities, infinite or NaN where they left its range.
+        error: bound on the values' distance from the exact quantities.
         unit: step of the grid.
-        exactly: the exact quantity at an index of ``values``; asked only where ``error`` leaves a
-            choice.
-        closer: a value and its error at such an index, asked before ``exactly`` because it takes
-            less time; None if there is none.
+        exactly: function from an index of ``values`` to the exact quantity. It is asked only where
+            ``error`` leaves a choice.
+        closer: function from such an index to a value and its error, or None if there is none. It
+            is asked before ``exactly`` because it takes less time.
 
     Example:
         >>> rounded_up(np.array([0.3, 0.5]), 1e-9, 1.0, lambda index: Fraction(0)).tolist()
@@ -129,7 +130,7 @@ class Surd:
         return Surd(self.rational - other, self.square)
 
     def __truediv__(self, other: Fraction) -> Surd:
-        """Divided by a fraction above 0."""
+        """Return the number divided by a fraction above 0."""
         return Surd(self.rational / other, self.square / other**2)
 
     def __ceil__(self) -> int:
@@ -141,7 +142,7 @@ class Surd:
 
 
 def fractions(values: Array) -> Array:
-    """The same numbers as an array of exact fractions (dtype object)."""
+    """Return the same numbers as an array of exact fractions (dtype object)."""
     exact = np.empty(values.shape, dtype=object)
     exact.ravel()[:] = [
         Fraction(value) for value in np.asarray(values, dtype=np.float64).ravel().tolist()
@@ -150,8 +151,8 @@ def fractions(values: Array) -> Array:
 
 
 def quotient(numerators: Array, denominators: Array) -> Array:
-    """Entry by entry, with 1 in the place of denominators that are not above 0; exact for whole
-    numbers and fractions.
+    """Return the quotient entry by entry, with 1 in the place of denominators that are not above 0.
+    It is exact for whole numbers and fractions.
 
     Example:
         >>> quotient(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()

@@ -1,6 +1,6 @@
 """Probabilities as whole multiples of 2^-32, and an exact test of e^epsilon between touching cells.
 
-No rounding anywhere: e^epsilon is replaced by a rational number below it, and both sides of every
+Nothing is rounded. e^epsilon is replaced by a rational number below it, and both sides of every
 comparison are integers of 64 bits.
 """
 
@@ -21,7 +21,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 BITS = 32
 WHOLE = 2**BITS
-"""What the shares of one answer's distribution add up to."""
+"""Sum of the shares of one answer's distribution."""
 
 _MOST_SHIFT = 31  # a share of at most 2^32 times 2^31 stays below 2^64
 _PRECISION = 128
@@ -30,17 +30,21 @@ _LARGEST_EPSILON = 23
 
 
 class Cells(Protocol):
-    """A finite number of public cells, of which some touch: a ``Lattice`` or a ``PublicGraph``."""
+    """A finite number of public cells, of which some touch, such as a ``Lattice`` or a
+    ``PublicGraph``.
+    """
 
     @property
     def size(self) -> int:
         """Number of cells."""
 
     def cells(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The cell of each row of ``points``."""
+        """Return the cell of each row of ``points``."""
 
     def touching_maximum(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """The largest of ``values``, shape (cells,), over each cell and those that touch it."""
+        """Return the largest of ``values``, shape (cells,), over each cell and those that touch
+        it.
+        """
 
 
 class Factor(NamedTuple):
@@ -56,11 +60,11 @@ class Factor(NamedTuple):
 
 
 def exponential_below(epsilon: float) -> Fraction:
-    """A rational number at most e^epsilon, and less than it by at most a relative 2^-100; e^23
-    stands for all larger ones.
+    """Return a rational number at most e^epsilon, and less than it by at most a relative 2^-100.
+    e^23 stands for all larger ones.
 
     Args:
-        epsilon: above 0; the exact value of the double counts.
+        epsilon: above 0, taken at the exact value of the double.
 
     Example:
         >>> float(exponential_below(1.0))
@@ -78,14 +82,14 @@ def exponential_below(epsilon: float) -> Fraction:
 
 
 def factor_below(epsilon: float) -> Factor:
-    """The largest rational at most ``exponential_below(epsilon)`` with a numerator below 2^32 and a
-    power of two, up to 2^31, below it.
+    """Return the largest rational at most ``exponential_below(epsilon)`` whose numerator is below
+    2^32 and whose denominator is a power of two up to 2^31.
 
     Beyond epsilon = 22.18 the factor is 2^32 - 1, which no quotient of two shares that differ
     exceeds by more than one unit.
 
     Args:
-        epsilon: above 0; the exact value of the double counts.
+        epsilon: above 0, taken at the exact value of the double.
 
     Example:
         >>> factor_below(1.0)
@@ -99,8 +103,9 @@ def factor_below(epsilon: float) -> Factor:
 
 
 def check_shares(low: Shares, high: Shares, *, lattice: Cells, epsilon: float, what: str) -> None:
-    """Raises unless in every two touching cells, each with itself included, the larger share of
-    each answer in one is at most e^epsilon times the smaller share in the other.
+    """Raise InvalidInput if two touching cells break e^epsilon for some answer. The condition is
+    that the larger share of each answer in one cell is at most e^epsilon times the smaller share in
+    the other, where each cell also touches itself.
 
     A mechanism whose probability of an answer is between ``low`` and ``high`` (times 2^-32) at
     every point of a cell is then (epsilon, 0)-private for points in touching cells.
@@ -108,9 +113,9 @@ def check_shares(low: Shares, high: Shares, *, lattice: Cells, epsilon: float, w
     Args:
         low: shape (answers, cells), at least 1.
         high: the same shape, at least ``low``.
-        lattice: of the cells.
+        lattice: the cells.
         epsilon: above 0.
-        what: the object, for messages.
+        what: the object's name in messages.
 
     Raises:
         InvalidInput: a share of 0, ``low`` above ``high``, or a pair of cells beyond the factor.
@@ -124,12 +129,12 @@ def check_shares(low: Shares, high: Shares, *, lattice: Cells, epsilon: float, w
 
 
 def excess(low: Shares, high: Shares, *, lattice: Cells, epsilon: float) -> int:
-    """The number of (answer, cell) entries of ``low`` that break the condition of
+    """Return the number of (answer, cell) entries of ``low`` that break the condition of
     ``check_shares``.
 
     Args:
         low, high: shape (answers, cells).
-        lattice: of the cells.
+        lattice: the cells.
         epsilon: above 0.
     """
     if low.dtype != np.uint32 or low.shape != high.shape or low.ndim != 2:

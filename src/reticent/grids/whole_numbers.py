@@ -2,8 +2,8 @@
 
 A matrix product of doubles adds in an order that depends on the batch, so its last bit can move
 with *other* records. Here every product and partial sum is a whole number below 2^53, which a
-double holds exactly: the order cannot matter. What is not a sum (division, square root, the
-exponential) is done entry by entry with operations that IEEE 754 rounds correctly.
+double holds exactly, so the order cannot matter. Other operations (division, square root, the
+exponential) are done entry by entry with operations that IEEE 754 rounds correctly.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SMALLEST = -700.0
 
 
 def exact_product(left: Array, right: Array, *, bound: float) -> Array:
-    """The matrix product of whole numbers, exact.
+    """Return the exact matrix product of whole numbers.
 
     Args:
         left: shape (n, m), whole numbers.
         right: shape (m, k), whole numbers.
-        bound: of the magnitude of every partial sum, from public numbers; for instance the longest
-            row times the longest column, by Cauchy and Schwarz.
+        bound: bound on the magnitude of every partial sum, from public numbers, for instance the
+            longest row times the longest column, by Cauchy and Schwarz.
 
     Raises:
         InvalidParameter: ``bound`` is beyond 2^52.
@@ -49,13 +49,14 @@ def exact_product(left: Array, right: Array, *, bound: float) -> Array:
             f"values: too large or too many for exact sums, which may reach {bound:.3g}; expected "
             "at most 2**52"
         )
-    # bit-exact: every partial sum is a whole number below 2^53, so no order of the sums has a say.
+    # bit-exact: every partial sum is a whole number below 2^53, so the order of the sums cannot
+    # matter.
     return np.asarray(left @ right)
 
 
 def lengths(rows: Array) -> Array:
-    """At least the l2 norm of each row of whole numbers, and equal to it to about a thousandth;
-    from that row alone, to the last bit.
+    """Return a bound on the l2 norm of each row of whole numbers, equal to it to about a
+    thousandth. It depends on that row alone, to the last bit.
 
     Args:
         rows: shape (n, m), whole numbers below 2^53.
@@ -81,8 +82,8 @@ def lengths(rows: Array) -> Array:
 
 
 def clipped(rows: Array, bound: float) -> Array:
-    """Whole numbers of an l2 norm of at most ``bound``, each row from that row alone; rows that
-    ``lengths`` finds within it stay as they are.
+    """Return whole numbers of an l2 norm of at most ``bound``, each row from that row alone. Rows
+    that ``lengths`` finds within it stay as they are.
 
     A longer row is multiplied by bound / length and cut towards 0, which only shortens it.
 
@@ -100,8 +101,8 @@ def clipped(rows: Array, bound: float) -> Array:
 
 
 def of_length(rows: Array, length: float) -> Array:
-    """Rows of whole numbers in the direction of ``rows``, of an l2 norm of at most ``length`` and
-    within sqrt(m) of it; rows of zeros stay so.
+    """Return rows of whole numbers in the direction of ``rows``, of an l2 norm of at most
+    ``length`` and within sqrt(m) of it. Rows of zeros stay so.
 
     Args:
         rows: shape (n, m), whole numbers.
@@ -112,9 +113,9 @@ def of_length(rows: Array, length: float) -> Array:
 
 
 def exponential(values: Array) -> Array:
-    """exp of numbers of at most 0, entry by entry, to a relative 1e-15.
+    """Return exp of numbers of at most 0, entry by entry, to a relative 1e-15.
 
-    numpy's own may round an entry differently where it stands elsewhere in an array; additions and
+    numpy's own may round an entry differently where it stands elsewhere in an array. Additions and
     multiplications do not.
     """
     capped = np.maximum(values, _SMALLEST)
@@ -129,9 +130,9 @@ def exponential(values: Array) -> Array:
 
 
 def logarithm(values: Array) -> Array:
-    """Natural logarithms of positive numbers, entry by entry, to a relative 1e-14.
+    """Return natural logarithms of positive numbers, entry by entry, to a relative 1e-14.
 
-    As ``exponential``, an entry has the same wherever it stands in an array.
+    As with ``exponential``, an entry has the same value wherever it stands in an array.
 
     Args:
         values: any shape, finite, normal and above 0.
@@ -154,7 +155,8 @@ def logarithm(values: Array) -> Array:
 
 
 def softmax(logits: Array) -> Array:
-    """Shares of each row, summed class by class, so that a row has the same alone.
+    """Return the shares of each row, summed class by class, so that a row has the same shares
+    alone.
 
     Args:
         logits: shape (n, classes), finite.
@@ -164,7 +166,7 @@ def softmax(logits: Array) -> Array:
         [[0.5, 0.5]]
     """
     weights = exponential(logits - logits.max(axis=1, keepdims=True))
-    # bit-exact: classes in their order; a sum along an axis takes another for other shapes.
+    # bit-exact: classes in their order. A sum along an axis takes another order for other shapes.
     total = np.zeros(len(weights))
     for column in weights.T:
         total += column

@@ -1,4 +1,4 @@
-"""Sound numbers about slopes: upper bounds on local Lipschitz constants, exact ones, and radii."""
+"""Sound bounds on local Lipschitz constants, exact constants, and radii."""
 
 from reticent.lipschitz.bounds import LipschitzBound, Output
 from reticent.lipschitz.cells import CellBound

@@ -1,5 +1,8 @@
-"""What every isotone bound on a local Lipschitz constant is, and the regions that it is asked
+"""The interface of every isotone bound on a local Lipschitz constant, and the regions it is asked
 about.
+
+A bound is *isotone* (monotone under inclusion) if it never grows when the region shrinks to one
+inside it.
 """
 
 from __future__ import annotations
@@ -25,13 +28,13 @@ from reticent.networks.layers import Activation, Layer, Linear, Residual
 from reticent.networks.network import Network
 
 Output = Norm | Literal["spread"]
-"""How changes of the output are measured: a norm, or *spread*, the largest |change of v_i - v_j|
-of two logits.
+"""The measure of output changes: a norm, or *spread*, the largest |change of v_i - v_j| of two
+logits.
 """
 
 MAX_SIGN_OUTPUTS = 12
-"""Up to this many outputs the l1 norm is bounded by enumerating output signs; beyond, by the sum
-over outputs.
+"""Up to this many outputs the l1 norm is bounded by enumerating output signs. Beyond, it is bounded
+by the sum over outputs.
 """
 
 _DENSE_LIMIT = 2**22
@@ -44,8 +47,8 @@ class Functionals:
 
     Attributes:
         rows: shape (k, m), entries -1, 0 or 1, one of each pair {a, -a}.
-        combine: "max" (exact for l1 by signs, l-infinity and spread), "sum" (l1 fallback) or
-            "l2".
+        combine: "max" (exact for l1 by signs, l-infinity and spread), "sum" (the fallback for l1)
+            or "l2".
     """
 
     rows: Array
@@ -53,7 +56,7 @@ class Functionals:
 
     @classmethod
     def of(cls, output: Output, outputs: int) -> Functionals:
-        """The functionals that measure ``output`` on vectors of ``outputs`` entries."""
+        """Return the functionals that measure ``output`` on vectors of ``outputs`` entries."""
         if output == "spread":
             if outputs < 2:
                 raise UnsupportedNorm(f"spread of {outputs} output(s): expected at least 2")
@@ -70,10 +73,10 @@ class Functionals:
 
 
 def parse_output(name: str | Norm) -> Output:
-    """The output measure called ``name``: l1, l2, linf or spread.
+    """Return the output measure called ``name``: l1, l2, linf or spread.
 
     Raises:
-        UnknownName: none of these.
+        UnknownName: ``name`` is none of these.
     """
     if name == "spread":
         return "spread"
@@ -89,8 +92,8 @@ class Region:
 
     Attributes:
         box: the smallest grid boxes around the balls, shape (n, d).
-        centers: whole multiples of the grid, shape (n, d); used by l1 and l2 balls only.
-        radii: whole multiples of the grid, shape (n, 1), at least the true radius plus the
+        centers: whole multiples of the grid step, shape (n, d). Only l1 and l2 balls use them.
+        radii: whole multiples of the grid step, shape (n, 1), at least the true radius plus the
             rounding of centers.
     """
 
@@ -102,37 +105,39 @@ class Region:
         return len(self.centers)
 
     def part(self, rows: slice) -> Region:
-        """Some of the balls."""
+        """Return some of the balls."""
         box = Interval(self.box.lower[rows], self.box.upper[rows], self.box.unit)
         return Region(box, self.centers[rows], self.radii[rows])
 
 
 class LipschitzBound(ABC):
-    """A sound, inclusion-isotone upper bound on the local Lipschitz constant of a network.
+    """A sound upper bound on the local Lipschitz constant of a network, monotone under inclusion.
 
     Guarantee:
         ``bound(x, r)`` is at least the Lipschitz constant of the network on the ball of radius r
-        around x, cut to the public domain; and if ball(x', r') lies inside ball(x, r), then
-        ``bound(x', r') <= bound(x, r)``, to the last bit and whatever the batch (l-infinity balls;
-        for l1 and l2 balls after moving centers to the grid of step ``input_step``). Proof:
+        around x, cut to the public domain. If ball(x', r') lies inside ball(x, r), then
+        ``bound(x', r') <= bound(x, r)``. This holds to the last bit and for every batch. For l1 and
+        l2 balls it holds after centers are moved to the grid of step ``input_step``. Proof:
         docs/certificates.md.
 
     Attributes:
-        network: what is bounded.
+        network: the network whose constant is bounded.
         domain: the public box that inputs are clipped to.
         input_norm: norm of the ball and of input changes.
         output: measure of output changes.
-        affordable_points: how many points calibration may ask about each of many proposals.
-        cost_is_public: whether what a decision costs has a bound that no point can exceed;
-            without one it may serve calibration and reports, but no release.
+        affordable_points: the number of points that calibration may ask about each of many
+            proposals.
+        cost_is_public: True if the cost of a decision has a bound that no point can exceed. A bound
+            without it may serve calibration and reports, but no release.
 
     Utility:
-        What is bounded too high is paid for in noise, in proportion. At radius 0.5, l-infinity to
-        l1, on trained 8-32-16-8 networks the layered bound is 1.3 times the exact constant,
-        enumeration 2.0 times, intervals 4.3 times (docs/certificates.md, section 1).
+        Noise grows in proportion to the bound. At radius 0.5, l-infinity to l1, on trained
+        8-32-16-8 networks the layered bound is 1.3 times the exact constant, enumeration 2.0 times,
+        intervals 4.3 times (docs/certificates.md, section 1).
 
     Runtime:
-        From microseconds (enumeration) to seconds (exact search) a point; each subclass says.
+        From microseconds (enumeration) to seconds (exact search) a point. Each subclass states its
+        own.
 
     References:
         - Zhang, Zhang and Hsieh (2019), "RecurJac: an efficient recursive algorithm for bounding
@@ -146,7 +151,7 @@ class LipschitzBound(ABC):
         reticent.lipschitz.IntervalBound: any network and norm.
         reticent.lipschitz.EnumerationBound: one hidden layer.
         reticent.lipschitz.LayeredBound: two and more hidden layers.
-        reticent.lipschitz.ExactBound: the constant itself, at a cost that depends on the point.
+        reticent.lipschitz.ExactBound: the exact constant, at a cost that depends on the point.
         reticent.lipschitz.CellBound: exact search over a public partition, at a public cost.
     """
 
@@ -174,31 +179,31 @@ class LipschitzBound(ABC):
     @property
     @abstractmethod
     def input_step(self) -> float:
-        """Step of the public grid that inputs are rounded to; a power of two."""
+        """The step of the public grid that inputs are rounded to, a power of two."""
 
     @abstractmethod
     def _bound_region(self, region: Region) -> Array:
-        """The bound over each ball of ``region``, shape (n,)."""
+        """Return the bound over each ball of ``region``, shape (n,)."""
 
     @property
     @abstractmethod
     def _rows_at_once(self) -> int:
-        """How many balls fit in the working memory of one pass."""
+        """The number of balls that fit in the working memory of one pass."""
 
     def _ceiling(self) -> float:
-        """A public constant that no region can exceed."""
+        """Return a public constant that no region can exceed."""
         return _norm_product(self.network, self.input_norm, self.output)
 
     def bound(self, centers: npt.ArrayLike, radius: float | npt.ArrayLike) -> Array:
-        """Upper bounds on the Lipschitz constant over balls, shape (n,).
+        """Return upper bounds on the Lipschitz constant over balls, shape (n,).
 
         Args:
-            centers: shape (n, d), finite; points outside the domain are clipped to it.
-            radius: one radius or n radii, at least 0; infinity covers the whole domain.
+            centers: shape (n, d), finite. Points outside the domain are clipped to it.
+            radius: one radius or n radii, at least 0. Infinity covers the whole domain.
 
         Raises:
-            InvalidInput: wrong shape, empty, NaN or infinite centers.
-            InvalidParameter: a negative or NaN radius.
+            InvalidInput: ``centers`` has the wrong shape, is empty, or holds NaN or infinity.
+            InvalidParameter: a radius is negative or NaN.
         """
         points = self.domain.clip(
             finite_array(centers, name="centers", ndim=2, columns=self.domain.dimension)
@@ -214,7 +219,7 @@ class LipschitzBound(ABC):
         return self.bound_over(self.region(points, radii))
 
     def bound_over(self, region: Region) -> Array:
-        """Upper bounds over prepared regions, shape (n,)."""
+        """Return upper bounds over prepared regions, shape (n,)."""
         parts = [
             self._bound_region(region.part(rows))
             for rows in slices(len(region), self._rows_at_once)
@@ -222,29 +227,29 @@ class LipschitzBound(ABC):
         return np.minimum(np.concatenate(parts), self.ceiling)
 
     def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
-        """Whether the bound over each prepared region is at most ``limit``, shape (n,).
+        """Return True for each prepared region whose bound is at most ``limit``, shape (n,).
 
-        The same answers as ``bound_over(region) <= limit``; bounds that can tell sooner override
-        it.
+        The answers are those of ``bound_over(region) <= limit``. Bounds that can decide sooner
+        override it.
         """
         return np.asarray(self.bound_over(region) <= limit)
 
     def levels(
         self, centers: Array, radius_steps: int, *, limit: float, max_level: int
     ) -> npt.NDArray[np.int64]:
-        """The largest l up to ``max_level`` such that the bound on the ball of l * radius_steps is
-        at most ``limit``; else 0.
+        """Return the largest l up to ``max_level`` for which the bound on the ball of l *
+        radius_steps is at most ``limit``, or else 0.
 
-        The question at the largest radius comes first, because it settles most points; the rest is
-        a binary search, valid because the bound grows with the radius. For a few points all radii
-        are asked about in one pass, which costs less than several. Bounds that can tell sooner
-        override it, with the same answers.
+        The question at the largest radius comes first, because it settles most points. A binary
+        search does the rest, which is valid because the bound grows with the radius. For a few
+        points one pass asks about all radii, which costs less than several. Bounds that can decide
+        sooner override it, with the same answers.
 
         Args:
             centers: whole grid steps, shape (n, d).
-            radius_steps: radius of one level in whole grid steps.
-            limit: P.
-            max_level: levels above it are reported as it.
+            radius_steps: the radius of one level in whole grid steps.
+            limit: P, the proposed bound.
+            max_level: the largest level. Higher ones are reported as it.
         """
         if len(centers) * max_level <= self._asked_at_once:
             # As the bound grows with the radius, the levels at which it holds come first.
@@ -267,11 +272,13 @@ class LipschitzBound(ABC):
         return low
 
     def global_bound(self) -> float:
-        """An upper bound on the Lipschitz constant over the whole domain."""
+        """Return an upper bound on the Lipschitz constant over the whole domain."""
         return float(self.bound(self.domain.center[None, :], np.inf)[0])
 
     def region(self, points: Array, radii: Array) -> Region:
-        """The balls around ``points`` (inside the domain) as grid intervals, rounded outward."""
+        """Return the balls around ``points`` (inside the domain) as grid intervals, rounded
+        outward.
+        """
         step = self.input_step
         lower_end, upper_end = self._grid_domain
         # From the diameter on, a ball around a point of the domain is the whole domain.
@@ -292,13 +299,13 @@ class LipschitzBound(ABC):
         return self.region(self.domain.center[None], np.array([np.inf]))
 
     def region_on_grid(self, centers: Array, radii: Array) -> Region:
-        """The balls of ``radii`` (shape (n,), whole steps) around ``centers`` in whole steps: no
-        rounding at all.
+        """Return the balls of ``radii`` (shape (n,)) around ``centers``, both in whole steps.
+        Nothing is rounded.
 
         Raises:
-            InvalidInput: a center that is not on the grid or outside the domain (rounded outward
-                to the grid), around which the cut ball may be empty, and smaller balls not
-                inside larger ones; or a negative radius.
+            InvalidInput: a radius is negative, or a center is off the grid or outside the domain
+                (rounded outward to the grid). Around such a center the cut ball may be empty, and
+                smaller balls need not lie inside larger ones.
         """
         lower_end, upper_end = self._grid_domain
         inside = (centers >= lower_end) & (centers <= upper_end) & (centers == np.floor(centers))
@@ -316,15 +323,15 @@ class LipschitzBound(ABC):
 
 
 def slices(rows: int, at_once: int) -> Iterator[slice]:
-    """Consecutive slices of at most ``at_once`` of ``rows`` rows."""
+    """Return consecutive slices of at most ``at_once`` of ``rows`` rows."""
     for start in range(0, rows, max(1, at_once)):
         yield slice(start, start + max(1, at_once))
 
 
 def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
-    """Bounds per functional, shape (n, k, ...), joined into the output measure, shape (n, ...).
+    """Join bounds per functional, shape (n, k, ...), into the output measure, shape (n, ...).
 
-    Each step is monotone in floating point as well: entries are added in a fixed order. The
+    Each step is monotone in floating point as well, because entries are added in a fixed order. The
     margin covers as many roundings as there are entries.
     """
     if how == "max":
@@ -337,7 +344,9 @@ def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
 
 
 def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
-    """A public constant that no region can exceed: the product of the layers' operator norms."""
+    """Return the product of the layers' operator norms, a public constant that no region can
+    exceed.
+    """
     last = max(index for index, layer in enumerate(network.layers) if isinstance(layer, Linear))
     behind = network.layers[last + 1 :]
     if any(isinstance(layer, Residual) for layer in behind) or (behind and output == "spread"):

@@ -1,5 +1,6 @@
-"""Exact search at a public cost: the public box is cut into cells, each is searched once, and a
-region is worth the largest value of a cell that it touches.
+"""Exact search at a public cost, over cells of the public box that are searched beforehand.
+
+The bound over a region is the largest value of a cell that the region touches.
 """
 
 from __future__ import annotations
@@ -34,33 +35,33 @@ class CellBound(LipschitzBound):
     l-infinity balls.
 
     Before any point is seen, the public box is halved into ``cells`` cells, the steepest and
-    largest first, and each is searched for its exact Lipschitz constant; a search that is not done
-    after ``nodes`` partial patterns leaves the upper bound that it has proved. A region is worth
-    the largest value of a cell that it touches, or what ``LayeredBound`` (``EnumerationBound`` for
-    one hidden layer) says of it, whichever is less. A subclass with a ``kind`` of its own may
-    have other budgets.
+    largest first. Each cell is searched for its exact Lipschitz constant. A search that is not done
+    after ``nodes`` partial patterns leaves the upper bound that it has proved. The bound over a
+    region is the largest value of a cell that it touches, or the value of ``LayeredBound``
+    (``EnumerationBound`` for one hidden layer), whichever is less. A subclass with a ``kind`` of
+    its own may have other budgets.
 
     Args:
-        network: linear layers with ReLU between them, at most 14 inputs; up to four are worth it.
+        network: linear layers with ReLU between them, at most 14 inputs. It pays for up to four.
         domain: the public box of its inputs.
         input_norm: l-infinity.
         output: l1 (up to 12 outputs), linf or "spread".
 
     Raises:
-        UnsupportedNetwork: not a chain of linear layers and ReLU.
-        UnsupportedNorm: l1 or l2 balls, too many inputs or outputs, l2 outputs.
+        UnsupportedNetwork: the network is no chain of linear layers and ReLU.
+        UnsupportedNorm: balls are l1 or l2, inputs or outputs are too many, or outputs are l2.
 
     Attributes:
-        cells: how many, at most; fewer where the network is constant.
-        nodes: partial patterns that are looked at in one cell.
+        cells: the largest number of cells. There are fewer where the network is constant.
+        nodes: the number of partial patterns that are looked at in one cell.
 
     Guarantee:
-        Sound and isotone to the last bit, as every ``LipschitzBound``: a larger region touches
-        every cell that a smaller one touches, and both bounds that are compared are isotone. What
-        a region costs does not depend on the cells: all search is done before. A bundle that is
-        loaded searches again, so that no value in it has to be trusted.
+        Sound and isotone to the last bit, as every ``LipschitzBound``. A larger region touches
+        every cell that a smaller one touches, and both bounds that are compared are isotone. The
+        cost of a region does not depend on the cells, because all search is done before. A bundle
+        that is loaded searches again, so that no value in it has to be trusted.
 
-    Edge cases: a region on the common face of two cells touches both; an affine network has its
+    Edge cases: a region on the common face of two cells touches both. An affine network has its
     operator norm everywhere.
 
     Example:
@@ -76,13 +77,13 @@ class CellBound(LipschitzBound):
 
     Utility:
         For deep networks of few inputs and regions that are large beside a cell: .68 of the layered
-        bound at radius 1 on a trained 3-16-16-4 network (median), .91 at radius 0.5. What is lost
-        is the slope in cells that a region touches by a corner; with one hidden layer, or with five
+        bound at radius 1 on a trained 3-16-16-4 network (median), .91 at radius 0.5. The loss is
+        the slope in cells that a region touches by a corner. With one hidden layer, or with five
         inputs and as many neurons, there is nothing to gain (docs/exact-search.md, section 4).
 
     Runtime:
         ``cells`` searches of milliseconds each once (8 s in all for 3-16-16-4), also when a bundle
-        is loaded; then 0.01 ms a region beside what the direct bound takes (benchmarks/cells.py).
+        is loaded. A region then takes 0.01 ms more than the direct bound (benchmarks/cells.py).
 
     References:
         - Jordan and Dimakis (2020), "Exactly computing the local Lipschitz constant of ReLU
@@ -145,12 +146,12 @@ class CellBound(LipschitzBound):
                 for rows in slices(len(region), self._rows_at_once)
             ]
         )
-        # Both are asked about every region, so that the time tells nothing of which one held.
+        # Both are asked about every region, so that the time does not reveal which one held.
         held = np.minimum(over, self.ceiling) <= limit
         return np.asarray(held | self._direct.at_most(region, limit))
 
     def _over_cells(self, region: Region) -> Array:
-        """The largest value of a cell that each region touches, shape (n,)."""
+        """Return the largest value of a cell that each region touches, shape (n,)."""
         box = region.box
         touched = np.ones((len(region), len(self._lower)), dtype=np.bool_)
         for axis in range(self._lower.shape[1]):
@@ -159,8 +160,10 @@ class CellBound(LipschitzBound):
         return np.asarray(np.where(touched, self._values, 0.0).max(axis=1))
 
     def _partition(self) -> tuple[Array, Array, Array]:
-        """The ends of the cells in whole steps, shape (k, d) each, and a direct bound on each: the
-        cell whose bound times its longest side is largest is cut first, along that side.
+        """Return the ends of the cells in whole steps, shape (k, d) each, and a direct bound on
+        each.
+
+        The cell whose bound times its longest side is largest is cut first, along that side.
         """
         whole: Cell = self._grid_domain
         kept: list[tuple[float, int, Cell, float]] = []  # cells that are not worth a cut
@@ -189,7 +192,7 @@ class CellBound(LipschitzBound):
         )
 
     def _constant(self, lower: Array, upper: Array) -> float:
-        """A bound on the Lipschitz constant over one cell (ends in whole steps)."""
+        """Return a bound on the Lipschitz constant over one cell, whose ends are in whole steps."""
         step = self.input_step
         search = PatternSearch(
             self._chain,
@@ -205,7 +208,7 @@ class CellBound(LipschitzBound):
 
 
 def _region(cells: list[Cell], step: float) -> Region:
-    """Cells as regions; their centers are not looked at for l-infinity balls."""
+    """Return cells as regions. Their centers are not looked at for l-infinity balls."""
     lower = np.array([cell[0] for cell in cells])
     upper = np.array([cell[1] for cell in cells])
     middle = np.floor((lower + upper) / 2)
@@ -213,7 +216,7 @@ def _region(cells: list[Cell], step: float) -> Region:
 
 
 def halves(cell: Cell, axis: int) -> list[Cell]:
-    """Both halves of a cell along one coordinate; what is cut along belongs to both."""
+    """Return both halves of a cell along one coordinate. The cut belongs to both."""
     lower, upper = cell
     below, above = upper.copy(), lower.copy()
     below[axis] = above[axis] = np.floor((lower[axis] + upper[axis]) / 2)

@@ -1,10 +1,10 @@
 """Derivatives along every direction of a network with one hidden layer, by two products of neuron
 states with fixed tables.
 
-A hidden neuron is off, on or unstable, so what it adds to the center and to the spread of a
-derivative's range is one of three whole numbers (the first is 0), known when the bound is built.
-``ExactLinear`` adds the same numbers up: the ranges are the same to the last bit, without an
-array of (regions, directions, neurons) on the way.
+A hidden neuron is off, on or unstable. What it adds to the center and to the spread of a
+derivative's range is therefore one of three whole numbers (the first is 0), known when the bound is
+built. ``ExactLinear`` adds the same numbers up, so the ranges are the same to the last bit. No
+array of (regions, directions, neurons) is needed on the way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLUMNS = 256
 """About so many pairs of a functional and a direction are looked at in one pass."""
 
 ROWS = 256
-"""Regions looked at in one pass; with COLUMNS it keeps the working arrays in the cache."""
+"""Regions looked at in one pass. With COLUMNS it keeps the working arrays in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +31,16 @@ class DirectionTable:
     """Blocks of directions, those that can reach the largest bounds first.
 
     Attributes:
-        centers, spreads: for each block an array of shape (2 hidden, functionals * directions),
-            whole numbers: what a neuron adds when it is on, and below that what it adds when it is
-            unstable.
+        centers, spreads: whole numbers, for each block an array of shape (2 hidden, functionals *
+            directions). The upper half holds what a neuron adds when it is on, the lower half what
+            it adds when it is unstable.
         reach: the largest bound that any direction of this block or a later one gives anywhere in
-            the domain; for one block more than there are, 0.
-        functionals: how many there are; their order within a block is the first axis of its
+            the domain. There is one entry more than blocks, which is 0.
+        functionals: the number of functionals. Their order within a block is the first axis of its
             columns.
-        slack, unit: of the last layer's ``ExactLinear``.
+        slack, unit: the last layer's ``ExactLinear.slack`` and ``ExactLinear.unit``.
         largest_derivative: a public bound on the magnitudes of derivatives, in real terms.
-        l2: whether functionals are combined by their l2 norm; otherwise by their sum.
+        l2: True if functionals are combined by their l2 norm, False if by their sum.
     """
 
     centers: tuple[Array, ...]
@@ -64,13 +64,13 @@ class DirectionTable:
         largest_derivative: float,
         l2: bool,
     ) -> DirectionTable:
-        """The table of a network with one hidden layer.
+        """Return the table of a network with one hidden layer.
 
         Args:
             first: derivatives of the hidden layer's pre-activations, shape (directions, hidden).
-            last: from the hidden layer to the functionals, without bias.
+            last: the map from the hidden layer to the functionals, without bias.
             whole: slopes of the hidden layer over the whole domain, shape (1, hidden).
-            largest_derivative, l2: see the attributes.
+            largest_derivative, l2: the attributes of the same names.
         """
         one, zero = np.ones(1), np.zeros(1)
         states = [
@@ -104,15 +104,15 @@ class DirectionTable:
         )
 
     def largest(self, slopes: Interval, *, enough: float = np.inf) -> Array:
-        """The bound for each row of ``slopes`` (shape (n, hidden)), shape (n,).
+        """Return the bound for each row of ``slopes`` (shape (n, hidden)), shape (n,).
 
         A row is finished when no direction that is left can raise it, so the result does not depend
         on the blocks.
 
         Args:
             slopes: ranges of slopes, each 0, 1 or the interval between.
-            enough: a row may also stop as soon as it is known on which side of this number it
-                lies.
+            enough: a number at which a row may also stop, as soon as the side on which its bound
+                lies is known.
         """
         states = _states(slopes)
         settled = enough if enough < np.inf else 0.0
@@ -128,7 +128,7 @@ class DirectionTable:
         return best
 
     def _per_direction(self, states: Array, block: int) -> Array:
-        """The bound along each direction of a block, shape (n, directions)."""
+        """Return the bound along each direction of a block, shape (n, directions)."""
         magnitude = np.abs(states @ self.centers[block])
         magnitude += states @ self.spreads[block]
         magnitude *= 0.5
@@ -141,13 +141,13 @@ class DirectionTable:
 
 
 def _states(slopes: Interval) -> Array:
-    """Which neurons are on, and which unstable, shape (n, 2 hidden)."""
+    """Return which neurons are on, and which unstable, shape (n, 2 hidden)."""
     return np.concatenate([slopes.lower, slopes.upper - slopes.lower], axis=1)
 
 
 def _terms(values: Array, weight: Array) -> Array:
-    """Products of values (directions, hidden) and weights (functionals, hidden), shape (hidden,
-    functionals, directions).
+    """Return products of values (directions, hidden) and weights (functionals, hidden), shape
+    (hidden, functionals, directions).
     """
     return np.asarray(weight.T[:, :, None] * values.T[:, None, :])
 

@@ -1,13 +1,12 @@
 """The largest derivative a . J t over all slopes in their certified ranges, for a functional a and
 a direction t.
 
-Behind the first ReLU, neuron j carries d_j c_j with c = W1 t and slope d_j; behind a later one
-d_k y_k with y = W (...). For given slopes of the later layers the best slopes of the first are
-read off signs. The later layers are either relaxed (the product d y, d in [0, 1] and y in [L,
-H], lies between two parallel-ended lines in y) or, where they are narrow, searched completely.
-Both are well-defined real numbers that only grow with the region; everything here computes them
-in floating point with a proven error, or in exact fractions (arrays of dtype object): the code
-is the same.
+Behind the first ReLU, neuron j carries d_j c_j with c = W1 t and slope d_j. Behind a later one it
+carries d_k y_k with y = W (...). For given slopes of the later layers the signs give the best
+slopes of the first. The later layers are either relaxed (the product d y, d in [0, 1] and y in
+[L, H], lies between two parallel-ended lines in y) or, where they are narrow, searched completely.
+Both results are well-defined real numbers that only grow with the region. The same code computes
+them in floating point with a proved error, or in exact fractions (arrays of dtype object).
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ Mask = npt.NDArray[np.bool_]
 Choices = npt.NDArray[np.int8]
 
 FREE = -1
-"""A slope that is not decided; 0 and 1 are."""
+"""A slope that is not decided, unlike 0 and 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Which neurons of each hidden layer are on or unstable at one region, shape (width,) each."""
+    """The hidden neurons that are on or unstable at one region, shape (width,) for each layer."""
 
     on: tuple[Mask, ...]
     unstable: tuple[Mask, ...]
 
     @property
     def silent(self) -> bool:
-        """Whether some layer is off as a whole, so that the network is constant on the region."""
+        """True if some layer is off as a whole, so that the network is constant on the region."""
         return any(
             not (on | unstable).any() for on, unstable in zip(self.on, self.unstable, strict=True)
         )
@@ -58,7 +57,7 @@ class Relaxed:
     rise: tuple[Array, ...]
 
     def part(self, index: npt.NDArray[np.intp] | Mask) -> Relaxed:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Relaxed(
             tuple(part[index] for part in self.share), tuple(part[index] for part in self.rise)
         )
@@ -83,11 +82,11 @@ class Rows:
         return len(self.functionals)
 
     def part(self, index: npt.NDArray[np.intp] | Mask) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Rows(self.functionals[index], self.along[index], self.lines.part(index))
 
     def with_opposites(self) -> Rows:
-        """These rows, and behind them the same with the opposite functionals."""
+        """Return these rows, and behind them the same with the opposite functionals."""
         twice = np.tile(np.arange(len(self)), 2)
         return Rows(
             np.concatenate([self.functionals, -self.functionals]),
@@ -102,9 +101,10 @@ class Derivatives:
 
     Attributes:
         value: the relaxed maximum, shape (rows,).
-        attained: what some choice of slopes really gives, at most the maximum; shape (rows,).
-        gap: what each neuron of a later layer loses to the relaxation, shape (rows, sum of their
-            widths); at most 0 where the slope is decided.
+        attained: the derivative that some choice of slopes gives, at most the maximum, shape
+            (rows,).
+        gap: the loss of each neuron of a later layer to the relaxation, shape (rows, sum of their
+            widths). It is at most 0 where the slope is decided.
     """
 
     value: Array
@@ -113,8 +113,8 @@ class Derivatives:
 
 
 def rescaled(matrices: list[Array]) -> tuple[tuple[Array, ...], float]:
-    """The matrices divided by powers of two, so that each is at most 1 in magnitude, and the
-    product of these powers; nothing is rounded.
+    """Return the matrices divided by powers of two, so that each is at most 1 in magnitude, and the
+    product of these powers. Nothing is rounded.
 
     Raises:
         CertificationFailed: the product leaves float64, or one matrix has weights so far apart
@@ -143,12 +143,13 @@ def rescaled(matrices: list[Array]) -> tuple[tuple[Array, ...], float]:
 
 
 def ranges(along: Array, weights: tuple[Array, ...], slopes: Slopes) -> list[tuple[Array, Array]]:
-    """Ranges [L, H] of the derivatives of each later layer's pre-activations, shape (rows, width).
+    """Return the ranges [L, H] of the derivatives of each later layer's pre-activations, shape
+    (rows, width).
 
     Args:
         along: derivatives of the first layer's pre-activations, shape (rows, width).
         weights: matrices from each hidden layer to the next.
-        slopes: of all hidden layers.
+        slopes: the slopes of all hidden layers.
     """
     low, high = along, along
     found = []
@@ -163,7 +164,9 @@ def ranges(along: Array, weights: tuple[Array, ...], slopes: Slopes) -> list[tup
 
 
 def relaxed(bounds: list[tuple[Array, Array]]) -> Relaxed:
-    """The lines over these ranges: the chord of max(0, y) above, the chord of min(0, y) below."""
+    """Return the lines over these ranges: the chord of max(0, y) above, the chord of min(0, y)
+    below.
+    """
     share, rise = [], []
     for low, high in bounds:
         high, low = np.maximum(high, 0), np.minimum(low, 0)
@@ -176,15 +179,15 @@ def relaxed(bounds: list[tuple[Array, Array]]) -> Relaxed:
 def largest(
     rows: Rows, weights: tuple[Array, ...], slopes: Slopes, choices: Choices | None = None
 ) -> Derivatives:
-    """The largest a . J t for each row under the relaxation, with some slopes of later layers
-    decided.
+    """Return the largest a . J t for each row under the relaxation, with some slopes of later
+    layers decided.
 
     Args:
         rows: the pairs.
         weights: matrices from each hidden layer to the next.
         slopes: ranges of slopes.
         choices: 0, 1 or FREE for each neuron of the later layers, shape (rows, sum of their
-            widths); None: all free, and ``attained`` and ``gap`` are not computed (empty).
+            widths). With None all are free, and ``attained`` and ``gap`` stay empty.
     """
     gradient, constant = rows.functionals, 0
     starts = np.cumsum([0, *(len(weight) for weight in weights)])
@@ -224,11 +227,11 @@ def largest(
 
 
 def separate(rows: Rows, weights: tuple[Array, ...], slopes: Slopes) -> Array:
-    """The largest a . J t for each row by intervals of gradients: each entry has its own worst
-    slopes behind it.
+    """Return the largest a . J t for each row by intervals of gradients, in which each entry has
+    its own worst slopes behind it.
 
-    Mostly far above ``largest``, but not always: it is never above what an interval bound makes
-    of the pair.
+    It is mostly far above ``largest``, but not always. It is never above the interval bound of the
+    pair.
     """
     low, high = rows.functionals, rows.functionals
     for layer in range(len(weights), 0, -1):

@@ -1,15 +1,16 @@
-"""Isotone sign-enumeration bounds: the default for ReLU networks of one hidden layer with few
+"""Isotone sign-enumeration bounds, the default for ReLU networks of one hidden layer with few
 inputs and outputs.
 
 The l-infinity to l1 norm of a Jacobian J is the largest s . J t over sign vectors s and t. For one
-hidden layer s . J t = sum_j d_j c_j with c_j = (s W2)_j (W1 t)_j and d_j the slope of neuron j, so
+hidden layer s . J t = sum_j d_j c_j with c_j = (s W2)_j (W1 t)_j and d_j the slope of neuron j.
+Over a region it is at most
 
     U = max over s, t of  sum over on neurons of c_j  +  sum over unstable neurons of max(0, c_j)
 
-bounds it over a region, and a larger region only turns on and off neurons into unstable ones,
-which only raises U (``neuron_table``). For more layers the range of each layer's directional
-derivative along t is carried forward. On trained 8-16-8 networks this is 0 to 8 % above the
-exact constant; intervals are about twice it. Proofs: docs/certificates.md.
+A larger region only turns on and off neurons into unstable ones, which only raises U
+(``neuron_table``). For more layers the range of each layer's directional derivative along t is
+carried forward. On trained 8-16-8 networks this is 0 to 8 % above the exact constant. Intervals are
+about twice it. Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from reticent.networks.layers import Affine, without_bias
 from reticent.networks.network import Network
 
 MAX_INPUTS = 14
-"""Up to this many inputs all 2**(n-1) directions t are carried; beyond, use the interval bound."""
+"""Up to this many inputs all 2**(n-1) directions t are carried. Beyond, use the interval bound."""
 
 _TABLE_NUMBERS = 2**23
 _DIRECTION_NUMBERS = 2**20  # a table of directions holds four arrays of as many doubles
@@ -48,8 +49,8 @@ _WORKING_NUMBERS = 2**17  # arrays of 1 MiB stay in the cache
 
 
 class EnumerationBound(LipschitzBound):
-    """Two-sided sign enumeration for ReLU networks; input norms l-infinity (up to 14 inputs) and
-    l1.
+    """Two-sided sign enumeration for ReLU networks, for input norms l-infinity (up to 14 inputs)
+    and l1.
 
     With two and more hidden layers ``LayeredBound`` is never above it, mostly far below, and takes
     a little longer.
@@ -61,11 +62,11 @@ class EnumerationBound(LipschitzBound):
         output: l1, l2, linf or "spread".
 
     Raises:
-        UnsupportedNetwork: not a chain of linear layers and ReLU.
-        UnsupportedNorm: l2 balls, or too many inputs to enumerate.
+        UnsupportedNetwork: the network is no chain of linear layers and ReLU.
+        UnsupportedNorm: balls are l2, or inputs are too many to enumerate.
 
     Edge cases: radius 0 gives the norm of the Jacobian at the point unless a neuron is within one
-    grid step of its kink; an affine network gives its exact operator norm; dead units contribute
+    grid step of its kink. An affine network gives its exact operator norm. Dead units contribute
     nothing.
 
     Example:
@@ -78,12 +79,12 @@ class EnumerationBound(LipschitzBound):
         [1.0, 1.0]
 
     Utility:
-        With one hidden layer 1.07 times the largest slope found by search (median; 1.16 for nine
-        points in ten) on trained 8-16-8 networks at radius 0.5, against 1.74 by intervals
+        With one hidden layer 1.07 times the largest slope found by search (median, and 1.16 for
+        nine points in ten) on trained 8-16-8 networks at radius 0.5, against 1.74 by intervals
         (benchmarks/certify.py). With two hidden layers about 2 times the exact constant.
 
     Runtime:
-        O(2^(n - 1) h) sums for n inputs (l-infinity) and h neurons; 2.5 microseconds a point for
+        O(2^(n - 1) h) sums for n inputs (l-infinity) and h neurons: 2.5 microseconds a point for
         8-16-8, 0.2 to 0.5 ms for 8-16-16-8, on one core (benchmarks/runtimes.py).
 
     References:
@@ -114,8 +115,8 @@ class EnumerationBound(LipschitzBound):
         self._hidden = len(linear) - 1
         self._table: NeuronTable | DirectionTable | None = None
         last = self.functionals.rows @ linear[-1].dense()
-        # Rows of the last layer folded into the functionals; |row . derivative| is all that is
-        # needed of it.
+        # Only |row . derivative| of the last layer is needed, so its rows are folded into the
+        # functionals.
         self._rows = Affine(last, np.zeros(len(last)))
         pairs = linear[0].outputs * len(last) * len(self._directions)
         if self._hidden == 1 and self.functionals.combine == "max" and pairs <= _TABLE_NUMBERS:
@@ -208,10 +209,11 @@ class EnumerationBound(LipschitzBound):
 
 
 def directions_of(input_norm: Norm, inputs: int) -> Array:
-    """Extreme points of the unit ball, one of each pair {t, -t}, shape (directions, inputs).
+    """Return the extreme points of the unit ball, one of each pair {t, -t}, shape (directions,
+    inputs).
 
     Raises:
-        UnsupportedNorm: an l2 ball, or a cube of more than ``MAX_INPUTS`` inputs.
+        UnsupportedNorm: the ball is l2, or a cube of more than ``MAX_INPUTS`` inputs.
     """
     if input_norm is Norm.L1:
         return np.eye(inputs)

@@ -1,14 +1,14 @@
 """The exact local Lipschitz constant of a ReLU network on a box, and the nearest point that exceeds
 a limit.
 
-``lipschitz_constant`` and ``nearest_violation`` answer one question each. ``ExactBound`` puts them
-where an isotone bound goes: the question of the privacy test, "is L(x, r) <= P?", is answered by
-the exact truth, which is isotone because L is. Proofs: docs/exact-search.md.
+``lipschitz_constant`` and ``nearest_violation`` answer one question each. ``ExactBound`` takes the
+place of an isotone bound. It answers the question of the privacy test, "is L(x, r) <= P?", by the
+exact truth, which is isotone (monotone under inclusion) because L is. Proofs: docs/exact-search.md.
 
-What is computed is the largest norm of the Jacobian of an activation pattern that some point of
-the *closed* ball is consistent with, where a neuron at its kink is consistent with both slopes.
-That is at least the Lipschitz constant, and equal to it unless pieces of the network meet in the
-ball without having an inside there.
+The search finds the largest norm of the Jacobian of an activation pattern that some point of the
+*closed* ball is consistent with. A neuron at its kink is consistent with both slopes. This norm is
+at least the Lipschitz constant. It is equal to it unless pieces of the network meet in the ball
+without having an inside there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from reticent.lipschitz.layered import direct_bound
 from reticent.networks.network import Network
 
 RELATIVE = 2.0**-20
-"""Relative tolerance of the values that ``ExactBound`` reports; its decisions have none."""
+"""Relative tolerance of the values that ``ExactBound`` reports. Its decisions have none."""
 
 _GLOBAL_NODES = 2000
 _LEVEL_TOLERANCE = (
@@ -47,7 +47,7 @@ _LEVEL_TOLERANCE = (
 
 
 class Status(StrEnum):
-    """How a search ended. A search that does not end raises."""
+    """The end of a search. A search that does not end raises."""
 
     SOLVED = "solved"
     """The answer is within the tolerance."""
@@ -60,12 +60,13 @@ class ExactResult:
     """A local Lipschitz constant.
 
     Attributes:
-        value: what the Jacobian at the witness measures; the constant up to the tolerance.
+        value: the measure of the Jacobian at the witness, which is the constant up to the
+            tolerance.
         lower, upper: proved bounds on the constant.
         witness: a point of the ball, shape (n,).
-        pattern: 1 or -1 per hidden neuron, the activation pattern of ``value``, consistent with the
+        pattern: the activation pattern of ``value``, 1 or -1 per hidden neuron, consistent with the
             witness.
-        nodes: partial patterns that were looked at.
+        nodes: the number of partial patterns that were looked at.
         status: ``Status.SOLVED``.
     """
 
@@ -83,13 +84,14 @@ class Violation:
     """The nearest point where a limit is exceeded, if there is one within the radius.
 
     Attributes:
-        distance: from the center in the l-infinity norm; infinite if there is none.
-        lower, upper: proved bounds on the distance: no point nearer than ``lower`` exceeds the
+        distance: the l-infinity distance from the center, infinite if there is no such point.
+        lower, upper: proved bounds on the distance. No point nearer than ``lower`` exceeds the
             limit.
         witness: the point, shape (n,), or None.
         pattern: the activation pattern there, or None.
-        value: what the Jacobian of the pattern measures, above the limit; 0 if there is none.
-        nodes: partial patterns that were looked at.
+        value: the measure of the pattern's Jacobian, above the limit, or 0 if there is no such
+            point.
+        nodes: the number of partial patterns that were looked at.
         status: solved, or none within the radius.
     """
 
@@ -115,26 +117,26 @@ def lipschitz_constant(
     absolute: float = 0.0,
     limits: Limits | None = None,
 ) -> ExactResult:
-    """The Lipschitz constant of a ReLU chain on the ball of ``radius`` around ``center``, cut to
-    ``domain``.
+    """Return the Lipschitz constant of a ReLU chain on the ball of ``radius`` around ``center``,
+    cut to ``domain``.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
-        center: shape (n,), finite; clipped to the domain.
-        radius: at least 0; infinity covers the whole domain.
+        center: shape (n,), finite, clipped to the domain.
+        radius: at least 0. Infinity covers the whole domain.
         domain: the public box of the inputs.
         input_norm: l-infinity.
         output: l1 (up to 12 outputs), linf or "spread".
-        relative, absolute: the answer is within the larger of the two tolerances; not both 0.
-        limits: when to give up; by default never.
+        relative, absolute: two tolerances, not both 0. The answer is within the larger of the two.
+        limits: the limits at which the search gives up, by default none.
 
     Raises:
         CertificationFailed: a limit was reached. There is no partial answer.
         UnsupportedNetwork, UnsupportedNorm: what exact search does not cover.
 
     Edge cases: radius 0 gives the norm of the Jacobian at the point, the largest over both sides of
-    each kink that goes through it; an affine network gives its operator norm; a constant one gives
-    0; dead units cost nothing.
+    each kink that goes through it. An affine network gives its operator norm. A constant one gives
+    0. Dead units cost nothing.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -148,7 +150,7 @@ def lipschitz_constant(
         3.0
 
     Utility:
-        Within the tolerance of the exact constant, with a witness; both ends are proved.
+        Within the tolerance of the exact constant, with a witness. Both ends are proved.
 
     Runtime:
         Exponential in the number of neurons that can change sides in the ball: 4 to 7 ms for 8-16-8
@@ -161,7 +163,7 @@ def lipschitz_constant(
         - Dutertre and de Moura (2006), "A fast linear-arithmetic solver for DPLL(T)",
           doi:10.1007/11817963_11, how patterns are found to be consistent.
         - Bland (1977), "New finite pivoting rules for the simplex method",
-          doi:10.1287/moor.2.2.103, why that ends.
+          doi:10.1287/moor.2.2.103, the rule by which that ends.
         - The search and its proof: docs/exact-search.md.
 
     See Also:
@@ -198,19 +200,19 @@ def nearest_violation(
     tolerance: float = 1e-9,
     limits: Limits | None = None,
 ) -> Violation:
-    """The smallest r at which L(center, r) exceeds ``limit``: psi, by one search and not by
+    """Return psi, the smallest r at which L(center, r) exceeds ``limit``, by one search without
     bisection.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
-        center: shape (n,), finite; clipped to the domain.
-        limit: P, above 0.
-        max_radius: how far to look, above 0; infinity covers the whole domain.
+        center: shape (n,), finite, clipped to the domain.
+        limit: P, the proposed bound, above 0.
+        max_radius: the largest radius to look at, above 0. Infinity covers the whole domain.
         domain: the public box of the inputs.
         input_norm: l-infinity.
         output: l1 (up to 12 outputs), linf or "spread".
-        tolerance: of the distance, absolute, above 0.
-        limits: when to give up; by default never.
+        tolerance: the absolute tolerance of the distance, above 0.
+        limits: the limits at which the search gives up, by default none.
 
     Raises:
         CertificationFailed: a limit was reached. There is no partial answer.
@@ -232,11 +234,11 @@ def nearest_violation(
         'none within the radius'
 
     Utility:
-        Within ``tolerance`` of psi, with a witness; both ends are proved.
+        Within ``tolerance`` of psi, with a witness. Both ends are proved.
 
     Runtime:
-        As ``lipschitz_constant`` on a ball of the radius that is found: 20 ms for 8-16-8 on one
-        core (benchmarks/runtimes.py).
+        That of ``lipschitz_constant`` on a ball of the radius that is found: 20 ms for 8-16-8 on
+        one core (benchmarks/runtimes.py).
 
     References:
         - Jordan and Dimakis (2020), "Exactly computing the local Lipschitz constant of ReLU
@@ -284,25 +286,26 @@ class ExactBound(LipschitzBound):
     Guarantee:
         ``at_most(region, P)`` and ``levels`` answer with the mathematical truth of "L <= P" about
         the float64 weights, where L is the largest norm of the Jacobian over activation patterns
-        consistent with a point of the closed region. They have no tolerance, no limit, and do not
-        depend on the order of the search, on the batch, or on threads. As L is inclusion-isotone,
-        so are they: points at distance at most R have levels that differ by at most 1. ``bound`` is
-        at least L and at most L (1 + ``relative``); it is isotone only up to that, so it serves
-        calibration and reports, never a decision. Proof: docs/exact-search.md. The *time* that a
-        decision takes depends on the point and has no useful bound: ``cost_is_public`` is False,
-        and ``PosthocEncoder`` takes this certificate on the global path alone.
+        consistent with a point of the closed region. They have no tolerance and no limit, and do
+        not depend on the order of the search, on the batch, or on threads. They are monotone under
+        inclusion because L is: points at distance at most R have levels that differ by at most 1.
+        ``bound`` is at least L and at most L (1 + ``relative``). It is monotone only up to that, so
+        it serves calibration and reports, never a decision. Proof: docs/exact-search.md. The *time*
+        that a decision takes depends on the point and has no useful bound. Therefore
+        ``cost_is_public`` is False, and ``PosthocEncoder`` takes this certificate on the global
+        path alone.
 
     Args:
         network: linear layers with ReLU between them, at most 14 inputs.
         domain: the public box of its inputs.
         input_norm: l-infinity.
         output: l1 (up to 12 outputs), linf or "spread".
-        relative: tolerance of ``bound``.
-        limits: when ``bound`` gives up, by raising; decisions never do.
+        relative: the relative tolerance of ``bound``.
+        limits: when ``bound`` gives up, by raising. Decisions never give up.
 
     Raises:
-        UnsupportedNetwork: not a chain of linear layers and ReLU.
-        UnsupportedNorm: l1 or l2 balls, too many inputs or outputs, l2 outputs.
+        UnsupportedNetwork: the network is no chain of linear layers and ReLU.
+        UnsupportedNorm: balls are l1 or l2, inputs or outputs are too many, or outputs are l2.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -314,11 +317,11 @@ class ExactBound(LipschitzBound):
         [1.0, 3.0]
 
     Utility:
-        The constant itself: 1 where intervals have 4.3 and enumeration 2.0 on trained 8-32-16-8
+        The exact constant: 1 where intervals have 4.3 and enumeration 2.0 on trained 8-32-16-8
         networks (docs/certificates.md).
 
     Runtime:
-        Exponential in the number of neurons that can change sides; 6 ms a point for 8-16-8 at
+        Exponential in the number of neurons that can change sides: 6 ms a point for 8-16-8 at
         radius 0.5 on one core (benchmarks/runtimes.py), seconds for 8-32-16-8. It depends on the
         point and has no useful bound.
 
@@ -385,7 +388,9 @@ class ExactBound(LipschitzBound):
 
     @override
     def at_most(self, region: Region, limit: float) -> npt.NDArray[np.bool_]:
-        """Whether L over each prepared region is at most ``limit``: the exact truth, shape (n,)."""
+        """Return the exact truth of "L is at most ``limit``" over each prepared region, shape
+        (n,).
+        """
         holds = self._cheap.at_most(
             region, limit
         )  # an upper bound on L: where it holds, so does L <= limit
@@ -397,8 +402,9 @@ class ExactBound(LipschitzBound):
     def levels(
         self, centers: Array, radius_steps: int, *, limit: float, max_level: int
     ) -> npt.NDArray[np.int64]:
-        """The level of each point by one search for the nearest violation, exactly what a binary
-        search would find.
+        """Return the level of each point, by one search for the nearest violation.
+
+        The levels are those that a binary search would find.
         """
         levels = self._cheap.levels(
             centers, radius_steps, limit=limit, max_level=max_level
@@ -423,8 +429,8 @@ class ExactBound(LipschitzBound):
             search.horizon = (int(levels[row]) + 1) * step
             search.run()
             lower, upper = search.radius_range
-            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not;
-            # between them the exact question.
+            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not.
+            # Between them the exact question decides.
             level = min(max_level, int(upper / step))
             while (
                 level > 0
@@ -449,10 +455,12 @@ class ExactBound(LipschitzBound):
 
     @override
     def global_bound(self) -> float:
-        """An upper bound over the whole domain: what a search of a fixed number of nodes proves."""
+        """Return an upper bound over the whole domain, as a search of a fixed number of nodes
+        proves it.
+        """
         region = self._whole_domain()
         search = self._search(region, 0, Goal.LARGEST, relative=0.5 * self.relative)
-        # The domain is public, and so is how far the search comes; what is left of it is bounded.
+        # The domain is public, and so is how far the search comes. The rest of it is bounded.
         while search.nodes < _GLOBAL_NODES and not search.advance():
             pass
         return min(search.value_bound, self._cheap.global_bound(), self.ceiling)

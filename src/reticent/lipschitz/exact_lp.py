@@ -1,13 +1,13 @@
-"""Does a box hold a point that satisfies some linear inequalities? Answers that are proved, in
-floating point or exactly.
+"""Answers to "does a box hold a point that satisfies some linear inequalities?", proved in floating
+point or exactly.
 
-``feasible_point`` is a simplex method for pure feasibility with few variables: it keeps a point
-that is determined by as many hyperplanes as there are coordinates, and exchanges one of them at
-a time. What it returns is checked afterwards, in a way that does not rely on how it was found: a
-point has to satisfy every inequality with a margin above what evaluating it can round, and a
-refutation has to be a combination of inequalities whose largest value over the box is negative
-by more than evaluating *it* can round. What lies between the two margins is left to
-``exactly_feasible``: the same question in rational arithmetic, which always has an answer.
+``feasible_point`` is a simplex method for pure feasibility with few variables. It keeps a point
+that is determined by as many hyperplanes as there are coordinates, and exchanges one of them at a
+time. The result is checked afterwards, in a way that does not rely on how it was found. A point has
+to satisfy every inequality with a margin above the rounding of its evaluation. A refutation has to
+be a combination of inequalities whose largest value over the box is negative by more than the
+rounding of *its* evaluation. Cases between the two margins are left to ``exactly_feasible``, the
+same question in rational arithmetic, which always has an answer.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Refutation:
     """A combination of inequalities that no point of the box satisfies.
 
     Attributes:
-        rows: which inequalities take part, shape (k,).
-        weights: how much of each, shape (k,), above 0.
+        rows: indices of the inequalities that take part, shape (k,).
+        weights: the weight of each, shape (k,), above 0.
     """
 
     rows: npt.NDArray[np.int64]
@@ -46,8 +46,8 @@ class Inequalities:
     Attributes:
         rows: shape (k, n).
         offsets: shape (k,).
-        errors: shape (k,), above 0: a bound on |computed - true| of each left-hand side anywhere
-            in the public domain, the rounding of evaluating it included.
+        errors: a bound on |computed - true| of each left-hand side anywhere in the public domain,
+            shape (k,), above 0. It includes the rounding of the evaluation.
     """
 
     rows: Array
@@ -58,13 +58,13 @@ class Inequalities:
         return len(self.rows)
 
     def refuted_by(self, refutation: Refutation, lower: Array, upper: Array) -> bool:
-        """Whether the combination proves that no point of the box [lower, upper] satisfies all
-        of them.
+        """Return True if the combination proves that no point of the box [lower, upper] satisfies
+        all inequalities.
         """
         weights, rows = refutation.weights, refutation.rows
         slope, offset = weights @ self.rows[rows], float(weights @ self.offsets[rows])
         ends = np.where(slope > 0, upper, lower)
-        # Magnitudes before anything cancels: the rounding of the combination itself is a part of
+        # Magnitudes before anything cancels, so that the rounding of the combination is a part of
         # them.
         size = weights @ (
             np.abs(self.rows[rows]) @ np.abs(ends) + np.abs(self.offsets[rows]) + self.errors[rows]
@@ -77,11 +77,11 @@ class Inequalities:
     def distance_to(
         self, refutation: Refutation, center: Array, lower: Array, upper: Array
     ) -> float:
-        """The l-infinity distance from ``center``, inside the domain [lower, upper], up to which
-        the combination refutes.
+        """Return the l-infinity distance from ``center``, inside the domain [lower, upper], up to
+        which the combination refutes.
 
-        Infinity if it refutes the whole domain. Up to rounding; ``refuted_by`` proves it for one
-        box.
+        The distance is infinite if the combination refutes the whole domain. It holds up to
+        rounding. ``refuted_by`` proves it for one box.
         """
         slope = refutation.weights @ self.rows[refutation.rows]
         offset = float(refutation.weights @ self.offsets[refutation.rows])
@@ -106,20 +106,19 @@ class Inequalities:
 def feasible_point(
     inequalities: Inequalities, lower: Array, upper: Array, start: Array, *, margin: float = 4.0
 ) -> Array | Refutation | None:
-    """A point of the box that satisfies every inequality by ``margin`` errors, or a refutation, or
-    neither.
+    """Return a point of the box that satisfies every inequality by ``margin`` errors, or a
+    refutation, or None.
 
     Args:
-        inequalities: k of them, over n coordinates.
+        inequalities: k inequalities over n coordinates.
         lower, upper: ends of the box, shape (n,).
-        start: a point to start from, shape (n,); moved into the box.
-        margin: how many of their errors the inequalities have to be satisfied by.
+        start: a point to start from, shape (n,), moved into the box.
+        margin: the number of its errors by which each inequality has to be satisfied.
 
     Returns:
-        A point of shape (n,), exactly inside the box, at which each computed left-hand side is
-        at least ``margin / 2`` errors; or a ``Refutation`` of the inequalities *with* the
-        margin, which the caller has to check without it; or None if rounding kept the method
-        from an end.
+        A point of shape (n,), exactly inside the box, at which each computed left-hand side is at
+        least ``margin / 2`` errors. Or a ``Refutation`` of the inequalities *with* the margin,
+        which the caller has to check without it. Or None if rounding kept the method from an end.
     """
     count, n = inequalities.rows.shape
     rows, offsets = inequalities.rows, inequalities.offsets - margin * inequalities.errors
@@ -146,8 +145,8 @@ def feasible_point(
         ):
             target, need, rates = n + row, float(short[row]), rows[row] @ moves
         elif outside[coordinate] > slightly:
-            # A coordinate that left its range while it was not held: it goes back to the end that
-            # it passed.
+            # A coordinate that left its range while it was not held goes back to the end that it
+            # passed.
             sign = 1.0 if below[coordinate] > 0 else -1.0
             target, need, rates = coordinate, float(outside[coordinate]), sign * moves[coordinate]
         else:
@@ -208,7 +207,9 @@ def _refutation(
     moves: Array,
     n: int,
 ) -> Refutation | None:
-    """The combination in which what cannot be raised any more is written as what holds it down."""
+    """Return the combination of a quantity that cannot be raised further and of those that hold it
+    down.
+    """
     rows = [k for k in range(len(held)) if held[k] >= n and rates[k] < 0]
     which = [int(held[k]) - n for k in rows]
     weights = [-float(rates[k]) for k in rows]
@@ -226,8 +227,7 @@ def exactly_feasible(
     lower: Sequence[Fraction],
     upper: Sequence[Fraction],
 ) -> list[Fraction] | None:
-    """A point of the box at which every ``row . x + offset`` is at least 0, or None if there is
-    none. Exact.
+    """Return a point of the box at which every ``row . x + offset`` is at least 0, or None. Exact.
 
     The simplex method with the rule of least index (Bland), which ends after finitely many
     exchanges.
@@ -287,7 +287,7 @@ def _can_move(value: Fraction, least: Fraction | None, most: Fraction | None, *,
 
 
 def _exchange(table: list[list[Fraction]], k: int, i: int) -> None:
-    """The table after the basic quantity k and the held quantity i have changed places."""
+    """Exchange the basic quantity k and the held quantity i in the table."""
     pivot = table[k][i]
     table[k] = [
         Fraction(1) / pivot if j == i else -entry / pivot for j, entry in enumerate(table[k])

@@ -2,12 +2,12 @@
 
 A pattern says of every hidden neuron whether it is on or off. Where it holds the network is affine,
 and its Jacobian measures max over functionals a and directions t of a . J t. A *partial* pattern
-fixes some neurons; for it this module gives ranges of the others over a box, linear inequalities
+fixes some neurons. For it this module gives ranges of the others over a box, linear inequalities
 that every consistent point satisfies, and upper bounds on a . J t for all pairs (a, t) at once.
 
-All of it is floating point with stated errors: ``neuron_errors`` for pre-activations and
-anything derived from them, ``value_error`` for a . J t. ``exact_value`` and
-``exact_inequalities`` are the same in rational arithmetic.
+All of it is floating point with stated errors: ``neuron_errors`` for pre-activations and anything
+derived from them, ``value_error`` for a . J t. ``exact_value`` and ``exact_inequalities`` are the
+same in rational arithmetic.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ERROR_PER_TERM = 2.0**-48  # 32 units in the last place for each term of each s
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """What is known of partial patterns over a box, one row per pattern.
+    """Ranges that partial patterns leave open over a box, one row per pattern.
 
     Attributes:
-        on: 1.0 where a neuron is certainly on (fixed, or on in the whole box), shape (c, hidden).
+        on: 1.0 where a neuron is certainly on, because it is fixed or is on in the whole box.
         free: 1.0 where it can be either.
-        lower, upper: range of pre-activations among consistent points, errors included, shape (c,
-            hidden).
+        lower, upper: range of pre-activations among consistent points, errors included, shape
+            (c, hidden).
         possible: False where some fixed neuron cannot be on its side at all, shape (c,).
     """
 
@@ -53,7 +53,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs (functional, direction) that are still looked at: the product of two sets of
+    """The pairs (functional, direction) that are still looked at, a product of two sets of
     indices.
     """
 
@@ -70,12 +70,12 @@ class ReluChain:
         output: l1 (up to 12 outputs), linf or "spread".
 
     Raises:
-        UnsupportedNetwork: not such a chain.
-        UnsupportedNorm: an output measure without a finite set of functionals, or more than 14
-            inputs.
+        UnsupportedNetwork: the network is no such chain.
+        UnsupportedNorm: the output measure has no finite set of functionals, or inputs are more
+            than 14.
 
     Attributes:
-        weights, biases: of the linear layers, as matrices.
+        weights, biases: the matrices and biases of the linear layers.
         measured: functionals a of the output, one of each pair {a, -a}, shape (k, outputs).
         functionals: the same times the last layer, shape (k, last hidden).
         directions: one t of each pair {t, -t}, shape (2**(n - 1), n).
@@ -130,15 +130,17 @@ class ReluChain:
 
     @property
     def all_pairs(self) -> Pairs:
-        """Every functional with every direction."""
+        """The pairs of every functional with every direction."""
         return Pairs(np.arange(len(self.functionals)), np.arange(len(self.directions)))
 
     def layer(self, index: int) -> slice:
-        """The neurons of hidden layer ``index``."""
+        """Return the neurons of hidden layer ``index``."""
         return slice(self.starts[index], self.starts[index + 1])
 
     def pre_activations(self, points: Array) -> Array:
-        """Pre-activations of all hidden neurons at ``points``, shape (k, n) to (k, hidden)."""
+        """Return pre-activations of all hidden neurons at ``points``, shape (k, n) to
+        (k, hidden).
+        """
         values, found = points, []
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             found.append(values @ weight.T + bias)
@@ -146,7 +148,7 @@ class ReluChain:
         return np.concatenate(found, axis=1) if found else np.zeros((len(points), 0))
 
     def ranges(self, fixed: Signs, lower: Array, upper: Array) -> Ranges:
-        """What partial patterns leave open over the box [lower, upper].
+        """Return the ranges that partial patterns leave open over the box [lower, upper].
 
         Args:
             fixed: 1 on, -1 off, 0 either, shape (c, hidden).
@@ -188,8 +190,8 @@ class ReluChain:
         center: Array,
         reach: Array,
     ) -> tuple[Array, Array]:
-        """Range of a deeper layer: the better of intervals and of linear bounds substituted back
-        to the box.
+        """Return the range of a deeper layer, the better of intervals and of linear bounds
+        substituted back to the box.
         """
         part = self.layer(index - 1)
         first, last = np.maximum(low[:, part], 0.0), np.maximum(high[:, part], 0.0)
@@ -209,8 +211,8 @@ class ReluChain:
     def _substituted(
         self, index: int, relaxed: list[tuple[Array, Array, Array]], *, upper: bool
     ) -> tuple[Array, Array]:
-        """Linear bounds on the pre-activations of layer ``index`` in the inputs: (c, width, n)
-        and (c, width).
+        """Return linear bounds on the pre-activations of layer ``index`` in the inputs, of shapes
+        (c, width, n) and (c, width).
         """
         rows = np.broadcast_to(
             self.weights[index], (len(relaxed[0][0]), *self.weights[index].shape)
@@ -228,15 +230,15 @@ class ReluChain:
     def inequalities(
         self, fixed: Signs, ranges: Ranges
     ) -> tuple[Inequalities, npt.NDArray[np.int64]]:
-        """What every point satisfies that is consistent with ``fixed``, given the ranges of a
-        coarser pattern.
+        """Return inequalities that every point consistent with ``fixed`` satisfies, given the
+        ranges of a coarser pattern.
 
         Args:
             fixed: 1, -1 or 0, shape (hidden,).
-            ranges: of one pattern that ``fixed`` refines.
+            ranges: the ranges of one pattern that ``fixed`` refines.
 
         Returns:
-            One inequality per fixed neuron, and which neuron each is of.
+            One inequality per fixed neuron, and the index of the neuron of each.
         """
         neurons = np.flatnonzero(fixed)
         rows, offsets = np.empty((len(neurons), self.weights[0].shape[1])), np.empty(len(neurons))
@@ -261,8 +263,10 @@ class ReluChain:
         return Inequalities(rows, offsets, self.neuron_errors[neurons]), neurons
 
     def cell(self, pattern: Signs) -> Inequalities:
-        """The set where a whole pattern holds, one inequality per neuron; ``pattern`` has shape
-        (hidden,), no zeros.
+        """Return the set where a whole pattern holds, one inequality per neuron.
+
+        Args:
+            pattern: 1 or -1 for each neuron, shape (hidden,).
         """
         n = self.weights[0].shape[1]
         rows, offsets = [np.empty((0, n))], [np.empty(0)]
@@ -280,13 +284,14 @@ class ReluChain:
         return Inequalities(np.concatenate(rows), np.concatenate(offsets), self.neuron_errors)
 
     def halves(self, ranges: Ranges, pairs: Pairs) -> tuple[Array, Array]:
-        """Two arrays h, k such that a . J t lies within (h +- k) / 2 for all whole patterns within
-        each partial one.
+        """Return two arrays h, k such that a . J t lies within (h +- k) / 2 for all whole patterns
+        within each partial one.
 
         So (|h| + k) / 2 bounds |a . J t|, and (h + k) / 2, (h - k) / 2 bound a . J t. The range of
-        each neuron's derivative along t is carried forward; the functionals are joined with the
-        neurons of the last hidden layer that are on, so what reaches an earlier neuron through
-        several of them is counted once, with its sign. Up to ``value_error``.
+        each neuron's derivative along t is carried forward. The functionals are joined with the
+        neurons of the last hidden layer that are on. An earlier neuron that reaches a functional
+        through several of them is thus counted once, with its sign. All holds up to
+        ``value_error``.
 
         Returns:
             Both of shape (c, functionals, directions).
@@ -328,8 +333,8 @@ class ReluChain:
         return signed, spread
 
     def jacobians(self, patterns: Signs) -> Array:
-        """The functionals' gradients under whole patterns, shape (k, hidden) to (k, functionals,
-        n).
+        """Return the functionals' gradients under whole patterns, shape (k, hidden) to (k,
+        functionals, n).
         """
         rows = self.functionals[None]
         for index in range(len(self.hidden) - 1, -1, -1):
@@ -337,17 +342,19 @@ class ReluChain:
         return np.asarray(np.broadcast_to(rows, (len(patterns), *rows.shape[1:])))
 
     def values(self, patterns: Signs) -> Array:
-        """What the Jacobian of each whole pattern measures, shape (k,); up to ``value_error``."""
+        """Return the measure of the Jacobian of each whole pattern, shape (k,), up to
+        ``value_error``.
+        """
         return np.asarray(np.abs(self.jacobians(patterns)).sum(axis=2).max(axis=1, initial=0.0))
 
     def certain_patterns(self, points: Array) -> tuple[Signs, npt.NDArray[np.bool_]]:
-        """The pattern at each point, and whether rounding cannot have changed it."""
+        """Return the pattern at each point, and True where rounding cannot have changed it."""
         values = self.pre_activations(points)
         patterns = np.where(values > 0, 1, -1).astype(np.int8)
         return patterns, np.asarray((np.abs(values) > self.neuron_errors).all(axis=1))
 
     def exact_value(self, pattern: Signs) -> Fraction:
-        """What the Jacobian of a whole pattern measures, in rational arithmetic."""
+        """Return the measure of the Jacobian of a whole pattern, in rational arithmetic."""
         weights = [_fractions(weight) for weight in self.weights]
         best = Fraction(0)
         # Multiply from the output side: functionals are whole numbers.
@@ -364,7 +371,7 @@ class ReluChain:
         return best
 
     def exact_inequalities(self, pattern: Signs) -> tuple[list[list[Fraction]], list[Fraction]]:
-        """``cell`` in rational arithmetic: rows and offsets."""
+        """Return the rows and offsets of ``cell`` in rational arithmetic."""
         rows: list[list[Fraction]] = []
         offsets: list[Fraction] = []
         n = self.weights[0].shape[1]
@@ -388,8 +395,9 @@ class ReluChain:
 
 
 def _relaxation(on: Array, free: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """Lines around ReLU on its range: upper slope, upper offset, lower slope (through 0). A free
-    neuron has low <= 0 <= high.
+    """Return lines around ReLU on its range: upper slope, upper offset, lower slope (through 0).
+
+    A free neuron has low <= 0 <= high.
     """
     width = np.where(free > 0, np.maximum(high, 0.0) - np.minimum(low, 0.0), 1.0)
     slope = np.where(width > 0, np.maximum(high, 0.0) / np.where(width > 0, width, 1.0), 1.0)
@@ -404,7 +412,7 @@ def _fractions(values: Array) -> list[list[Fraction]]:
 
 
 def _times(row: list[Fraction], matrix: list[list[Fraction]]) -> list[Fraction]:
-    """A row times a matrix; entries that are 0 are skipped."""
+    """Return a row times a matrix. Entries that are 0 are skipped."""
     columns = len(matrix[0]) if matrix else 0
     total = [Fraction(0)] * columns
     for factor, line in zip(row, matrix, strict=True):

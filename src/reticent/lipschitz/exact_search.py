@@ -1,13 +1,13 @@
 """Branch and bound over activation patterns: the largest Jacobian norm in a box, and the nearest
 point that exceeds a limit.
 
-One tree serves three questions. A node is a partial pattern; it is closed when no whole pattern in
+One tree serves three questions. A node is a partial pattern. It is closed when no whole pattern in
 it can matter (its upper bound is too small), or when no point of the box is consistent with it (a
-checked refutation). At an open node the pair (a, t) with the largest bound says which side of each
-free neuron it would like best. A linear program asks whether the box holds a point that is on all
-those sides. If not, its refutation names a few neurons that cannot all be, and the children take
-them from that wish one by one; if so, the point gives a pattern that is really there, and with it
-either an answer or the neuron to branch on.
+checked refutation). At an open node the pair (a, t) with the largest bound prefers one side of each
+free neuron. A linear program asks whether the box holds a point that is on all those sides. If
+there is none, its refutation names a few neurons that cannot all be, and the children take them
+from that wish one by one. If there is one, the point gives a pattern that is really there, and with
+it either an answer or the neuron to branch on.
 
 Proofs, and what rounding can and cannot do: docs/exact-search.md.
 """
@@ -35,27 +35,27 @@ _ROUNDING = 2.0**-44  # of distances, relative to the coordinates
 
 
 class Goal(StrEnum):
-    """What a search is for."""
+    """The question of a search."""
 
     LARGEST = "largest"
     """The largest value in the box, to a tolerance."""
     DECIDE = "decide"
-    """Whether any value in the box exceeds the threshold: the exact truth."""
+    """The exact truth of "some value in the box exceeds the threshold"."""
     NEAREST = "nearest"
     """The distance to the nearest point with a value above the threshold, to a tolerance."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search gives up, by raising.
+    """Limits at which a search gives up, by raising.
 
     Attributes:
-        nodes: partial patterns looked at, or None for no limit.
-        cpu_seconds: processor time of the thread that searches, or None for no limit. Time in
-            which other programs had the processor does not count, so that the same question
-            fails or succeeds on a busy machine as on an idle one.
-        wall_seconds: time by the clock, for who waits for the answer, or None for no limit; what
-            it stops depends on how busy the machine is.
+        nodes: the number of partial patterns looked at, or None for no limit.
+        cpu_seconds: processor time of the thread that searches, or None for no limit. Time in which
+            other programs had the processor does not count. The same question thus fails or
+            succeeds on a busy machine as on an idle one.
+        wall_seconds: time by the clock, for a caller that waits for the answer, or None for no
+            limit. Which searches it stops depends on how busy the machine is.
     """
 
     nodes: int | None = None
@@ -80,21 +80,21 @@ class PatternSearch:
 
     Attributes:
         chain: the network.
-        center: the point; distances are from it, shape (n,).
-        lower, upper: ends of the box that is searched, shape (n,). Shrinks towards ``center`` for
-            ``Goal.NEAREST``.
-        goal: what is asked.
-        threshold: the value that has to be exceeded; for ``Goal.LARGEST`` it starts at 0 and rises.
-        relative, absolute: tolerance of the value, or of the distance.
-        horizon: radius to begin with when the nearest violation is looked for; found by the search
-            itself if None.
+        center: the point that distances are measured from, shape (n,).
+        lower, upper: ends of the box that is searched, shape (n,). For ``Goal.NEAREST`` the box
+            shrinks towards ``center``.
+        goal: the question.
+        threshold: the value that has to be exceeded. For ``Goal.LARGEST`` it starts at 0 and rises.
+        relative, absolute: tolerances of the value, or of the distance.
+        horizon: the radius to begin with when the nearest violation is looked for. With None the
+            search finds it.
         limits: when to give up.
         best: the largest value found (the nearest one above the threshold), with its ``pattern``
             and ``witness``, a point of the box where that pattern holds.
-        closed: largest upper bound of a node that was closed as too small to matter.
-        exceeded: whether a value above the threshold was found.
-        radius: smallest distance at which one was found (infinite: none).
-        nodes: partial patterns looked at.
+        closed: the largest upper bound of a node that was closed as too small to matter.
+        exceeded: True if a value above the threshold was found.
+        radius: the smallest distance at which one was found, infinite if none was.
+        nodes: the number of partial patterns looked at.
     """
 
     chain: ReluChain
@@ -130,7 +130,7 @@ class PatternSearch:
         """Search until the question is answered.
 
         Raises:
-            CertificationFailed: a limit was reached.
+            CertificationFailed: the search reached a limit.
         """
         while not self.advance():
             limit = self.limits
@@ -150,7 +150,7 @@ class PatternSearch:
                 )
 
     def advance(self) -> bool:
-        """Look at one more node; True once the question is answered."""
+        """Look at one more node. Return True once the question is answered."""
         if self._heap and not self._done():
             self.nodes += 1
             self._look_at(heapq.heappop(self._heap)[2])
@@ -182,14 +182,14 @@ class PatternSearch:
 
     @property
     def radius_range(self) -> tuple[float, float]:
-        """Nothing above the threshold lies nearer than the first; something lies within the
-        second (``Goal.NEAREST``).
+        """Two radii: nothing above the threshold lies nearer than the first, something lies within
+        the second (``Goal.NEAREST``).
         """
         rounding = _ROUNDING * (self.radius + float(np.abs(self.center).max(initial=0.0)))
         return max(0.0, self.radius - self._slack(self.radius) - rounding), self.radius + rounding
 
     def _done(self) -> bool:
-        """Whether what is left in the heap, if anything, cannot change the answer."""
+        """Return True if nothing that is left in the heap can change the answer."""
         if not self._started:
             return False
         if self.goal is Goal.NEAREST and self.exceeded:
@@ -199,7 +199,7 @@ class PatternSearch:
         return self.exceeded or not self._heap
 
     def _plant(self) -> None:
-        """The root of the tree over the present box."""
+        """Make the root of the tree over the present box."""
         fixed = np.zeros(self.chain.starts[-1], np.int8)
         self._push(
             fixed[None],
@@ -209,8 +209,8 @@ class PatternSearch:
         )
 
     def _first_horizon(self) -> float:
-        """A radius, one of a fixed ladder, at which the root of the tree is not far from being
-        closed at once.
+        """Return a radius, one of a fixed ladder, at which the root of the tree is not far from
+        being closed at once.
         """
         fixed = np.zeros((1, self.chain.starts[-1]), np.int8)
         least, most = 0, _RUNGS
@@ -226,7 +226,7 @@ class PatternSearch:
 
     @property
     def _cutoff(self) -> float:
-        """Nodes whose bound is at most this are closed."""
+        """The bound up to which nodes are closed."""
         if self.goal is Goal.LARGEST:
             # Below a few errors of a value there is nothing to find: a network that is constant but
             # for rounding stays cheap.
@@ -281,8 +281,8 @@ class PatternSearch:
         )
 
     def _wish(self, node: _Node, ranges: Ranges) -> tuple[Signs, Array]:
-        """The side on which each free neuron leaves the top pair the larger bound, and what the
-        other side takes from it.
+        """Return the side on which each free neuron leaves the top pair the larger bound, and how
+        much the other side takes from it.
         """
         free = np.flatnonzero(ranges.free[0])
         wish, drops = node.fixed.copy(), np.zeros(len(node.fixed))
@@ -305,8 +305,8 @@ class PatternSearch:
     def _branch_on_conflict(
         self, node: _Node, wish: Signs, neurons: Array, drops: Array, *, keep: bool = False
     ) -> None:
-        """Children that each deny one of the neurons its wish and grant those before it; all of
-        them together if ``keep``.
+        """Add children that each deny one of the neurons its wish and grant those before it. Add
+        the child that grants all of them if ``keep``.
         """
         if not len(neurons):
             return
@@ -348,7 +348,7 @@ class PatternSearch:
     def _visit(
         self, node: _Node, ranges: Ranges, wish: Signs, point: Array, rows: Inequalities
     ) -> bool:
-        """Use a point that satisfies ``rows``; True if that closes the node."""
+        """Use a point that satisfies ``rows``. Return True if that closes the node."""
         patterns, certain = self.chain.certain_patterns(point[None])
         if certain[0]:
             self._offer(patterns[0], float(self.chain.values(patterns)[0]), point)
@@ -393,8 +393,8 @@ class PatternSearch:
         return self.chain.exact_value(pattern) > Fraction(self.threshold)
 
     def _settle(self, node: _Node, ranges: Ranges) -> None:
-        """A whole pattern whose cell is too thin, or whose value is too near the threshold, for
-        floating point.
+        """Decide a whole pattern whose cell is too thin, or whose value is too near the threshold,
+        for floating point.
         """
         pattern = np.where(ranges.on[0] > 0, 1, -1).astype(np.int8)
         value = float(self.chain.values(pattern[None])[0])
@@ -418,8 +418,8 @@ class PatternSearch:
             self._shrink(high)
 
     def _exact_point(self, pattern: Signs, lower: Array, upper: Array) -> Array | None:
-        """A point of the box where the whole pattern holds, decided in rational arithmetic;
-        rounded afterwards.
+        """Return a point of the box where the whole pattern holds, decided in rational arithmetic
+        and rounded afterwards, or None.
         """
         rows, offsets = self.chain.exact_inequalities(pattern)
         ends = ([Fraction(float(end)) for end in box] for box in (lower, upper))
@@ -431,8 +431,8 @@ class PatternSearch:
         )
 
     def _approach(self, rows: Inequalities, point: Array) -> None:
-        """The point of a cell that is nearest to the center, by raising the radius to what each
-        refutation proves.
+        """Find the point of a cell that is nearest to the center, by raising the radius to what
+        each refutation proves.
         """
         radius, high = 0.0, float(np.abs(point - self.center).max())
         nearest = point
@@ -469,8 +469,8 @@ class PatternSearch:
         )
 
     def _sample(self) -> None:
-        """Patterns at the center and at random corners and points of the box, as a first lower
-        bound.
+        """Look at patterns at the center and at random corners and points of the box, for a first
+        lower bound.
         """
         rng = np.random.default_rng(0)
         inside = rng.uniform(self.lower, self.upper, size=(_SAMPLES, len(self.lower)))

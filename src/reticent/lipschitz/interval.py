@@ -1,9 +1,9 @@
 """Isotone interval bounds on local Lipschitz constants, for any network that can be described.
 
-Values are propagated forward over the region; gradients of output functionals (all sign vectors
-for l1, unit vectors otherwise) are propagated back through the ranges of slopes met on the way.
-2 to 5 times larger than the true constant on ordinary ReLU networks; ``enumeration`` is tighter
-where it applies.
+Values are propagated forward over the region. Gradients of output functionals (all sign vectors for
+l1, unit vectors otherwise) are propagated back through the ranges of slopes met on the way. The
+bounds are 2 to 5 times larger than the true constant on ordinary ReLU networks. ``enumeration`` is
+tighter where it applies.
 """
 
 from __future__ import annotations
@@ -60,17 +60,18 @@ _Slopes = list["Interval | _Slopes | None"]
 
 
 class IntervalBound(LipschitzBound):
-    """Interval propagation of values and gradients; any network, input norms l1, l2, l-infinity.
+    """Interval propagation of values and gradients, for any network and input norms l1, l2,
+    l-infinity.
 
     Args:
         network: the network.
         domain: the public box of its inputs.
-        input_norm: norm of the ball; l2 and l1 balls are exact through the first linear layer.
+        input_norm: norm of the ball. l2 and l1 balls are exact through the first linear layer.
         output: l1 (exact over the interval gradients by output signs up to 12 outputs, then the sum
             over outputs), l2, linf, or "spread".
 
-    Edge cases: radius 0 gives the bound at a point (a point on a kink is bounded over both sides);
-    an affine network gives its exact operator norm; dead units contribute nothing.
+    Edge cases: radius 0 gives the bound at a point (a point on a kink is bounded over both sides).
+    An affine network gives its exact operator norm. Dead units contribute nothing.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -82,12 +83,12 @@ class IntervalBound(LipschitzBound):
         9.0
 
     Utility:
-        1.74 times the largest slope found by search (median; 1.95 for nine points in ten) on
-        trained 8-16-8 networks at radius 0.5 (benchmarks/certify.py); 4.3 times the exact constant
-        with two hidden layers.
+        1.74 times the largest slope found by search (median, and 1.95 for nine points in ten) on
+        trained 8-16-8 networks at radius 0.5 (benchmarks/certify.py). With two hidden layers 4.3
+        times the exact constant.
 
     Runtime:
-        One forward and one backward pass of intervals a point, O(weights) each and output; 0.1 ms
+        One forward and one backward pass of intervals a point, O(weights) each and output: 0.1 ms
         for 8-16-8 in a batch of 64 on one core (benchmarks/runtimes.py).
 
     References:
@@ -132,8 +133,9 @@ class IntervalBound(LipschitzBound):
         return np.broadcast_to(norms, (len(region),))
 
     def with_states(self, on: list[Mask], unstable: list[Mask]) -> Array:
-        """The bound where these neurons of a ReLU chain are on or unstable, shape (n,); states may
-        come from tighter ranges than this bound's own.
+        """Return the bound where these neurons of a ReLU chain are on or unstable, shape (n,).
+
+        The states may come from tighter ranges than this bound's own.
 
         Args:
             on, unstable: one array of shape (n, width) for each hidden layer.
@@ -157,7 +159,7 @@ class IntervalBound(LipschitzBound):
         return np.concatenate(parts)
 
     def slopes_over(self, region: Region) -> _Slopes:
-        """The ranges of slopes of every activation over the balls."""
+        """Return the ranges of slopes of every activation over the balls."""
         entering = first_layer_values(self._stages[0], region, self._first_norms)
         # A last linear layer has no activation behind it, so its values are not needed.
         behind: _Slopes = (
@@ -178,7 +180,9 @@ class IntervalBound(LipschitzBound):
 
 
 def build_forward(network: Network, domain: Box) -> tuple[list[_Stage], float]:
-    """The exact stages of ``network`` for inputs in ``domain``, and the step of the input grid."""
+    """Return the exact stages of ``network`` for inputs in ``domain``, and the step of the input
+    grid.
+    """
     largest = float(np.maximum(np.abs(domain.lower), np.abs(domain.upper)).max(initial=0.0))
     first = network.layers[0]
     layers: tuple[Layer, ...] = network.layers
@@ -191,7 +195,7 @@ def build_forward(network: Network, domain: Box) -> tuple[list[_Stage], float]:
         first = layers[0]
         assert isinstance(first, Linear)
     step = 0.0
-    # The domain rounded outward to the grid can need the next coarser grid; centers and radii must
+    # The domain rounded outward to the grid can need the next coarser grid. Centers and radii must
     # be on the one that the first layer works on.
     while (unit := ExactLinear.build(first, largest).input_unit) != step:
         step = unit
@@ -223,7 +227,9 @@ def _build_forward(layers: tuple[Layer, ...], values: Interval) -> tuple[list[_S
 
 
 def forward_stages(stages: list[_Stage], values: Interval) -> tuple[Interval, _Slopes]:
-    """Ranges of values behind ``stages``, and of the slopes of each activation on the way."""
+    """Return the ranges of values behind ``stages``, and of the slopes of each activation on the
+    way.
+    """
     slopes: _Slopes = []
     for stage in stages:
         if isinstance(stage, _LinearStage):
@@ -240,14 +246,16 @@ def forward_stages(stages: list[_Stage], values: Interval) -> tuple[Interval, _S
 
 
 def exact_maps(stages: list[_Stage]) -> list[ExactLinear]:
-    """The interval maps of the linear stages, first to last."""
+    """Return the interval maps of the linear stages, first to last."""
     return [stage.forward for stage in stages if isinstance(stage, _LinearStage)]
 
 
 def first_layer_values(stage: _Stage, region: Region, norms: Array | None) -> Interval:
-    """Ranges behind the first linear layer over each ball: exact for l-infinity balls, and for
-    l1 and l2 balls the intersection of w . x +- r |w| (dual norm) with the range over the box
-    around the ball."""
+    """Return the ranges behind the first linear layer over each ball.
+
+    They are exact for l-infinity balls. For l1 and l2 balls they are the intersection of w . x +- r
+    |w| (dual norm) with the range over the box around the ball.
+    """
     assert isinstance(stage, _LinearStage)
     values = stage.forward(region.box)
     if norms is None:
@@ -261,8 +269,8 @@ def first_layer_values(stage: _Stage, region: Region, norms: Array | None) -> In
 
 
 def row_norms(stage: _Stage, input_norm: Norm) -> Array | None:
-    """Dual norms of the rows of the first layer in whole weight units, rounded up; None for
-    boxes.
+    """Return the dual norms of the rows of the first layer in whole weight units, rounded up, or
+    None for boxes.
     """
     if input_norm is Norm.LINF:
         return None

@@ -1,11 +1,11 @@
 """The largest derivative a . J t of a ReLU chain over *all* directions t of the unit ball and all
-certified slopes at once: isotone, one pass backward, for any number of inputs.
+certified slopes at once. It is isotone, takes one pass backward, and serves any number of inputs.
 
-A neuron carries w = d y, y its derivative along t and d its slope. Over all t of a ball y fills
-[-R, R], and w lies between the lines y / 2 - R / 2 and y / 2 + R / 2, the chords of min(0, y) and
-max(0, y). Their slope is the public number 1/2 whatever the region is, and R grows with it.
-Substituting the lines from the output back to t leaves a linear function of t, whose maximum is a
-dual norm, and a constant. Proofs: docs/certificates.md.
+A neuron carries w = d y, where y is its derivative along t and d its slope. Over all t of a ball y
+fills [-R, R], and w lies between the lines y / 2 - R / 2 and y / 2 + R / 2, the chords of min(0, y)
+and max(0, y). Their slope is the public number 1/2 whatever the region is, and R grows with the
+region. Substituting the lines from the output back to t leaves a linear function of t, whose
+maximum is a dual norm, and a constant. Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reticent.lipschitz.relaxation import dual_norms
 
 _WORKING_NUMBERS = 2**16
 _TINY = 2.0**-400
-"""Squares of smaller numbers count as nothing; matrices are at most 1."""
+"""Squares of smaller numbers count as nothing. Matrices are at most 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +33,15 @@ class JointDerivatives:
     """Derivatives of functionals of a chain over all directions, for batches of regions.
 
     Attributes:
-        matrices: of the linear layers in front of a ReLU, first to last, each at most 1.
+        matrices: the matrices of the linear layers in front of a ReLU, first to last, each at most
+            1.
         rows: the functionals, shape (k, outputs), whole numbers.
         last: the matrix of the last layer, at most 1, shape (outputs, last width).
-        norm: of the ball of directions.
+        norm: the norm of the ball of directions.
         first: the reach of each derivative behind the first layer, rounded up, shape (width,).
-        scales: public bounds on the sum of magnitudes added up for a reach of each layer, and for
-            a functional.
-        unit: one in scaled terms; a power of two.
+        scales: public bounds on the sum of magnitudes added up for a reach of each layer, and for a
+            functional.
+        unit: the real value of one in scaled terms, a power of two.
     """
 
     matrices: tuple[Array, ...]
@@ -53,12 +54,12 @@ class JointDerivatives:
 
     @classmethod
     def build(cls, rows: Array, matrices: list[Array], norm: Norm) -> JointDerivatives:
-        """For networks with at least one hidden layer.
+        """Return the derivatives of a network with at least one hidden layer.
 
         Args:
             rows: the functionals, shape (k, outputs).
-            matrices: of all linear layers.
-            norm: of the ball of directions.
+            matrices: the matrices of all linear layers.
+            norm: the norm of the ball of directions.
 
         Raises:
             CertificationFailed: the product of the layers' magnitudes leaves float64.
@@ -81,7 +82,7 @@ class JointDerivatives:
         return replace(built, first=built._rounded(0, [], [], [])[0])
 
     def __call__(self, on: list[Mask], unstable: list[Mask]) -> Array:
-        """The largest a . J t for each functional, rounded up, shape (n, k).
+        """Return the largest a . J t for each functional, rounded up, shape (n, k).
 
         Args:
             on, unstable: the state of every neuron of each hidden layer, shape (n, width) each.
@@ -110,9 +111,10 @@ class JointDerivatives:
         return np.where(silent[:, None], 0.0, value)
 
     def _rounded(self, layer: int, reaches: list[Array], on: list[Mask], free: list[Mask]) -> Array:
-        """The reaches of a layer, or the functionals' largest values behind the last, over
-        everything that the states and reaches of the layers in front allow, rounded up, shape
-        (n, k).
+        """Return the reaches of a layer, or the functionals' largest values behind the last,
+        rounded up, shape (n, k).
+
+        They cover everything that the states and reaches of the layers in front allow.
         """
         inner = layer < len(self.matrices)
         rows = self.matrices[layer] if inner else self.rows @ self.last
@@ -148,15 +150,16 @@ def largest(
     free: list[Mask],
     norm: Norm,
 ) -> Array:
-    """The largest rows . w over all directions and all w between the lines of their neurons, shape
-    (n, k).
+    """Return the largest rows . w over all directions and all w between the lines of their neurons,
+    shape (n, k).
 
     Args:
         rows: shape (1 or n, k, width of the last of these layers).
-        matrices: of these layers, first to last; none: rows act on the directions themselves.
+        matrices: the matrices of these layers, first to last. Without any, rows act on the
+            directions themselves.
         reaches: the reach of each derivative, shape (n, width) each.
-        on, free: which neurons are on, and which unstable.
-        norm: of the ball of directions.
+        on, free: the neurons that are on, and those that are unstable.
+        norm: the norm of the ball of directions.
     """
     loss: Any = 0
     for layer in range(len(matrices) - 1, -1, -1):

@@ -1,10 +1,10 @@
-"""Isotone bounds for ReLU networks with two and more hidden layers: the layers' slopes are treated
+"""Isotone bounds for ReLU networks with two and more hidden layers, which treat the layers' slopes
 together.
 
 ``enumeration`` bounds the derivative of each neuron of a later layer separately and adds up the
-worst of each; no single choice of first-layer slopes is the worst for all. Here the first
-layer's slopes are shared by all neurons behind it, and pre-activations are cut by linear
-relaxation first. Proofs: docs/certificates.md.
+worst of each. No single choice of first-layer slopes is the worst for all. Here all neurons behind
+the first layer share its slopes, and linear relaxation cuts pre-activations first. Proofs:
+docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ROWS = 128
 
 
 class LayeredBound(LipschitzBound):
-    """Joint sign enumeration for ReLU networks of any depth; input norms l-infinity (up to 14
+    """Joint sign enumeration for ReLU networks of any depth, for input norms l-infinity (up to 14
     inputs) and l1.
 
-    Never above the enumeration or the interval bound but for rounding. Where all hidden layers but
-    the first have at most 16 neurons together (``SEARCHED_WIDTH``), it is the largest norm over
-    *all* combinations of certified slopes.
+    Apart from rounding it is never above the enumeration or the interval bound. Where all hidden
+    layers but the first have at most 16 neurons together (``SEARCHED_WIDTH``), it is the largest
+    norm over *all* combinations of certified slopes.
 
     Args:
         network: linear layers with ReLU between them.
@@ -46,16 +46,16 @@ class LayeredBound(LipschitzBound):
         output: l1, l2, linf or "spread".
 
     Raises:
-        UnsupportedNetwork: not a chain of linear layers and ReLU.
-        UnsupportedNorm: l2 balls, or too many inputs to enumerate.
+        UnsupportedNetwork: the network is no chain of linear layers and ReLU.
+        UnsupportedNorm: balls are l2, or inputs are too many to enumerate.
 
     Guarantee:
         Sound and isotone to the last bit, as every ``LipschitzBound``. The value is a real number
-        that grows with the region, rounded up to a public grid; the rounding is exact, whatever
+        that grows with the region, rounded up to a public grid. The rounding is exact, whatever
         floating point and the order of a search do.
 
     Edge cases: radius 0 gives the norm of the Jacobian at the point unless a neuron is within
-    rounding of its kink; an affine network gives its exact operator norm; dead units contribute
+    rounding of its kink. An affine network gives its exact operator norm. Dead units contribute
     nothing.
 
     Example:
@@ -69,11 +69,11 @@ class LayeredBound(LipschitzBound):
 
     Utility:
         1.3 times the exact constant on trained 8-32-16-8 networks at radius 0.5 (median), where
-        enumeration has 2.0 and intervals 4.3; 1.4 to 1.7 times the largest slope found by search on
-        wider ones (benchmarks/layered.py).
+        enumeration has 2.0 and intervals 4.3. On wider ones 1.4 to 1.7 times the largest slope
+        found by search (benchmarks/layered.py).
 
     Runtime:
-        0.2 ms a point for 8-16-8, 3 ms for 8-16-16-8, on one core (benchmarks/runtimes.py); the
+        0.2 ms a point for 8-16-8, 3 ms for 8-16-16-8, on one core (benchmarks/runtimes.py). The
         search of slopes is cut off at a fixed width, so its cost is bounded.
 
     References:
@@ -124,7 +124,7 @@ class LayeredBound(LipschitzBound):
         return _ROWS
 
     def _slopes(self, region: Region) -> list[Slopes]:
-        """Which neurons are on or unstable over each ball."""
+        """Return which neurons are on or unstable over each ball."""
         first = first_layer_values(self._stages[0], region, self._first_norms)
         over = self._forward.intervals[0](region.box)
         values = self._forward(Inputs.boxes(region.box), over, first)
@@ -162,11 +162,13 @@ class LayeredBound(LipschitzBound):
 def direct_bound(
     network: Network, *, domain: Box, input_norm: Norm, output: Output
 ) -> LipschitzBound:
-    """The tightest bound without a search of regions: layered, or enumeration for at most one
-    hidden layer, where the two are equal and it is faster.
+    """Return the tightest bound without a search of regions.
+
+    It is the layered bound, or enumeration for at most one hidden layer, where the two are equal
+    and enumeration is faster.
 
     Raises:
-        UnsupportedNetwork, UnsupportedNorm: as either says.
+        UnsupportedNetwork, UnsupportedNorm: the chosen bound raises it.
     """
     deep = network.is_relu_chain() and len(network.linear_layers()) > 2
     kind = LayeredBound if deep else EnumerationBound

@@ -1,9 +1,9 @@
 """Isotone linear-relaxation bounds for ReLU networks with any number of inputs.
 
-Pre-activations are ranged by substituting lines with public lower slopes (``relaxation``), over
-boxes or over l1 and l2 balls; derivatives by substituting lines with the public slope 1/2, for
-all directions of the unit ball at once (``joint``). The interval bound with the same states of
-neurons is taken where it is smaller. Proofs: docs/certificates.md.
+The ranges of pre-activations come from substituting lines with public lower slopes
+(``relaxation``), over boxes or over l1 and l2 balls. Derivatives come from substituting lines with
+the public slope 1/2, for all directions of the unit ball at once (``joint``). The interval bound
+with the same states of neurons is taken where it is smaller. Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from reticent.lipschitz.relaxation import Inputs, RelaxedForward
 from reticent.networks.network import Network
 
 MOST_WEIGHTS = 2**22
-"""Layers are taken as matrices; wider convolutions are left to the interval bound."""
+"""Layers are taken as matrices. Wider convolutions are left to the interval bound."""
 
 _ROWS = 128
 _SPREAD_BITS = 51
 
 
 class LinearBound(LipschitzBound):
-    """Linear relaxation of pre-activations and of derivatives for ReLU networks; any number of
-    inputs, input norms l-infinity, l2 and l1.
+    """Linear relaxation of pre-activations and of derivatives for ReLU networks, for any number of
+    inputs and input norms l-infinity, l2 and l1.
 
-    Never above the interval bound but for rounding.
+    Apart from rounding it is never above the interval bound.
 
     Args:
         network: linear layers with ReLU between them, each of at most 2**22 weights as a matrix.
@@ -52,17 +52,18 @@ class LinearBound(LipschitzBound):
         output: l1, l2, linf or "spread".
 
     Raises:
-        UnsupportedNetwork: not a chain of linear layers and ReLU, or too wide a layer.
+        UnsupportedNetwork: the network is no chain of linear layers and ReLU, or a layer is too
+            wide.
         CertificationFailed: the product of the layers' magnitudes leaves float64.
 
     Guarantee:
         Sound and isotone to the last bit, as every ``LipschitzBound``. The value is a real number
-        that grows with the region, rounded up to a public grid; the rounding is exact, whatever
-        floating point does. Slopes of lines are public constants: nothing is chosen by looking at
-        the region.
+        that grows with the region, rounded up to a public grid. The rounding is exact, whatever
+        floating point does. Slopes of lines are public constants, so nothing is chosen by looking
+        at the region.
 
     Edge cases: radius 0 gives the norm of the Jacobian at the point, but for rounding, unless a
-    neuron is within rounding of its kink; an affine network gives its exact operator norm; a
+    neuron is within rounding of its kink. An affine network gives its exact operator norm. A
     network that is constant over the region gives 0.
 
     Example:
@@ -74,7 +75,7 @@ class LinearBound(LipschitzBound):
 
     Utility:
         On networks of 64 and 784 inputs trained on digits, 1.0 to 1.4 times what linear relaxation
-        with slopes chosen for each region gives, entry by entry; the interval bound is 1 to 8 times
+        with slopes chosen for each region gives, entry by entry. The interval bound is 1 to 8 times
         above it (benchmarks/jacobians.py).
 
     Runtime:
@@ -90,7 +91,7 @@ class LinearBound(LipschitzBound):
         - Shi et al. (2022), "Efficiently computing local Lipschitz constants of neural networks
           via bound propagation", arXiv:2210.07394, lines around the product of a slope and a
           gradient.
-        - What is fixed so that the bound is isotone, and its proof: docs/certificates.md.
+        - The choices that make the bound isotone, and its proof: docs/certificates.md.
 
     See Also:
         reticent.lipschitz.LayeredBound: tighter for few inputs.
@@ -149,7 +150,7 @@ class LinearBound(LipschitzBound):
         return _ROWS
 
     def _ranges(self, region: Region) -> list[Interval]:
-        """Ranges of the pre-activations of every hidden layer over each ball."""
+        """Return the ranges of the pre-activations of every hidden layer over each ball."""
         first = first_layer_values(self._stages[0], region, self._norms)
         if self._balls is None:
             return self._forward(
@@ -181,11 +182,11 @@ class _Balls:
     Attributes:
         exact: the first layer's interval map.
         norms: dual norms of its exact rows in units of ``shift`` weight units, rounded up, shape
-            (1, width). ``exact.slack`` covers what rounding the weights does within the domain
-            alone, and these balls reach beyond it.
+            (1, width). ``exact.slack`` covers the rounding of the weights within the domain alone,
+            and these balls reach beyond it.
         shift: a power of two, chosen so that these norms times radii are whole numbers below 2**52.
-        norm: of the balls.
-        center: of the public ball, shape (1, inputs), whole steps.
+        norm: the norm of the balls.
+        center: the center of the public ball, shape (1, inputs), whole steps.
         whole, largest: the radius from which on balls are replaced, and that of the public ball.
     """
 
@@ -210,14 +211,14 @@ class _Balls:
 
     @property
     def spread(self) -> Array:
-        """How far the first layer's pre-activations can be from those at a center, in real terms,
-        shape (width,).
+        """The largest distance of the first layer's pre-activations from those at a center, in real
+        terms, shape (width,).
         """
         unit = self.exact.output_unit * self.shift
         return np.asarray((self.largest * self.norms[0] + 2.0) * unit)
 
     def __call__(self, region: Region, step: float) -> tuple[Inputs, Interval]:
-        """The balls in real terms, and the ranges of the first layer over them."""
+        """Return the balls in real terms, and the ranges of the first layer over them."""
         everything = region.radii >= self.whole
         centers = np.where(everything, self.center, region.centers)
         radii = np.where(everything, self.largest, region.radii)

@@ -1,13 +1,13 @@
-"""What each neuron of one hidden layer adds to s . J t, for every pair of sign vectors: whole
-numbers, exact in float32.
+"""The share of each neuron of one hidden layer in s . J t, for every pair of sign vectors, in whole
+numbers that are exact in float32.
 
-With c_j what neuron j adds when it is on, its share of the bound is c_j if on, max(0, c_j) if
+Let c_j be what neuron j adds when it is on. Its share of the bound is c_j if on, max(0, c_j) if
 unstable, 0 if off. For the pair and its negative together,
 
     max(U, U') = (| sum_j (2 on_j + unstable_j) c_j | + sum_j unstable_j |c_j|) / 2,
 
-because max(0, c) = (|c| + c) / 2: two products of neuron masks with fixed tables, half as wide
-as one per sign.
+because max(0, c) = (|c| + c) / 2. These are two products of neuron masks with fixed tables, half as
+wide as one per sign.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK = 256
 """Columns (pairs of sign vectors) looked at in one pass."""
 
 ROWS = 512
-"""Regions looked at in one pass; with BLOCK it keeps the working arrays in the cache."""
+"""Regions looked at in one pass. With BLOCK it keeps the working arrays in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,11 @@ class NeuronTable:
     """Blocks of columns, those that can reach the largest bounds first.
 
     Attributes:
-        blocks: shape (hidden, at most BLOCK) each, whole multiples of ``unit``; the sum of the
+        blocks: whole multiples of ``unit``, shape (hidden, at most BLOCK) each. The sum of the
             magnitudes of a column is at most 2**22 + hidden, so that every partial sum of the two
             products stays below 2**24.
         reach: twice the largest bound, in units, that any column of this block or a later one can
-            give anywhere in the domain; for one block more than there are, 0.
+            give anywhere in the domain. There is one entry more than blocks, which is 0.
         slack: twice what rounding can hide in one active neuron, in units, shape (hidden,).
         unit: a power of two.
     """
@@ -55,13 +55,13 @@ class NeuronTable:
     def build(
         cls, first: Array, last: Array, magnitudes: Array, directions: Array, whole: Interval
     ) -> NeuronTable:
-        """The table of a network with one hidden layer.
+        """Return the table of a network with one hidden layer.
 
         Args:
             first: weights of the first layer, shape (hidden, inputs).
             last: functionals times the weights of the last layer, shape (functionals, hidden).
-            magnitudes: the same product of absolute values; floating-point error is measured
-                against it.
+            magnitudes: the same product of absolute values, against which floating-point error is
+                measured.
             directions: input directions, shape (directions, inputs).
             whole: slopes of the hidden layer over the whole domain, shape (1, hidden).
         """
@@ -94,15 +94,15 @@ class NeuronTable:
         )
 
     def largest(self, slopes: Interval, *, enough: float = np.inf) -> Array:
-        """The bound for each row of ``slopes`` (shape (n, hidden)), shape (n,).
+        """Return the bound for each row of ``slopes`` (shape (n, hidden)), shape (n,).
 
         A row is finished when no column that is left can raise it, so the result does not depend on
         the blocks.
 
         Args:
             slopes: ranges of slopes, each 0, 1 or the interval between.
-            enough: a row may also stop as soon as it is known on which side of this number it
-                lies.
+            enough: a number at which a row may also stop, as soon as the side on which its bound
+                lies is known.
         """
         twice_on = (slopes.lower + slopes.upper).astype(np.float32)
         unstable = (slopes.upper - slopes.lower).astype(np.float32)

@@ -1,10 +1,10 @@
-"""Closed-form Lipschitz constants for any number of inputs: products of operator norms.
+"""Closed-form Lipschitz constants for any number of inputs, as products of operator norms.
 
 An affine map moves two points apart by at most its operator norm, *in the norm that neighbours are
-measured in*; sorting a pair, and every activation, changes no distance by more than a known factor.
-So an affine map, and a network of orthonormal layers with sorted pairs between them, has a
-constant that takes no enumeration. It is one constant for the whole space: isotone because it
-depends on no point.
+measured in*. Sorting a pair, and every activation, changes no distance by more than a known factor.
+So an affine map, and a network of orthonormal layers with sorted pairs between them, has a constant
+that takes no enumeration. One constant holds for the whole space. It is isotone because it depends
+on no point.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _STEP_BITS = 40
 
 
 class OperatorNormBound(LipschitzBound):
-    """The product of the layers' operator norms, over the whole space; any number of inputs.
+    """The product of the layers' operator norms over the whole space, for any number of inputs.
 
     Guarantee:
         ||f(x) - f(x')|| in the output measure is at most the bound times ||x - x'|| in
-        ``input_norm``, for *all* x and x'. *Why.* Affine maps: the definition of an operator norm;
-        where it has no closed form, an upper bound (``matrix_bound``). Activations: their largest
+        ``input_norm``, for *all* x and x'. *Why.* Affine maps: the definition of an operator norm,
+        or an upper bound where it has no closed form (``matrix_bound``). Activations: their largest
         slope, entry by entry. Sorting a pair: for a >= b and c >= d and any l_p norm, (a, b) and
         (c, d) are no farther apart than (a, b) and (d, c). The layers between the first and the
         last are measured in ``input_norm`` and in l2, and the smaller product counts. Rounding is
@@ -48,12 +48,12 @@ class OperatorNormBound(LipschitzBound):
 
     Args:
         network: affine maps, convolutions, activations and pair sorts.
-        domain: the public box of its inputs; the constant does not depend on it.
+        domain: the public box of its inputs. The constant does not depend on it.
         input_norm: l1, l2 or l-infinity.
         output: l1, l2, linf or "spread".
 
     Raises:
-        UnsupportedNetwork: another layer, or one of more than 2**23 weights.
+        UnsupportedNetwork: a layer is of another kind, or has more than 2**23 weights.
         CertificationFailed: the product is not a finite number.
 
     Example:
@@ -67,12 +67,12 @@ class OperatorNormBound(LipschitzBound):
 
     Utility:
         Exact for one affine map up to rounding: l2 to l2, from l1, to l-infinity and the spread,
-        and for other pairs up to 12 inputs or outputs; 1 for orthonormal layers with sorted pairs,
-        which have slope 1 somewhere. For ReLU networks intervals over the domain are never above
-        it.
+        and for other pairs up to 12 inputs or outputs. It is 1 for orthonormal layers with sorted
+        pairs, which have slope 1 somewhere. For ReLU networks intervals over the domain are never
+        above it.
 
     Runtime:
-        One eigenvalue problem of the smaller side of each matrix, once; then nothing per point.
+        One eigenvalue problem of the smaller side of each matrix, once. Nothing per point.
 
     References:
         - Anil, Lucas and Grosse (2019), "Sorting out Lipschitz function approximation",
@@ -121,14 +121,14 @@ class OperatorNormBound(LipschitzBound):
 
 
 def is_sorting_network(network: Network) -> bool:
-    """Whether the network is affine maps and pair sorts alone, for which ``OperatorNormBound`` is
-    close.
+    """Return True if the network is affine maps and pair sorts alone, for which
+    ``OperatorNormBound`` is close.
     """
     return all(isinstance(layer, Affine) or is_pair_sort(layer) for layer in network.layers)
 
 
 def norm_product(network: Network, input_norm: Norm, output: Output, *, between: Norm) -> float:
-    """The product of the layers' norms: at least the Lipschitz constant over the whole space.
+    """Return the product of the layers' norms, an upper bound on the Lipschitz constant everywhere.
 
     Args:
         network: the network.
@@ -137,7 +137,7 @@ def norm_product(network: Network, input_norm: Norm, output: Output, *, between:
         between: norm of changes between the first and the last linear layer.
 
     Raises:
-        UnsupportedNetwork: a layer that has no such factor.
+        UnsupportedNetwork: a layer has no such factor.
     """
     linear = [index for index, layer in enumerate(network.layers) if isinstance(layer, Linear)]
     first, last = linear[0], linear[-1]
@@ -161,12 +161,12 @@ def norm_product(network: Network, input_norm: Norm, output: Output, *, between:
 
 
 def matrix_bound(matrix: Array, input_norm: Norm, output: Output) -> float:
-    """At least the operator norm of a matrix, whatever its size: exact up to rounding where that
-    takes no more than 2**12 sign vectors, the least of several upper bounds elsewhere.
+    """Return an upper bound on the operator norm of a matrix, whatever its size.
 
-    From l-infinity to l2: sqrt(n) sigma, and the l2 norm of the rows' l1 norms. To l1: sqrt(m)
-    times a bound in l2, and the sum of the rows' dual norms. Entries below 2**-400 are left out,
-    and the most that they could add is added.
+    It is exact up to rounding where that takes no more than 2**12 sign vectors, the least of
+    several upper bounds elsewhere. From l-infinity to l2: sqrt(n) sigma, and the l2 norm of the
+    rows' l1 norms. To l1: sqrt(m) times a bound in l2, and the sum of the rows' dual norms. Entries
+    below 2**-400 are left out, and the most that they could add is added.
 
     Args:
         matrix: shape (m, n), finite.
@@ -174,7 +174,7 @@ def matrix_bound(matrix: Array, input_norm: Norm, output: Output) -> float:
         output: measure of the m outputs.
 
     Raises:
-        CertificationFailed: entries above 2**400.
+        CertificationFailed: an entry is above 2**400.
 
     Example:
         >>> matrix_bound(np.eye(512), Norm.LINF, Norm.L2) - 512**0.5 < 1e-9
@@ -207,7 +207,7 @@ def matrix_bound(matrix: Array, input_norm: Norm, output: Output) -> float:
 
 
 def _few_patterns(inputs: int, outputs: int, input_norm: Norm, output: Norm) -> bool:
-    # As ``operator_norm`` chooses between sign vectors of inputs and of outputs.
+    # The choice between sign vectors of inputs and of outputs is that of ``operator_norm``.
     by_inputs = input_norm is Norm.LINF and (inputs <= outputs or output is Norm.L2)
     return (inputs if by_inputs else outputs) <= MOST_PATTERNS
 

@@ -1,13 +1,12 @@
 """The largest derivative over all pairs of an output functional and an input direction, correctly
 rounded.
 
-A screen in float32 bounds every pair of one region by three products of matrices; only pairs
-that could still be the largest, a few in a thousand, are looked at more closely
-(``directional``), in order. Where the later layers are narrow, their slopes are searched
-completely by branch and bound, so that the result is the maximum over all slopes and not a
-relaxation of it. The order of the search and its floating-point errors cannot be seen in the
-result: it is the exact maximum rounded up to a public grid, and where floating point cannot tell
-which grid point that is, fractions do.
+A screen in float32 bounds every pair of one region by three products of matrices. Only pairs that
+could still be the largest, a few in a thousand, are looked at more closely (``directional``), in
+order. Where the later layers are narrow, branch and bound searches their slopes completely, so that
+the result is the maximum over all slopes without relaxation. The order of the search and its
+floating-point errors cannot be seen in the result, which is the exact maximum rounded up to a
+public grid. Where floating point cannot tell which grid point that is, fractions do.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ Array32 = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.intp]
 
 SEARCHED_WIDTH = 16
-"""Up to this many neurons behind the first hidden layer all their slopes are searched; beyond,
-they are relaxed.
+"""Up to this many neurons behind the first hidden layer all their slopes are searched. Beyond, they
+are relaxed.
 """
 
 _FIRST = 8
@@ -62,13 +61,13 @@ class Pairs:
     Attributes:
         rows, directions: the functionals (k, outputs) and directions (p, inputs), one of each pair
             of opposites.
-        matrices: of all linear layers, each at most 1 in magnitude.
+        matrices: the matrices of all linear layers, each at most 1 in magnitude.
         functionals: rows times the last matrix, shape (k, last width).
         along: the directions' images under the first matrix, shape (p, first width).
-        searched: whether slopes of later layers are searched completely.
+        searched: True if slopes of later layers are searched completely.
         error, screen_error: bounds on the errors of a value in float64 and in float32.
-        grid: step of the grid of results, in scaled terms.
-        unit: one in scaled terms; a power of two.
+        grid: the step of the grid of results, in scaled terms.
+        unit: the real value of one in scaled terms, a power of two.
     """
 
     rows: Array
@@ -84,7 +83,7 @@ class Pairs:
 
     @classmethod
     def build(cls, rows: Array, directions: Array, matrices: list[Array]) -> Pairs:
-        """For networks with at least one hidden layer.
+        """Return the pairs of a network with at least one hidden layer.
 
         Raises:
             CertificationFailed: the product of the layers' magnitudes leaves float64.
@@ -116,11 +115,13 @@ class Pairs:
         return self.matrices[1:-1]
 
     def largest(self, slopes: Slopes) -> float:
-        """The largest value of all pairs, rounded up to the grid; 0 if a whole layer is off."""
+        """Return the largest value of all pairs, rounded up to the grid, or 0 if a whole layer is
+        off.
+        """
         return 0.0 if slopes.silent else self._rounded(slopes, self._screen(slopes))
 
     def at_most(self, slopes: Slopes, limit: float) -> bool:
-        """Whether ``largest(slopes) <= limit``; often known sooner."""
+        """Return True if ``largest(slopes) <= limit``, which is often known sooner."""
         if slopes.silent:
             return limit >= 0
         # The largest grid point that is at most the limit.
@@ -137,8 +138,8 @@ class Pairs:
         )
 
     def per_direction(self, slopes: Slopes) -> Array:
-        """The largest value of each functional and its negative along each direction, rounded up,
-        shape (p, k).
+        """Return the largest value of each functional and its negative along each direction,
+        rounded up, shape (p, k).
 
         Slopes of later layers are relaxed here, never searched.
         """
@@ -179,12 +180,12 @@ class Pairs:
         return self.functionals.astype(np.float32), self.along.astype(np.float32), inner
 
     def _screen(self, slopes: Slopes) -> Array32:
-        """Upper bounds on each pair and on its opposite, shape (2, functionals, directions), but
-        for ``screen_error``.
+        """Return upper bounds on each pair and on its opposite, shape (2, functionals, directions),
+        but for ``screen_error``.
 
-        Every unstable neuron of a later layer is taken at half its derivative plus half the
-        largest magnitude of it. The two of a pair differ by the sign of what is left without
-        these halves, so that mostly one of them is out of the question.
+        Every unstable neuron of a later layer is taken at half its derivative plus half the largest
+        magnitude of it. The two of a pair differ by the sign of the rest, so that mostly one of
+        them is out of the question.
         """
         half = [_single(0.5 * unstable) for unstable in slopes.unstable]
         kept = [_single(on) + part for on, part in zip(slopes.on, half, strict=True)]
@@ -212,10 +213,10 @@ class Pairs:
         return np.stack([loss + steady, loss - steady])
 
     def _maximum(self, slopes: Slopes, screen: Array32, floor: float, enough: float) -> float:
-        """A number m such that the exact maximum is in [m - error, m + 2 error], if it is not below
-        ``floor``.
+        """Return a number m such that the exact maximum is in [m - error, m + 2 error], if it is
+        not below ``floor``.
 
-        A maximum of at most ``floor + 2 error`` may give ``floor``; the search stops once m is
+        A maximum of at most ``floor + 2 error`` may give ``floor``. The search stops once m is
         above ``enough``.
         """
         flat = screen.ravel()
@@ -231,8 +232,8 @@ class Pairs:
         return best
 
     def _block(self, slopes: Slopes, pairs: Indices, best: float, enough: float) -> float:
-        """``_maximum`` over some pairs (places in the screen), given that ``best`` is attained
-        elsewhere.
+        """Return ``_maximum`` over some pairs (places in the screen), given that ``best`` is
+        attained elsewhere.
         """
         rows = self._rows(slopes, *self._places(pairs))
         if not self.searched:
@@ -262,7 +263,7 @@ class Pairs:
         return best
 
     def _places(self, pairs: Indices) -> tuple[Indices, Indices, Array]:
-        """The functionals, directions and signs of these places in a flattened screen."""
+        """Return the functionals, directions and signs of these places in a flattened screen."""
         shape = 2, len(self.functionals), len(self.along)
         opposite, functionals, directions = np.unravel_index(pairs, shape)
         return functionals, directions, np.where(opposite == 0, 1.0, -1.0)
@@ -270,14 +271,14 @@ class Pairs:
     def _rows(
         self, slopes: Slopes, functionals: Indices, directions: Indices, signs: Array
     ) -> Rows:
-        """These functionals times their signs, each along its direction."""
+        """Return these functionals times their signs, each along its direction."""
         ways, which = np.unique(directions, return_inverse=True)
         lines = relaxed(ranges(self.along[ways], self.inner, slopes)).part(which)
         signed = signs[:, None] * self.functionals[functionals]
         return Rows(signed, self.along[directions], lines)
 
     def _exact_rows(self, slopes: Slopes, functional: int, direction: int, sign: float) -> Rows:
-        """One row in fractions."""
+        """Return one row in fractions."""
         along = fractions(self.directions[direction][None]) @ fractions(self.matrices[0]).T
         values = fractions(sign * self.rows[functional][None]) @ fractions(self.matrices[-1])
         return Rows(values, along, relaxed(ranges(along, self._exact_inner, slopes)))
@@ -287,8 +288,9 @@ class Pairs:
         return tuple(fractions(matrix) for matrix in self.inner)
 
     def _exceeds(self, slopes: Slopes, screen: Array32, limit: Fraction) -> bool:
-        """Whether the exact maximum is above ``limit``: floating point where it can tell,
-        fractions where not.
+        """Return True if the exact maximum is above ``limit``.
+
+        Floating point decides where it can, fractions where it cannot.
         """
         pairs = np.flatnonzero(screen.ravel() > float(limit) - self.screen_error)
         undecided = np.full((1, sum(map(len, self.inner))), FREE, dtype=np.int8)
@@ -321,7 +323,9 @@ class Pairs:
 
 
 def _tops(screen: Array32, functionals: Indices) -> Indices:
-    """The place in the flattened screen where each of these functionals has its largest bound."""
+    """Return the place in the flattened screen where each of these functionals has its largest
+    bound.
+    """
     directions = screen.shape[2]
     own = screen[:, functionals].transpose(1, 0, 2).reshape(len(functionals), -1).argmax(axis=1)
     sign, direction = np.divmod(own, directions)
@@ -329,19 +333,19 @@ def _tops(screen: Array32, functionals: Indices) -> Indices:
 
 
 def _screen_error(scaled: tuple[Array, ...], scale: float) -> float:
-    """A bound on what float32 adds to or takes from an entry of the screen.
+    """Return a bound on what float32 adds to or takes from an entry of the screen.
 
     On the way to an entry each number passes the dot products of the inner matrices once, forward
     or backward, and the joint one at the end. A dot product of k terms is off by at most (k + 2) u
     times the sum of its magnitudes (Higham, section 3.1), a layer by six units more for its
-    entries; half low plus high and half high minus low carry no more error together than the larger
+    entries. Half low plus high and half high minus low carry no more error together than the larger
     of the two. Each hidden layer's part of the joint sum has at most half of ``scale`` as its sum
-    of magnitudes, and what is left over at most all of it. The factor 2 covers products of errors.
+    of magnitudes, and the rest at most all of it. The factor 2 covers products of errors.
     """
     hidden = [len(matrix) for matrix in scaled[:-1]]
     terms = 2 * sum(hidden) + sum(hidden) + 16 * (len(hidden) + 1)
     share = 0.5 * len(hidden) + 1.0
-    # Numbers below the range of float32 count as nothing; fewer than 2**25 of them are added up.
+    # Numbers below the range of float32 count as nothing. Fewer than 2**25 of them are added up.
     return 2.0 * terms * 2.0**-24 * share * scale + 2.0**-100
 
 
@@ -350,5 +354,7 @@ def _single(values: npt.NDArray[Any]) -> Array32:
 
 
 def _relaxed_values(rows: Rows, weights: tuple[Array, ...], slopes: Slopes) -> Array:
-    """The smaller of two isotone bounds on each row, neither of which is always the smaller."""
+    """Return the smaller of two isotone bounds on each row, neither of which is always the
+    smaller.
+    """
     return np.minimum(largest(rows, weights, slopes).value, separate(rows, weights, slopes))

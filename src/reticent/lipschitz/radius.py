@@ -1,9 +1,9 @@
 """The stability radius psi(x) = sup { r : L(x, r) <= P } and its levels, for whole batches.
 
 psi is 1-Lipschitz because ball(x', r - t) lies inside ball(x, r) when d(x, x') <= t. With an
-isotone bound in the place of L the same argument holds, and it holds *exactly* for what is
-computed here: centers are moved to the bound's public grid, radii are whole multiples of its
-step, and the bound itself rounds nothing inward.
+isotone bound in the place of L the same argument holds, and it holds *exactly* for what is computed
+here. Centers are moved to the bound's public grid, radii are whole multiples of its step, and the
+bound itself rounds nothing inward.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from reticent.lipschitz.bounds import LipschitzBound
 
 @dataclass(frozen=True, eq=False)
 class LevelTest:
-    """How many whole neighbourhood radii a point is away from where the proposal fails.
+    """The number of whole neighbourhood radii between a point and where the proposal fails.
 
     Level l of x is the largest l in 1..max_level such that the bound on the ball of radius l * R
-    around x is at most the proposal; 0 if there is none. R is ``radius`` plus what rounding centers
-    to the grid can add.
+    around x is at most the proposal, or 0 if there is none. R is ``radius`` plus what rounding
+    centers to the grid can add.
 
     Guarantee:
-        Points at distance at most ``radius`` have levels that differ by at most 1; and if f moves
-        by more than ``proposal * effective_radius`` between two such points, both have level 0.
-        Proof: docs/certificates.md.
+        Points at distance at most ``radius`` have levels that differ by at most 1. If f moves by
+        more than ``proposal * effective_radius`` between two such points, both have level 0. Proof:
+        docs/certificates.md.
 
     Differs from the paper:
         No radius is set aside before levels are counted. Setting it aside keeps a *continuous*
-        stability away from 0 at bad pairs; a level is 0 there anyway, because the bound fails on
-        the ball of radius R. One level more for every point, at the same cost.
+        stability away from 0 at bad pairs. A level is 0 there anyway, because the bound fails on
+        the ball of radius R. Every point gains one level, at the same cost.
 
     Attributes:
         bound: the isotone bound.
         proposal: P, above 0.
         radius: R, above 0.
-        max_level: levels above it are reported as it.
+        max_level: the largest level. Higher ones are reported as it.
 
     Utility:
         Whole radii are counted: at most one radius less than psi, and no radius set aside. A
         tighter bound gives more levels for the same proposal.
 
     Runtime:
-        At most log2(max_level) + 1 evaluations of the bound a point; 9 to 15 microseconds for ten
+        At most log2(max_level) + 1 evaluations of the bound a point: 9 to 15 microseconds for ten
         levels of enumeration on 8-16-8 on one core (benchmarks/runtimes.py).
 
     References:
@@ -63,7 +63,7 @@ class LevelTest:
 
     See Also:
         reticent.lipschitz.stability_radius: the radius itself, on a grid.
-        reticent.mechanisms.ProposeTestRelease: what levels are for.
+        reticent.mechanisms.ProposeTestRelease: the mechanism that uses levels.
     """
 
     bound: LipschitzBound
@@ -84,22 +84,22 @@ class LevelTest:
 
     @property
     def effective_radius(self) -> float:
-        """R as a real number, the rounding of two centers included; noise has to be scaled to
+        """R as a real number, the rounding of two centers included. Noise has to be scaled to
         it.
         """
         return self.radius_steps * self.bound.input_step
 
     def snap(self, points: npt.ArrayLike) -> Array:
-        """``points`` clipped to the domain and moved to the grid: the inputs that f must be
+        """Return ``points`` clipped to the domain and moved to the grid, the inputs that f must be
         evaluated at.
         """
         return snap(self.bound, points) * self.bound.input_step
 
     def levels(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The level of each point, shape (n,).
+        """Return the level of each point, shape (n,).
 
-        How they are found is the bound's own affair (``LipschitzBound.levels``): a binary search
-        over isotone bounds, one search for the nearest violation where the bound is exact.
+        The bound chooses the method (``LipschitzBound.levels``): a binary search over isotone
+        bounds, or one search for the nearest violation where the bound is exact.
 
         Args:
             points: shape (n, d), finite.
@@ -107,8 +107,9 @@ class LevelTest:
         return self.levels_on_grid(snap(self.bound, points))
 
     def levels_on_grid(self, centers: Array) -> npt.NDArray[np.int64]:
-        """The level of each point that ``snap`` gave, in whole grid steps, shape (n,): nothing
-        is checked again.
+        """Return the level of each point that ``snap`` gave, in whole grid steps, shape (n,).
+
+        Nothing is checked again.
         """
         return self.bound.levels(
             centers, self.radius_steps, limit=self.proposal, max_level=self.max_level
@@ -123,19 +124,19 @@ def stability_radius(
     max_radius: float,
     tolerance: float,
 ) -> Array:
-    """psi on a fixed grid: the largest multiple of ``tolerance`` up to ``max_radius`` at which the
-    bound is at most P.
+    """Return psi on a fixed grid, the largest multiple of ``tolerance`` up to ``max_radius`` at
+    which the bound is at most P.
 
     Args:
         bound: an isotone bound.
         points: shape (n, d), finite.
         proposal: P, above 0.
-        max_radius: cap on the answer, above 0.
-        tolerance: step of the answers, above 0; psi changes by at most distance + tolerance + what
-            rounding centers to the grid adds (one step in l-infinity, d steps in l1).
+        max_radius: the cap on the answer, above 0.
+        tolerance: the step of the answers, above 0. psi changes by at most distance + tolerance +
+            what rounding centers to the grid adds (one step in l-infinity, d steps in l1).
 
     Returns:
-        Shape (n,), in [0, max_radius]; 0 where the bound already exceeds P at the first step.
+        Shape (n,), in [0, max_radius], and 0 where the bound already exceeds P at the first step.
 
     Example:
         >>> from reticent.lipschitz import IntervalBound
@@ -152,7 +153,7 @@ def stability_radius(
         At most ``tolerance`` below the largest radius at which the bound is at most P.
 
     Runtime:
-        log2(max_radius / tolerance) evaluations of the bound a point; 15 to 30 microseconds for 100
+        log2(max_radius / tolerance) evaluations of the bound a point: 15 to 30 microseconds for 100
         steps of enumeration on 8-16-8 on one core (benchmarks/runtimes.py).
 
     References:
@@ -165,7 +166,7 @@ def stability_radius(
     See Also:
         reticent.lipschitz.LevelTest: whole radii, for the optimal test.
         reticent.lipschitz.nearest_violation: psi itself, by exact search.
-        reticent.mechanisms.LaplaceTestRelease: what it is for.
+        reticent.mechanisms.LaplaceTestRelease: the mechanism that uses it.
     """
     steps = count(
         ceil(positive(max_radius, name="max_radius") / positive(tolerance, name="tolerance")),
@@ -177,7 +178,7 @@ def stability_radius(
 
 
 def snap(bound: LipschitzBound, points: npt.ArrayLike) -> Array:
-    """``points`` clipped to the domain, in whole grid steps, shape (n, d).
+    """Return ``points`` clipped to the domain, in whole grid steps, shape (n, d).
 
     Utility:
         Exact within the domain but for half a step a coordinate, which ``grid_radius`` adds to the
@@ -191,7 +192,7 @@ def snap(bound: LipschitzBound, points: npt.ArrayLike) -> Array:
           doi:10.1145/2382196.2382264, why values are rounded to a public grid first.
 
     See Also:
-        reticent.lipschitz.grid_radius: what this adds to a radius.
+        reticent.lipschitz.grid_radius: the amount that this adds to a radius.
         reticent.lipschitz.LevelTest: both in use.
     """
     array = finite_array(points, name="points", ndim=2, columns=bound.domain.dimension)
@@ -199,14 +200,15 @@ def snap(bound: LipschitzBound, points: npt.ArrayLike) -> Array:
 
 
 def grid_radius(bound: LipschitzBound, radius: float) -> int:
-    """``radius`` in whole grid steps plus what rounding both ends of a pair to the grid can add.
+    """Return ``radius`` in whole grid steps plus what rounding both ends of a pair to the grid can
+    add.
 
     Raises:
-        InvalidParameter: the radius is so small that this would add more than a few per cent to
-            it, or so large that whole steps are not exact; no domain is that wide.
+        InvalidParameter: the radius is so small that this would add more than a few per cent to it,
+            or so large that whole steps are not exact. No domain is that wide.
 
     Utility:
-        At most a few per cent above the radius itself; refused where it would be more.
+        At most a few per cent above the radius itself. More is refused.
 
     Runtime:
         O(1).

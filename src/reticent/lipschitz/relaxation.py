@@ -1,12 +1,12 @@
-"""Ranges of pre-activations over boxes by linear relaxation with public lower slopes: isotone,
+"""Ranges of pre-activations over boxes by linear relaxation with public lower slopes, isotone and
 tighter than intervals.
 
 Over [l, u] with l < 0 <= u a ReLU lies below its chord and above ``slope * z`` for any slope in
-[0, 1]. Substituting these lines from a neuron back to the input box leaves a linear function of
-the input, whose maximum over the box is a sum. The chord over a smaller interval lies below the
-chord over a larger one, and the lower slope is the same public number everywhere, so a smaller
-box gives a smaller range. The least over several slopes is taken. Slopes that are *chosen* by
-looking at the region (as CROWN does) are sound and not isotone. Proofs: docs/certificates.md.
+[0, 1]. Substituting these lines from a neuron back to the input box leaves a linear function of the
+input, whose maximum over the box is a sum. The chord over a smaller interval lies below the chord
+over a larger one, and the lower slope is the same public number everywhere. Hence a smaller box
+gives a smaller range. The least over several slopes is taken. Slopes that are *chosen* by looking
+at the region (as CROWN does) are sound and not isotone. Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOWER_SLOPES = (0.0, 0.5, 1.0)
 _WORKING_NUMBERS = 2**16
 _FEW_COLUMNS = 32
 _TINY = 2.0**-500
-"""What a root loses to squares below the range of float64, for a radius of 1."""
+"""The loss of a root to squares below the range of float64, for a radius of 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,9 @@ class RelaxedForward:
     from layer 2 on.
 
     Attributes:
-        weights, biases: of the linear layers in front of a ReLU, first to last.
-        intervals: exact interval maps of those layers; the first is applied by the caller.
+        weights, biases: the weights and biases of the linear layers in front of a ReLU, first to
+            last.
+        intervals: exact interval maps of those layers. The caller applies the first.
         scales: public bounds on the sum of all magnitudes added up for a pre-activation of each
             layer.
     """
@@ -68,9 +69,10 @@ class RelaxedForward:
         largest: Array,
         spread: Array | float = 0.0,
     ) -> RelaxedForward:
-        """For inputs of at most ``largest`` (shape (inputs,)) in magnitude, or in balls around
-        such over which the first layer's pre-activations change by up to ``spread`` either way,
-        shape (first width,).
+        """Return the relaxation for inputs of at most ``largest`` (shape (inputs,)) in magnitude.
+
+        Inputs may also lie in balls around such, over which the first layer's pre-activations
+        change by up to ``spread`` either way, shape (first width,).
         """
         scales: list[float] = []
         magnitude, added = largest, spread
@@ -86,13 +88,13 @@ class RelaxedForward:
         return cls(tuple(weights), tuple(biases), tuple(intervals), tuple(scales))
 
     def __call__(self, inputs: Inputs, over: Interval, first: Interval) -> list[Interval]:
-        """Ranges of the pre-activations of every layer, shape (n, width) each.
+        """Return the ranges of the pre-activations of every layer, shape (n, width) each.
 
         Args:
             inputs: the regions.
-            over: ranges of the first layer's pre-activations over them, shape (n, width); no
-                point of ``inputs`` may leave them.
-            first: the same for what is asked about, which may be smaller: a ball cut to a box.
+            over: ranges of the first layer's pre-activations over them, shape (n, width), which no
+                point of ``inputs`` may leave.
+            first: the same over the regions in question, which may be smaller: a ball cut to a box.
         """
         # Each slope has a chain of its own: its lines must be drawn over ranges that its own
         # relaxation keeps to, or the lines of a smaller region need not lie between those of a
@@ -115,8 +117,8 @@ class RelaxedForward:
     def _relaxed(
         self, inputs: Inputs, chain: list[Interval], finest: float, slope: float
     ) -> Interval:
-        """The range of the layer behind ``chain`` under the relaxation with this lower slope,
-        rounded outward.
+        """Return the range of the layer behind ``chain`` under the relaxation with this lower
+        slope, rounded outward.
         """
         layer = len(chain)
         weight, scale = self.weights[layer], self.scales[layer]
@@ -150,7 +152,7 @@ class RelaxedForward:
     def _largest(
         self, rows: Array, offsets: Array, lines: list[_Lines], inputs: Inputs, lower_slope: float
     ) -> Array:
-        """The largest rows . relu(z) + offsets over each region under the relaxation, shape
+        """Return the largest rows . relu(z) + offsets over each region under the relaxation, shape
         (n, k).
         """
         exact = rows.dtype == object
@@ -184,7 +186,7 @@ class Inputs:
     Attributes:
         middle: shape (n, inputs), real terms.
         reach: half widths of boxes, shape (n, inputs), or radii of balls, shape (n, 1).
-        norm: of the balls; l-infinity for boxes.
+        norm: the norm of the balls, l-infinity for boxes.
     """
 
     middle: Array
@@ -193,23 +195,23 @@ class Inputs:
 
     @classmethod
     def boxes(cls, box: Interval) -> Inputs:
-        """These boxes; halves of whole numbers times a power of two are exact."""
+        """Return these boxes. Halves of whole numbers times a power of two are exact."""
         half = box.unit / 2
         return cls((box.lower + box.upper) * half, (box.upper - box.lower) * half)
 
     def part(self, rows: slice) -> Inputs:
-        """Some of the regions."""
+        """Return some of the regions."""
         return Inputs(self.middle[rows], self.reach[rows], self.norm)
 
     def cast(self, cast: Callable[[Array], Any]) -> Inputs:
-        """The same regions as fractions or long doubles."""
+        """Return the same regions as fractions or long doubles."""
         return Inputs(cast(self.middle), cast(self.reach), self.norm)
 
     def largest(self, rows: Array, constant: Array) -> Array:
-        """The largest rows . x + constant over each region, shape (n, k).
+        """Return the largest rows . x + constant over each region, shape (n, k).
 
         Args:
-            rows: shape (n, k, inputs); of fractions, or float64, or long doubles.
+            rows: fractions, float64 or long doubles, shape (n, k, inputs).
             constant: shape (n, k).
         """
         steady = (rows @ self.middle[:, :, None])[..., 0] + constant
@@ -219,9 +221,9 @@ class Inputs:
 
 
 def dual_norms(rows: Array, norm: Norm, radius: Array | int = 1) -> Array:
-    """The largest rows . t over balls of ``radius`` in ``norm``, shape (..., n) to (...,).
+    """Return the largest rows . t over balls of ``radius`` in ``norm``, shape (..., n) to (...,).
 
-    Of fractions and in l2 the results are ``Surd``.
+    For fractions in l2 the results are ``Surd``.
 
     Example:
         >>> dual_norms(np.array([[3.0, -4.0]]), Norm.L2).tolist()
@@ -240,8 +242,8 @@ def dual_norms(rows: Array, norm: Norm, radius: Array | int = 1) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """Upper lines of one layer's ReLUs (slope, intercept) and which are on or unstable, shape
-    (n, width) each.
+    """Upper lines of one layer's ReLUs (slope, intercept), and the neurons that are on or unstable,
+    shape (n, width) each.
     """
 
     slope: Array
@@ -263,7 +265,7 @@ def _part(values: Interval, rows: slice) -> Interval:
 
 
 def _cast(values: Interval, cast: Callable[[Array], Any]) -> Interval:
-    """The same intervals as fractions or long doubles; their unit is a power of two and so exact as
-    it is.
+    """Return the same intervals as fractions or long doubles. Their unit is a power of two and so
+    exact as it is.
     """
     return Interval(cast(values.lower * values.unit), cast(values.upper * values.unit), 1)

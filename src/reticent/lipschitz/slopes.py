@@ -1,8 +1,8 @@
 """Ranges of activations and of their slopes over intervals, read from monotone tables.
 
-A library's tanh or erf is neither monotone in its last bit nor equal from one vector width to
-the next. A range read from a table of cells, each holding a lower and an upper bound over the
-whole cell, is isotone by construction: a smaller interval touches fewer cells.
+A library's tanh or erf is neither monotone in its last bit nor equal from one vector width to the
+next. A table of cells holds a lower and an upper bound over each whole cell. A range read from it
+is isotone by construction, because a smaller interval touches fewer cells.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SLOPE_UNIT = 2.0**-20
 
 @dataclass(frozen=True)
 class _Shape:
-    """Where a function turns (between turns it is monotone), a bound on |f''| at its turns, and
+    """The turns of a function (between turns it is monotone), a bound on |f''| at its turns, and
     its range.
     """
 
@@ -55,8 +55,8 @@ _FUNCTION_ERROR = (
 class RangeTable:
     """Least and greatest values over any run of cells, in whole multiples of ``unit``.
 
-    ``lower[k]`` and ``upper[k]`` hold the range over 2**k neighbouring cells (a sparse table),
-    so a query of any length takes two look-ups.
+    ``lower[k]`` and ``upper[k]`` hold the range over 2**k neighbouring cells (a sparse table), so a
+    query of any length takes two look-ups.
     """
 
     lower: tuple[Array, ...]
@@ -65,7 +65,7 @@ class RangeTable:
 
     @classmethod
     def build(cls, lower: Array, upper: Array, unit: float) -> RangeTable:
-        """The table over cells with these real lower and upper bounds, rounded outward to
+        """Return the table over cells with these real lower and upper bounds, rounded outward to
         ``unit``.
         """
         lows, highs = [np.floor(lower / unit)], [np.ceil(upper / unit)]
@@ -77,7 +77,7 @@ class RangeTable:
         return cls(tuple(lows), tuple(highs), unit)
 
     def over(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Interval:
-        """The range over the cells ``first`` to ``last``, both included, elementwise."""
+        """Return the range over the cells ``first`` to ``last``, both included, elementwise."""
         level = np.frexp((last - first + 1).astype(np.float64))[1] - 1
         low, high = np.empty(first.shape), np.empty(first.shape)
         for k in np.unique(level):
@@ -94,8 +94,8 @@ class SmoothActivation:
 
     Attributes:
         kind: the activation.
-        cell: width of one cell, a power of two.
-        reach: the cells cover [-reach * cell, reach * cell].
+        cell: the width of one cell, a power of two.
+        reach: half the number of cells, which cover [-reach * cell, reach * cell].
     """
 
     kind: ActivationKind
@@ -106,7 +106,7 @@ class SmoothActivation:
 
     @classmethod
     def build(cls, kind: ActivationKind, largest_input: float) -> SmoothActivation:
-        """The tables for pre-activations of at most ``largest_input`` in magnitude."""
+        """Return the tables for pre-activations of at most ``largest_input`` in magnitude."""
         cell = power_of_two_at_least(2.0 * max(largest_input, 2.0**-10) / _CELLS)
         reach = ceil(largest_input / cell) + 1
         edges = np.asarray(np.arange(-reach, reach + 1) * cell, dtype=np.float64)
@@ -117,9 +117,9 @@ class SmoothActivation:
         return cls(kind, cell, reach, values, slopes)
 
     def ranges(self, inputs: Interval) -> tuple[Interval, Interval]:
-        """The range of values and the range of slopes over each interval of ``inputs``."""
-        # Both ends round down: an interval that ends at the edge of two cells touches both, as the
-        # point does.
+        """Return the range of values and the range of slopes over each interval of ``inputs``."""
+        # Both ends round down, so that an interval that ends at the edge of two cells touches both,
+        # as the point does.
         ratio = inputs.unit / self.cell
         first = np.floor(inputs.lower * ratio).astype(np.int64) + self.reach
         last = np.floor(inputs.upper * ratio).astype(np.int64) + self.reach
@@ -127,8 +127,8 @@ class SmoothActivation:
 
 
 def _cells(edges: Array, at_edges: Array, shape: _Shape, error: float, unit: float) -> RangeTable:
-    """Bounds over each cell from the values at its two edges and how far a curve that turns
-    inside can leave the chord.
+    """Return bounds over each cell, from the values at its two edges and the distance by which a
+    curve that turns inside can leave the chord.
     """
     cell = edges[1] - edges[0]
     margin = np.full(len(edges) - 1, error)
@@ -137,18 +137,18 @@ def _cells(edges: Array, at_edges: Array, shape: _Shape, error: float, unit: flo
         margin[turning] += 0.125 * cell**2 * shape.bend
     lower = np.minimum(at_edges[:-1], at_edges[1:]) - margin
     upper = np.maximum(at_edges[:-1], at_edges[1:]) + margin
-    # Far out a cell can be wide; what is known of the whole line also keeps products of slopes
+    # Far out a cell can be wide. What is known of the whole line also keeps products of slopes
     # exact.
     return RangeTable.build(np.maximum(lower, shape.least), np.minimum(upper, shape.greatest), unit)
 
 
 def rectify(inputs: Interval) -> tuple[Interval, Interval]:
-    """ReLU over each interval: the range of values, and of slopes.
+    """Return the ranges of values and of slopes of ReLU over each interval.
 
     A neuron is on (slope 1) if its interval lies at or above 0, off (slope 0) if below 0, else
-    unstable (0 to 1). An interval that ends *at* 0 from below counts as unstable: were it off,
-    the point interval [0, 0] inside it, which is on, would not be contained, and the bound would
-    not be isotone.
+    unstable (0 to 1). An interval that ends *at* 0 from below counts as unstable. Were it off, the
+    point interval [0, 0] inside it, which is on, would not be contained, and the bound would not be
+    isotone.
     """
     values = Interval(np.maximum(inputs.lower, 0.0), np.maximum(inputs.upper, 0.0), inputs.unit)
     return values, Interval(
@@ -157,14 +157,13 @@ def rectify(inputs: Interval) -> tuple[Interval, Interval]:
 
 
 def scaled_by(gradient: Interval, slopes: Interval, largest: float) -> Interval:
-    """Products of slopes and gradients, both over intervals; ``slopes`` broadcasts against
+    """Return products of slopes and gradients, both over intervals. ``slopes`` broadcasts against
     ``gradient``.
 
     Args:
-        gradient: at most ``largest`` in magnitude, a public bound; rounded to 26 bits of it where
-            needed.
-        slopes: on the grid 1 (ReLU) or 2**-20 (tables).
-        largest: that bound, in real terms.
+        gradient: at most ``largest`` in magnitude, rounded to 26 bits of it where needed.
+        slopes: multiples of 1 (ReLU) or of 2**-20 (tables).
+        largest: a public bound on the gradient's magnitude, in real terms.
     """
     if slopes.unit == 1.0:  # each slope is 0, 1 or the interval between
         lower = np.minimum(gradient.lower * slopes.lower, gradient.lower * slopes.upper)

@@ -1,4 +1,4 @@
-"""From the Rényi divergence of one answer to its guarantee."""
+"""The guarantee of one answer, from its Rényi divergence."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.core.errors import InvalidParameter
 
 _ORDERS = (*range(2, 65), *(round(64 * 2 ** (step / 4)) for step in range(1, 33)))
-"""Integer Rényi orders up to 16,384: one answer of a sampled mechanism is best stated at large
+"""Integer Rényi orders up to 16,384. One answer of a sampled mechanism is best stated at large
 ones.
 """
 
 
 def rdp_epsilon(curve: Callable[[tuple[int, ...]], ApproximateRdp], *, delta: float) -> float:
-    """Epsilon at ``delta`` of one answer, from its Rényi divergences at integer orders, their slack
-    taken off ``delta``.
+    """Return epsilon at ``delta`` of one answer, from its Rényi divergences at integer orders, with
+    their slack taken off ``delta``.
 
     Args:
-        curve: from orders to divergences and their slack.
+        curve: function from orders to divergences and their slack.
         delta: in (0, 1).
 
     Returns:

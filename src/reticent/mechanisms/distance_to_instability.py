@@ -1,34 +1,33 @@
-"""The answer itself, without noise, or nothing: released only where it is far from changing."""
+"""An exact answer without noise, released only where it is far from changing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
-from reticent.core.arrays import Array, Booleans
+from reticent.core.arrays import Booleans
 from reticent.core.checks import as_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency
-from reticent.mechanisms.mechanism import Mechanism
-from reticent.mechanisms.propose_test_release import optimal_test
+from reticent.mechanisms.propose_test_release import LevelTested
 from reticent.noise import Sampler
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistanceToInstability(Mechanism):
+class DistanceToInstability(LevelTested):
     """An exact answer of any kind, or "withheld", by a test of its stable distance.
 
-    **Guarantee.** If answers and their stable distances have these two properties, one answer,
-    withheld or not, is (epsilon, delta)-private under ``adjacency``: neighbours' distances differ
-    by at most 1; neighbours with different answers both have distance 0.
+    **Guarantee.** One answer, withheld or not, is (epsilon, delta)-private under ``adjacency`` if
+    answers and their stable distances have these two properties: neighbours' distances differ by at
+    most 1, and neighbours with different answers both have distance 0.
 
-    *Why.* Equal answers: what comes out is a function of the passing bit, which is (epsilon,
-    delta)-private by the recursion of ``propose_test_release.optimal_test``. Different answers:
-    both pass with probability delta only.
+    *Why.* If the answers are equal, the output is a function of the passing bit, which is (epsilon,
+    delta)-private by the recursion of ``propose_test_release.optimal_test``. If they differ, both
+    pass with probability delta only.
 
     *Floating point.* Passing is decided by an exact coin on probabilities whose rounding is charged
     inside epsilon and delta.
@@ -40,7 +39,7 @@ class DistanceToInstability(Mechanism):
     Attributes:
         epsilon: at least 1e-9.
         delta: in (0, 1). At 0 nothing would ever pass.
-        adjacency: what neighbours are.
+        adjacency: the relation of neighbours.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -49,23 +48,23 @@ class DistanceToInstability(Mechanism):
         [0.05, 0.19, 0.56, 0.85, 0.96, 1.0]
 
     Utility:
-        What comes out is the exact answer or nothing. At epsilon = 1 and delta = 1e-5 an answer is
-        released more often than not from distance 11 on, always from 22 on; at epsilon = 0.1, from
-        85 and 171 on. In general half of the answers pass near distance ln((e^epsilon - 1) / 2
-        delta) / epsilon, and all from about twice that on.
+        The output is the exact answer or nothing. At epsilon = 1 and delta = 1e-5 an answer is
+        released more often than not from distance 11 on, and always from 22 on. At epsilon = 0.1
+        these distances are 85 and 171. In general half of the answers pass near distance
+        ln((e^epsilon - 1) / 2 delta) / epsilon, and all from about twice that on.
 
     Runtime:
-        O(1) an answer, 0.03 microseconds on one core; the table has O(ln(1 / delta) / epsilon)
+        O(1) an answer, 0.03 microseconds on one core. The table has O(ln(1 / delta) / epsilon)
         levels and is made once, in 0.1 to 1 ms (benchmarks/runtimes.py).
 
     References:
         - Dwork and Lei (2009), "Differential privacy and robust statistics",
-          doi:10.1145/1536414.1536466, which introduces propose-test-release.
+          doi:10.1145/1536414.1536466 (introduces propose-test-release).
         - Thakurta and Smith (2013), "Differentially private feature selection via stability
           arguments, and the robustness of the lasso", Conference on Learning Theory (COLT), PMLR
-          30:819-850, release of a stable answer by its distance to instability.
+          30:819-850 (release of a stable answer by its distance to instability).
         - Vadhan (2017), "The complexity of differential privacy", doi:10.1007/978-3-319-57048-8_7,
-          section 3.3, releasing stable values.
+          section 3.3 (releasing stable values).
 
     See Also:
         reticent.mechanisms.StabilityResponse: never withholds, no delta, sometimes another label.
@@ -85,23 +84,14 @@ class DistanceToInstability(Mechanism):
         probability(self.delta, name="delta", allow_zero=False)
 
     @property
-    def pass_probabilities(self) -> Array:
-        """Probability of being released at distance 0 .. max_level, increasing, the last one 1."""
-        return self._test[0]
-
-    @property
-    def max_level(self) -> int:
-        """First distance at which every answer is released; higher ones need not be told apart."""
-        return len(self.pass_probabilities) - 1
-
-    @cached_property
-    def _test(self) -> tuple[Array, Array]:
-        return optimal_test(epsilon=self.epsilon, delta=self.delta)
+    @override
+    def _test_cost(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
 
     def release(
         self, answers: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
     ) -> tuple[npt.NDArray[Any], Booleans]:
-        """Answers where the test passes; each row is a separate answer.
+        """Return the answers where the test passes. Each row is a separate answer.
 
         Args:
             answers: shape (n, ...), integers (labels) or floats.
@@ -109,8 +99,8 @@ class DistanceToInstability(Mechanism):
             sampler: source of randomness.
 
         Returns:
-            The answers, -1 (integers) or NaN (floats) in withheld rows; and whether each row was
-            withheld, shape (n,).
+            The answers, with -1 (integers) or NaN (floats) in withheld rows, and whether each row
+            was withheld, shape (n,).
 
         Raises:
             InvalidInput: wrong shapes or types. Values are never shown.
@@ -128,10 +118,6 @@ class DistanceToInstability(Mechanism):
                 "levels: expected integers of at least 0 and answers that are numbers, got "
                 f"dtype={level.dtype}"
             )
-        level = np.minimum(level, self.max_level).astype(np.int64)
-        passing, withholding = self._test
-        # The coin shows the rarer side, which a double resolves best.
-        rare = sampler.bernoulli(np.minimum(passing, withholding)[level])
-        withheld = np.asarray(np.where(passing[level] <= withholding[level], ~rare, rare))
+        withheld = self._withheld(level, sampler)
         given[withheld] = np.nan if given.dtype.kind == "f" else -1
         return given, withheld

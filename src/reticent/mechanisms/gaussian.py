@@ -1,6 +1,4 @@
-"""Gaussian noise, for sensitivities measured in l2, at the smallest sigma that its epsilon and
-delta allow.
-"""
+"""Gaussian noise for l2 sensitivities, at the smallest sigma that epsilon and delta allow."""
 
 from __future__ import annotations
 
@@ -22,12 +20,14 @@ from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.noise import Sampler
 
 _TAIL = 36.0
-"""Draws beyond this many sigma are counted as failures; their probability, 2 exp(-648), is taken
-out of delta.
+"""Draws beyond this many sigma count as failures. Their probability, 2 exp(-648), is taken off
+delta.
 """
 
 _SAFETY = 1.0 + 1e-7
-"""Enlarges sigma past every rounding error of its computation (below 1e-10, see the tests)."""
+"""Margin that enlarges sigma past every rounding error of its computation (below 1e-10 in the
+tests).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +43,12 @@ class GaussianMechanism(AdditiveMechanism):
     post-processing of the continuous mechanism, whose exact delta is ``gaussian_delta``. For |v| <=
     36 sigma, log(Q(v)/D(v)) is at most eta = 1300/(8 sigma^2) in absolute value, because Q(v)/D(v)
     is the mean of cosh(v t/sigma^2) exp(-t^2/2 sigma^2) over |t| <= 1/2, times a ratio of
-    normalisers; beyond lies a mass tau = 2 m exp(-648). So epsilon is lowered by 2 m eta and delta
-    by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below
-    2e-10 m).
+    normalisers. Beyond lies a mass tau = 2 m exp(-648). So epsilon is lowered by 2 m eta and delta
+    by (1 + e^epsilon) tau before sigma is computed (with 2^20 steps in sigma, m eta is below 2e-10
+    m).
 
-    *Floating point.* Exact integer noise; the computed sigma is enlarged by 1e-7 of itself.
+    *Floating point.* The integer noise is exact, and the computed sigma is enlarged by 1e-7 of
+    itself.
 
     Attributes:
         delta: in (0, 1).
@@ -63,13 +64,13 @@ class GaussianMechanism(AdditiveMechanism):
 
     Utility:
         Each coordinate errs with standard deviation sigma, the vector by about sigma sqrt(m) in l2.
-        At sensitivity 1 sigma is 3.73 for epsilon = 1, delta = 1e-5: the Laplace mechanism errs
-        with deviation 1.41 there if the l1 sensitivity is 1 as well, and by more than Gaussian
-        noise where the l1 sensitivity exceeds 2.64 times the one in l2 (it can be sqrt(m) times as
+        At sensitivity 1 sigma is 3.73 for epsilon = 1, delta = 1e-5. The Laplace mechanism errs
+        with deviation 1.41 there if the l1 sensitivity is 1 as well. It errs more than Gaussian
+        noise where the l1 sensitivity exceeds 2.64 times the l2 one (it can be sqrt(m) times as
         large).
 
     Runtime:
-        O(m) a row; 0.9 microseconds for 8 coordinates on one core (benchmarks/runtimes.py). Sigma
+        O(m) a row, 0.9 microseconds for 8 coordinates on one core (benchmarks/runtimes.py). Sigma
         is found once, in 30 microseconds.
 
     References:
@@ -78,7 +79,7 @@ class GaussianMechanism(AdditiveMechanism):
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
           arXiv:2004.00010, proposition 5 (Rényi divergence of the discrete Gaussian).
         - Bun and Steinke (2016), "Concentrated differential privacy: simplifications, extensions,
-          and lower bounds", arXiv:1605.02065, for totals of many answers.
+          and lower bounds", arXiv:1605.02065 (totals of many answers).
 
     See Also:
         reticent.mechanisms.KNormMechanism: l2 noise without a delta.
@@ -111,8 +112,8 @@ class GaussianMechanism(AdditiveMechanism):
     @property
     @override
     def cost(self) -> Cost:
-        """Cost of one released vector: (D^2 / (2 sigma^2))-zCDP, which holds for the discrete
-        noise itself, however often.
+        """Cost of one released vector: (D^2 / (2 sigma^2))-zCDP, which holds for the discrete noise
+        itself and for any number of releases.
         """
         rho = 0.5 * (self.steps_sensitivity / self.steps_scale) ** 2
         return ZeroConcentratedCost(rho)
@@ -123,8 +124,8 @@ class GaussianMechanism(AdditiveMechanism):
         rough = analytic_sigma(
             sensitivity=self.steps_sensitivity, epsilon=self.epsilon, delta=self.delta
         )
-        # eta falls with sigma, and sigma only grows from here: the rough value gives an upper bound
-        # of eta.
+        # eta falls with sigma, and sigma only grows from here, so the rough value gives an upper
+        # bound of eta.
         eta = (_TAIL**2 + 4.0) / (8.0 * rough * rough)
         epsilon = self.epsilon - 2.0 * self.dimension * eta
         tail = 2.0 * self.dimension * math.exp(-0.5 * _TAIL**2) * (1.0 + math.exp(self.epsilon))
@@ -141,15 +142,15 @@ class GaussianMechanism(AdditiveMechanism):
         return np.asarray(-0.5 * np.square(self.norm.of(noise) / self.steps_scale))
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
-        """Independent discrete Gaussian variables, shape (rows, dimension)."""
+        """Draw independent discrete Gaussian variables, shape (rows, dimension)."""
         return sampler.discrete_gaussian((rows, self.dimension), sigma=self.steps_scale)
 
 
 def gaussian_delta(*, sensitivity: float, sigma: float, epsilon: float) -> float:
-    """Delta of the continuous Gaussian mechanism at ``epsilon``, for l2 sensitivity
+    """Return delta of the continuous Gaussian mechanism at ``epsilon``, for l2 sensitivity
     ``sensitivity``, to the nearest double.
 
-    ``reticent.accounting.exact_gaussian.gaussian_delta`` is the same rounded up; here
+    ``reticent.accounting.exact_gaussian.gaussian_delta`` is the same rounded up. Here
     ``analytic_sigma`` adds the margin.
 
     Example:
@@ -157,10 +158,10 @@ def gaussian_delta(*, sensitivity: float, sigma: float, epsilon: float) -> float
         0.126937
 
     Utility:
-        Exact for continuous noise: no smaller delta holds.
+        Exact for continuous noise. No smaller delta holds.
 
     Runtime:
-        Two evaluations of the normal distribution; 2 microseconds.
+        Two evaluations of the normal distribution, 2 microseconds.
 
     References:
         - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
@@ -176,8 +177,8 @@ def gaussian_delta(*, sensitivity: float, sigma: float, epsilon: float) -> float
 
 
 def analytic_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
-    """Smallest sigma of a continuous Gaussian mechanism that is (epsilon, delta)-private, enlarged
-    by 1e-7 of itself.
+    """Return the smallest sigma of a continuous Gaussian mechanism that is (epsilon,
+    delta)-private, enlarged by 1e-7 of itself.
 
     Args:
         sensitivity: l2 distance of two neighbours' values, above 0.
@@ -196,7 +197,7 @@ def analytic_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
         epsilon gives 4.84 in the example, 30 % more noise, and proves nothing for epsilon above 1.
 
     Runtime:
-        A root of one monotone function; 30 microseconds.
+        A root of one monotone function, 30 microseconds.
 
     References:
         - Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy:
@@ -205,7 +206,7 @@ def analytic_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
           doi:10.1561/0400000042, appendix A (the textbook rule).
 
     See Also:
-        reticent.mechanisms.gaussian_delta: what it inverts.
+        reticent.mechanisms.gaussian_delta: the inverse.
         reticent.accounting.noise_multiplier: the same for many answers, any event.
     """
     positive(sensitivity, name="sensitivity")

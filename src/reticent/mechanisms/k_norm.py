@@ -1,4 +1,4 @@
-"""K-norm noise: the whole vector is moved by an amount whose probability depends on its
+"""K-norm noise, which moves the whole vector with a probability that depends on the move's
 l-infinity or l2 norm.
 """
 
@@ -20,12 +20,12 @@ from reticent.noise import Sampler, k_norm, l2_epsilon_margin
 _ROUND_UP = 1.0 + 2.0**-50
 
 MOST_L2_COORDINATES = 64
-"""Up to this many coordinates noise in l2 is sampled."""
+"""Largest number of coordinates for which noise in l2 is sampled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KNormMechanism(AdditiveMechanism):
-    """A vector with probability proportional to exp(-||u|| / scale) of being moved by u, in
+    """A vector that is moved by u with probability proportional to exp(-||u|| / scale), in
     l-infinity or l2.
 
     **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most
@@ -37,8 +37,9 @@ class KNormMechanism(AdditiveMechanism):
     for l2, where D is then an integer. The triangle inequality does the rest: ceil(||v + w||) <=
     ceil(||v||) + ceil(||w||).
 
-    *Floating point.* l-infinity: exact, integers only. l2: every probability is right to a relative
-    m^3 2^-39; that is charged (``noise.l2_epsilon_margin``), so the stated epsilon holds.
+    *Floating point.* l-infinity noise is exact, in integers only. For l2 every probability is right
+    to a relative m^3 2^-39. That is charged (``noise.l2_epsilon_margin``), so the stated epsilon
+    holds.
 
     Attributes:
         output_norm: ``LINF``, or ``L2`` with at most 64 coordinates.
@@ -57,19 +58,20 @@ class KNormMechanism(AdditiveMechanism):
         (0.5, (1, 3))
 
     Utility:
-        With b = scale and m coordinates the norm of the noise is m b on average. Root mean square
-        error of a coordinate: b sqrt((m + 1)(m + 2) / 3) for l-infinity, b sqrt(m + 1) for l2; 5.5
-        b and 3 b for m = 8. Independent Laplace noise has 1.41 times its own scale, so l-infinity
-        noise is the better one where the l1 sensitivity exceeds sqrt((m + 1)(m + 2) / 6) times the
-        l-infinity one (1.4 times for m = 2, 3.9 times for m = 8; at most m times is possible).
+        With b = scale and m coordinates the norm of the noise is m b on average. The root mean
+        square error of a coordinate is b sqrt((m + 1)(m + 2) / 3) for l-infinity and b sqrt(m + 1)
+        for l2, which is 5.5 b and 3 b for m = 8. Independent Laplace noise has 1.41 times its own
+        scale. So l-infinity noise is the better one where the l1 sensitivity exceeds
+        sqrt((m + 1)(m + 2) / 6) times the l-infinity one. That is 1.4 times for m = 2 and 3.9 times
+        for m = 8, where at most m times is possible.
 
     Runtime:
-        O(m) a row and proposal, with a bounded mean number of proposals; 0.9 (l-infinity) and 4
-        (l2) microseconds a row of 8 on one core (benchmarks/runtimes.py).
+        O(m) a row and proposal, with a bounded mean number of proposals. A row of 8 takes 0.9
+        (l-infinity) and 4 (l2) microseconds on one core (benchmarks/runtimes.py).
 
     References:
         - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754,
-          section 4; the exact integer form is derived in docs/mechanisms.md.
+          section 4. The exact integer form is derived in docs/mechanisms.md.
 
     See Also:
         reticent.mechanisms.LaplaceMechanism: l1 sensitivities.
@@ -108,8 +110,8 @@ class KNormMechanism(AdditiveMechanism):
 
     @cached_property
     def steps_sensitivity(self) -> float:
-        """As for every additive mechanism; for l2 the next integer, because its noise is of
-        norms rounded up.
+        """Sensitivity in grid steps, as for every additive mechanism. For l2 it is the next
+        integer, because its noise is of norms rounded up.
         """
         bound = self._distance_in_steps()
         return float(math.ceil(bound)) if self.output_norm is Norm.L2 else bound
@@ -122,8 +124,8 @@ class KNormMechanism(AdditiveMechanism):
 
     @property
     def metric_offset(self) -> float:
-        """What the grid adds to the loss at any distance: two values r apart lose at most epsilon r
-        / sensitivity + this.
+        """Loss that the grid adds at any distance. Two values r apart lose at most epsilon r /
+        sensitivity + this.
 
         *Why.* Values r apart are integer vectors at most r / step + (1 + 2 evaluation_error /
         step) ||(1, ..., 1)|| apart, which l2 rounds up (in one dimension they are whole as it
@@ -146,7 +148,7 @@ class KNormMechanism(AdditiveMechanism):
         )
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
-        """Vectors of the K-norm distribution, shape (rows, dimension)."""
+        """Draw vectors of the K-norm distribution, shape (rows, dimension)."""
         return k_norm(
             rows, self.dimension, scale=self.steps_scale, norm=self.output_norm, sampler=sampler
         )

@@ -1,4 +1,4 @@
-"""Independent Laplace noise in each coordinate, for sensitivities measured in l1."""
+"""Independent Laplace noise in each coordinate, for l1 sensitivities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROUND_UP = 1.0 + 2.0**-50
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceMechanism(AdditiveMechanism):
-    """A vector with probability proportional to exp(-||u||_1 / scale) of being moved by u.
+    """A vector that is moved by u with probability proportional to exp(-||u||_1 / scale).
 
     **Guarantee.** If the values of any two neighbours under ``adjacency`` differ by at most
     ``sensitivity`` in **l1**, and each is computed to within ``evaluation_error`` per coordinate,
@@ -28,10 +28,10 @@ class LaplaceMechanism(AdditiveMechanism):
     and integer noise v has probability proportional to exp(-||v||_1 epsilon / D). By the triangle
     inequality a shift by D changes that by at most e^epsilon.
 
-    *Floating point.* Exact: the noise is an exact integer distribution, rounding is part of the
-    sensitivity, and the result is a fixed function of an integer.
+    *Floating point.* The noise is an exact integer distribution, rounding is part of the
+    sensitivity, and the result is a fixed function of an integer. So the guarantee is exact.
 
-    *The caller ensures* the sensitivity: an l-infinity bound here would be too small by up to a
+    *The caller ensures* the sensitivity. An l-infinity bound here would be too small by up to a
     factor m.
 
     Example:
@@ -47,19 +47,19 @@ class LaplaceMechanism(AdditiveMechanism):
 
     Utility:
         A coordinate errs by scale = sensitivity / epsilon on average (1.41 of that in root mean
-        square), the worst of m by about (ln m + 0.58) scale: 1 and 2.7 for m = 8 at sensitivity =
-        epsilon = 1.
+        square), and the worst of m by about (ln m + 0.58) scale. That is 1 and 2.7 for m = 8 at
+        sensitivity = epsilon = 1.
 
     Runtime:
-        O(m) a row; 0.4 microseconds for 8 coordinates on one core (benchmarks/runtimes.py).
+        O(m) a row, 0.4 microseconds for 8 coordinates on one core (benchmarks/runtimes.py).
 
     References:
         - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
           data analysis", doi:10.1007/11681878_14, proposition 1.
         - Ghosh, Roughgarden and Sundararajan (2009), "Universally utility-maximizing privacy
-          mechanisms", arXiv:0811.2841, the discrete form.
+          mechanisms", arXiv:0811.2841 (the discrete form).
         - Mironov (2012), "On significance of the least significant bits for differential privacy",
-          doi:10.1145/2382196.2382264, why the noise is discrete.
+          doi:10.1145/2382196.2382264 (the reason for discrete noise).
 
     See Also:
         reticent.mechanisms.KNormMechanism: l-infinity and l2 sensitivities.
@@ -82,5 +82,5 @@ class LaplaceMechanism(AdditiveMechanism):
         return np.asarray(-self.norm.of(noise) / self.steps_scale)
 
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
-        """Independent discrete Laplace variables, shape (rows, dimension)."""
+        """Draw independent discrete Laplace variables, shape (rows, dimension)."""
         return sampler.discrete_laplace((rows, self.dimension), scale=self.steps_scale)

@@ -1,5 +1,5 @@
-"""Propose-Test-Release with the papers' form of test: Laplace noise on the stability radius,
-then a threshold.
+"""Propose-Test-Release with the papers' test, which adds Laplace noise to the stability radius and
+compares it with a threshold.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from reticent.noise import Grid, Sampler
 class LaplaceTestRelease(Mechanism):
     """A noisy vector, or "withheld", by a Laplace test of the stability radius.
 
-    Passes if s + Laplace(R / epsilon_test) > (R / epsilon_test) ln(1 / (2 delta_test)), with s =
-    max(0, psi - R).
+    The test passes if s + Laplace(R / epsilon_test) > (R / epsilon_test) ln(1 / (2 delta_test)),
+    with s = max(0, psi - R).
 
-    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon, delta_test +
-    inner.delta)-private under ``inner.adjacency``, *if* psi changes by at most ``radius +
-    tolerance`` between neighbours and never exceeds the true radius within which the Lipschitz
-    bound ``proposal`` holds.
+    **Guarantee.** One answer, withheld or not, is (epsilon_test + inner.epsilon,
+    delta_test + inner.delta)-private under ``inner.adjacency``, *if* psi changes by at most
+    ``radius + tolerance`` between neighbours and never exceeds the true radius within which the
+    Lipschitz bound ``proposal`` holds.
 
-    *Why.* As for ``ProposeTestRelease``. Where the outputs of two neighbours differ by more than P
-    R, psi < R and s = 0 at both, and the noise alone passes the threshold with probability at most
-    delta_test. Elsewhere the noisy s is (epsilon_test, 0)-private, the noisy vector is the inner
-    mechanism's, and the two compose.
+    *Why.* The proof is that of ``ProposeTestRelease``. Where the outputs of two neighbours differ
+    by more than P R, psi < R and s = 0 at both, and the noise alone passes the threshold with
+    probability at most delta_test. Elsewhere the noisy s is (epsilon_test, 0)-private, the noisy
+    vector is the inner mechanism's, and the two compose.
 
     *Floating point.* s is rounded to a public grid (one step is added to its sensitivity), the
     noise is an exact integer distribution, and the threshold is the least integer whose exact tail
     is at most delta_test.
 
-    *Against the optimal test.* This one withholds more: at level 5, epsilon_test 1, delta_test 0.05
-    it passes 0.97 of the time, the optimal one always. It is here for comparison with the papers.
+    *Against the optimal test.* This test withholds more. At level 5, epsilon_test 1, delta_test
+    0.05 it passes 0.97 of the time, the optimal one always. It is here for comparison with the
+    papers.
 
     **Differs from the paper.** R is subtracted from psi (the paper halves psi, which is not
     1-Lipschitz where it drops to 0), the threshold spends all of delta, and the noise of the
@@ -52,32 +53,33 @@ class LaplaceTestRelease(Mechanism):
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
-        tolerance: how much more than the distance the *computed* psi may change, at least 0.
-        proposal: P, the proposed Lipschitz constant; public.
+        tolerance: largest change of the *computed* psi beyond the distance, at least 0.
+        proposal: P, the proposed Lipschitz constant, public.
         epsilon_test: epsilon of the passing bit, above 0.
         delta_test: in (0, 1/2).
         inner: the additive mechanism, whose sensitivity is at least ``proposal * radius``.
 
     Utility:
-        Half of the answers pass where s = (R / epsilon_test) ln(1 / (2 delta_test)); none is
-        certain to. For epsilon_test = 1 and delta_test = 0.05 that is 2.3 radii beyond R. What
-        passes errs as the inner mechanism.
+        Half of the answers pass where s = (R / epsilon_test) ln(1 / (2 delta_test)), and none is
+        certain to. For epsilon_test = 1 and delta_test = 0.05 that is 2.3 radii beyond R. An answer
+        that passes errs as the inner mechanism.
 
     Runtime:
-        That of the inner mechanism and one test; 1.1 microseconds a row of 8 with K-norm noise on
-        one core (benchmarks/runtimes.py). Finding psi is the caller's and costs far more.
+        The inner mechanism's and one test, 1.1 microseconds a row of 8 with K-norm noise on one
+        core (benchmarks/runtimes.py). The caller finds psi, which costs far more.
 
     References:
         - Dwork and Lei (2009), "Differential privacy and robust statistics",
-          doi:10.1145/1536414.1536466, which introduces propose-test-release.
+          doi:10.1145/1536414.1536466 (introduces propose-test-release).
         - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
           inference with modified propose-test-release", Advances in Neural Information Processing
-          Systems (NeurIPS), algorithm 1, the test on a stability radius.
+          Systems (NeurIPS), algorithm 1 (the test on a stability radius).
         - Vadhan (2017), "The complexity of differential privacy", doi:10.1007/978-3-319-57048-8_7,
           section 3.2.
 
     See Also:
-        reticent.mechanisms.ProposeTestRelease: the optimal test; withholds less at the same cost.
+        reticent.mechanisms.ProposeTestRelease: the optimal test, which withholds less at the same
+            cost.
         reticent.published.PublishedPosthoc: the algorithm as printed.
         reticent.lipschitz.stability_radius: computes psi.
     """
@@ -127,22 +129,22 @@ class LaplaceTestRelease(Mechanism):
 
     @property
     def threshold(self) -> float:
-        """The noisy max(0, psi - R) must exceed this, in units of the radius' metric."""
+        """Threshold that the noisy max(0, psi - R) must exceed, in units of the radius' metric."""
         return self._steps_threshold * self._grid.step
 
     def release(
         self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler
     ) -> tuple[Array, Booleans]:
-        """Noisy values where the test passes; each row is a separate answer.
+        """Return noisy values where the test passes. Each row is a separate answer.
 
         Args:
-            values: shape (n, m), finite; never released as they are.
+            values: shape (n, m), finite, never released as they are.
             radii: shape (n,), the stability radii psi, at least 0, finite (capped by the caller).
             sampler: source of randomness.
 
         Returns:
-            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape
-            (n,).
+            The values, shape (n, m), with NaN in withheld rows, and whether each row was withheld,
+            shape (n,).
 
         Raises:
             InvalidInput: wrong shapes, or numbers that are not finite. Values are never shown.
@@ -153,8 +155,8 @@ class LaplaceTestRelease(Mechanism):
         psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
         if len(psi) != len(array):
             raise InvalidInput(f"radii: expected one per row, got {len(psi)} for {len(array)} rows")
-        # Rounded first, subtracted as integers: a difference of doubles could move by more than
-        # half a step.
+        # Rounded first and subtracted as integers, because a difference of doubles could move by
+        # more than half a step.
         set_aside = math.ceil(math.ldexp(self.radius, -self._grid.exponent))
         slack = np.maximum(self._grid.round(psi) - set_aside, 0)
         noisy = slack + sampler.discrete_laplace(len(psi), scale=self._steps_scale)

@@ -1,5 +1,5 @@
-"""What the label responses for a certified label share: a table of probabilities by level, and
-an exact draw.
+"""The common part of the responses for a certified label: a table of probabilities by level, and an
+exact draw.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BinaryResponse(Mechanism, ABC):
 
     Attributes:
         epsilon: at least 1e-6.
-        adjacency: what neighbours are.
+        adjacency: the relation of neighbours.
     """
 
     epsilon: float
@@ -39,15 +39,17 @@ class BinaryResponse(Mechanism, ABC):
 
     @abstractmethod
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
-        """Probability of the other label at each level (shape (n,), integers of at least 0)."""
+        """Return the probability of the other label at each level (shape (n,), integers of at least
+        0).
+        """
 
     def release(
         self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
     ) -> Integers:
-        """One label per row, each a separate answer.
+        """Return one label per row, each a separate answer.
 
         Args:
-            labels: shape (n,), 0 or 1; never released as they are.
+            labels: shape (n,), 0 or 1, never released as they are.
             levels: shape (n,), integers of at least 0.
             sampler: source of randomness.
 
@@ -65,7 +67,7 @@ class BinaryResponse(Mechanism, ABC):
 def checked_labels(
     labels: npt.ArrayLike, levels: npt.ArrayLike, *, classes: int
 ) -> tuple[Integers, Integers]:
-    """Labels in 0 .. ``classes`` - 1 and as many levels of at least 0, as int64.
+    """Return labels in 0 .. ``classes`` - 1 and as many levels of at least 0, as int64.
 
     Raises:
         InvalidInput: wrong shapes or types, or out of range. Values are never shown.

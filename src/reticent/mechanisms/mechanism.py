@@ -1,4 +1,4 @@
-"""What every mechanism has: a name, a guarantee, and the event that a ledger books."""
+"""The interface of every mechanism: a name, a guarantee, and the event that a ledger books."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from reticent.core.guarantees import Adjacency, Guarantee
 
 
 class Mechanism:
-    """A frozen dataclass that releases answers, and states what one of them costs.
+    """A frozen dataclass that releases answers, and states the cost of one.
 
     Attributes:
         name: name of the mechanism, for receipts and events.
         epsilon: the epsilon of one answer, where it is a field.
-        adjacency: what neighbours are.
-        rests_on_float64: whether the guarantee needs sums and products of float64 to be as IEEE
-            754 says. False only where all that it rests on is counted in whole numbers.
+        adjacency: the relation of neighbours.
+        rests_on_float64: whether the guarantee needs float64 to add and multiply as IEEE 754 says.
+            False only where it rests on whole numbers alone.
     """
 
     name: ClassVar[str]
@@ -32,7 +32,7 @@ class Mechanism:
 
     @property
     def cost(self) -> Cost | None:
-        """The same in finer terms, from which a tighter total of many answers follows; None where
+        """The same cost in finer terms, for a tighter total of many answers, or None where
         ``guarantee`` is all that is known.
         """
         return None

@@ -1,4 +1,4 @@
-"""One label per query: the class with the most votes, noise included."""
+"""One label per query, the class with the most votes, noise included."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from reticent.noise import Sampler
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyArgmax(Mechanism):
-    """The class whose votes plus discrete Gaussian noise are most; the first one where several are.
+    """The class whose votes plus discrete Gaussian noise are most, or the first of several.
 
-    **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
-    one vote, and every record (unit) is included independently with ``sampling_probability``,
-    afresh for this label, then one label costs ``event`` under the addition or removal of one
-    record. ``guarantee`` states that cost at ``delta``; many labels cost less than the sum of their
-    guarantees.
+    **Guarantee.** One label costs ``event`` under the addition or removal of one record if two
+    conditions hold. The votes are those of the ``neighbours`` nearest included records, each with
+    one vote. Every record (unit) is included independently with ``sampling_probability``, afresh
+    for this label. ``guarantee`` states that cost at ``delta``. Many labels cost less than the sum
+    of their guarantees.
 
     *Why.* One record moves at most one vote from one class to another. All noisy votes together
-    would be a Gaussian mechanism of sensitivity sqrt(2); only the winner is released, which costs
+    would be a Gaussian mechanism of sensitivity sqrt(2). Only the winner is released, which costs
     about two thirds of it (``reticent.accounting.noisy_argmax``).
 
     *Floating point.* Votes and noise are integers, and ties go by the order of the classes, which
@@ -41,10 +41,10 @@ class NoisyArgmax(Mechanism):
 
     Attributes:
         classes: number of classes, at least 2.
-        neighbours: k, the most votes that there can be.
+        neighbours: k, the largest possible number of votes.
         sigma: parameter of the noise of every class, in votes, above 0.
         sampling_probability: in (0, 1].
-        delta: at which ``guarantee`` is stated, in (0, 1).
+        delta: delta at which ``guarantee`` is stated, in (0, 1).
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -54,27 +54,28 @@ class NoisyArgmax(Mechanism):
         >>> argmax.release([[10, 280, 10]], sampler=SecureSampler()).tolist()
         [1]
 
-    **Differs from the paper**: discrete noise on integers; the paper charges the noisy votes,
-    which are never released.
+    **Differs from the paper**: the noise is discrete, on integers. The paper charges the noisy
+    votes, which are never released.
 
     Utility:
         With two classes g votes apart the wrong one wins with probability Phi(-g / (sigma
-        sqrt(2))): 0.08 at 50 votes and 0.002 at 100 for sigma = 25, where one label on a sample of
-        15 % costs epsilon = 0.025 at delta = 1e-5.
+        sqrt(2))). For sigma = 25 that is 0.08 at 50 votes and 0.002 at 100, and one label on a
+        sample of 15 % costs epsilon = 0.025 at delta = 1e-5.
 
     Runtime:
-        O(classes) a label; 0.7 microseconds for 10 classes on one core (benchmarks/runtimes.py).
-        The cost of a label is computed once, in seconds; finding the neighbours is the caller's.
+        O(classes) a label, 0.7 microseconds for 10 classes on one core (benchmarks/runtimes.py).
+        The cost of a label is computed once, in seconds. The caller finds the neighbours.
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
           computer vision", doi:10.1109/CVPR42600.2020.01187, algorithm 1.
-        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, noisy
-          argmax of votes.
+        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908 (noisy
+          argmax of votes).
         - The cost of the winner alone: docs/private-knn-accounting.md, theorem 3.
 
     See Also:
-        reticent.mechanisms.NoisyScreening: decides beforehand which queries are worth a label.
+        reticent.mechanisms.NoisyScreening: a choice beforehand of the queries that are worth a
+            label.
         reticent.mechanisms.NoisyAttributes: several attributes at once.
         reticent.accounting.noisy_argmax_rdp: the cost.
         reticent.neighbours.label_votes: the votes.
@@ -120,19 +121,18 @@ class NoisyArgmax(Mechanism):
         return sampled
 
     def release(self, votes: npt.ArrayLike, *, sampler: Sampler) -> Integers:
-        """One label per query, each a separate answer.
+        """Return one label per query, each a separate answer.
 
         Args:
             votes: shape (n, classes), integers of 0 to ``neighbours``, at most ``neighbours`` in a
-                row; private.
+                row. Private.
             sampler: source of randomness.
 
         Returns:
             Shape (n,), int64, in 0 .. classes - 1.
 
         Raises:
-            InvalidInput: wrong shape or type, or more votes than there can be. Values are never
-                shown.
+            InvalidInput: wrong shape or type, or too many votes. Values are never shown.
         """
         counts = checked_votes(votes, name="votes", ndim=2, most=self.neighbours)
         if counts.shape[1] != self.classes or bool((counts.sum(axis=1) > self.neighbours).any()):

@@ -1,4 +1,4 @@
-"""Several attributes per query: each on if enough clipped votes, with noise, are for it."""
+"""Several attributes per query, each on if enough clipped votes, with noise, are for it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class NoisyAttributes:
     """Attribute i of a query is on if its votes plus discrete Gaussian noise reach half of
     ``neighbours``.
 
-    **Guarantee.** If each of the ``neighbours`` nearest included records adds a vote vector of
-    ``clipped_votes(..., tau=tau)``, and every record (unit) is included independently with
-    ``sampling_probability``, afresh for this answer, then all attributes of one query together are
-    the sampled Gaussian step of noise multiplier sigma / sqrt(min(2 tau, attributes)), under the
-    addition or removal of one record.
+    **Guarantee.** All attributes of one query together are the sampled Gaussian step of noise
+    multiplier sigma / sqrt(min(2 tau, attributes)), under the addition or removal of one record.
+    This holds under two conditions. Each of the ``neighbours`` nearest included records adds a vote
+    vector of ``clipped_votes(..., tau=tau)``. Every record (unit) is included independently with
+    ``sampling_probability``, afresh for this answer.
 
     *Why.* One record replaces one non-negative vector u by another, v, each of squared l2 norm at
-    most tau; as u.v >= 0, |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so
+    most tau. As u.v >= 0, |u - v|^2 <= |u|^2 + |v|^2 <= 2 tau. Entries lie between 0 and 1, so
     |u - v|^2 is at most their number too. At integer orders the Renyi divergence of the sampled
     step is that of continuous noise (``reticent.accounting.discrete_gaussian``), and no other
     orders are used.
@@ -41,13 +41,13 @@ class NoisyAttributes:
     *Floating point.* Votes are integers of 1 / ``steps`` each, and so is the noise.
 
     Attributes:
-        attributes: how many, at least 1.
-        neighbours: k, how many records vote.
-        tau: whole votes of one record, at least 1.
+        attributes: number of attributes, at least 1.
+        neighbours: k, the number of records that vote.
+        tau: number of whole votes of one record, at least 1.
         sigma: parameter of the noise of every attribute, in whole votes, above 0.
         sampling_probability: in (0, 1].
-        delta: at which ``guarantee`` is stated, in (0, 1).
-        steps: integer steps in one whole vote, as of ``reticent.neighbours.VOTE_STEPS``.
+        delta: delta at which ``guarantee`` is stated, in (0, 1).
+        steps: number of integer steps in one whole vote, as in ``reticent.neighbours.VOTE_STEPS``.
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -64,20 +64,20 @@ class NoisyAttributes:
         [[True, False]]
 
     Utility:
-        An attribute with v votes is wrong with probability Phi(-|v - neighbours / 2| / sigma): 0.02
-        where 50 votes more or less than half have it and sigma = 25. Smaller tau costs less and
-        pulls votes towards 0.
+        An attribute with v votes is wrong with probability Phi(-|v - neighbours / 2| / sigma). That
+        is 0.02 where 50 votes more or less than half have it and sigma = 25. Smaller tau costs less
+        and pulls votes towards 0.
 
     Runtime:
-        O(attributes) a query; 0.7 microseconds for 10 attributes on one core
+        O(attributes) a query, 0.7 microseconds for 10 attributes on one core
         (benchmarks/runtimes.py).
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement C, theorem 5, for tau up to
-          half of the attributes.
+          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement C, theorem 5 (for tau up to
+          half of the attributes).
         - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
-          mechanism", arXiv:1908.10530, the sampled Gaussian step.
+          mechanism", arXiv:1908.10530 (the sampled Gaussian step).
 
     See Also:
         reticent.mechanisms.NoisyArgmax: one label of several.
@@ -106,12 +106,12 @@ class NoisyAttributes:
 
     @property
     def sensitivity(self) -> float:
-        """l2 distance, in whole votes, that one record moves the votes at most."""
+        """Largest l2 distance, in whole votes, that one record moves the votes."""
         return math.sqrt(min(2 * self.tau, self.attributes))
 
     @property
     def noise_multiplier(self) -> float:
-        """sigma over the l2 sensitivity."""
+        """Sigma over the l2 sensitivity."""
         return self.sigma / self.sensitivity
 
     @cached_property
@@ -131,16 +131,15 @@ class NoisyAttributes:
         return Guarantee(epsilon, self.delta, AddRemove(1))
 
     def release(self, votes: npt.ArrayLike, *, sampler: Sampler) -> Booleans:
-        """All attributes of each query, each row a separate answer.
+        """Return all attributes of each query, each row a separate answer.
 
         Args:
             votes: shape (n, attributes), integer steps, at most ``tau * neighbours * steps`` in a
-                row; private.
+                row. Private.
             sampler: source of randomness.
 
         Raises:
-            InvalidInput: wrong shape or type, or more votes than there can be. Values are never
-                shown.
+            InvalidInput: wrong shape or type, or too many votes. Values are never shown.
         """
         counts = checked_votes(votes, name="votes", ndim=2, most=self.neighbours * self.steps)
         if counts.shape[1] != self.attributes or bool(

@@ -1,4 +1,4 @@
-"""A label released as the noisy maximum of its logits: geometric noise, in units of the
+"""A label released as the noisy maximum of its logits, with geometric noise in units of the
 sensitivity.
 """
 
@@ -22,26 +22,27 @@ _LARGEST_QUOTIENT = 2**31
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMaxRelease(LabelMechanism):
-    """The label whose logit plus noise is largest; the noise is a whole number of sensitivities.
+    """The label whose logit plus noise is largest, where the noise is a whole number of
+    sensitivities.
 
     **Guarantee.** If between any two neighbours every *difference of two logits* changes by at most
     ``sensitivity``, and each logit is computed to within ``evaluation_error``, one label is
     (epsilon, 0)-private under ``adjacency``.
 
     *Why.* Label r is answered when ``F_r + D G_r`` is at least (for an earlier label: more than)
-    every other ``F_s + D G_s``, G independent with P(G = k) proportional to exp(-epsilon k), k >=
-    0. Fix the noise of the others: then r wins exactly when G_r >= T, T the least whole number that
-    makes it so. At a neighbour every F_s - F_r has moved by at most D, so T has moved by at most 1,
-    and P(G >= T + 1) is exp(-epsilon) P(G >= T) for T >= 0 and 1 for T < 0. So each label's chance
-    changes by at most a factor e^epsilon, whatever the noise of the others. (One-sided noise with
-    bounded *differences* costs epsilon, not 2 epsilon.)
+    every other ``F_s + D G_s``. The G are independent with P(G = k) proportional to exp(-epsilon
+    k), k >= 0. Fix the noise of the others. Then r wins exactly when G_r >= T, where T is the least
+    whole number that lets r win. At a neighbour every F_s - F_r has moved by at most D, so T has
+    moved by at most 1. P(G >= T + 1) is exp(-epsilon) P(G >= T) for T >= 0 and 1 for T < 0. So each
+    label's chance changes by at most a factor e^epsilon, whatever the noise of the others.
+    (One-sided noise with bounded *differences* costs epsilon, not 2 epsilon.)
 
     *Use.* With two classes this is stability release, the best there is. With more it spends no
-    probability on labels that are far behind, which stability release does, and it keeps the steps
-    that softmax release lacks.
+    probability on labels that are far behind, unlike stability release, and it keeps the steps that
+    softmax release lacks.
 
-    *Floating point.* Gaps to the top logit are rounded to a public grid, the sensitivity up to
-    whole steps; the comparison is exact.
+    *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity up to
+    whole steps. The comparison is exact.
 
     Attributes: those of ``LabelMechanism``.
 
@@ -55,10 +56,10 @@ class NoisyMaxRelease(LabelMechanism):
     Utility:
         With one rival and a margin of g sensitivities the top label wins with probability 0.73,
         0.90, 0.99 and 0.998 at g = 0, 1.5, 3.5 and 5.5 (epsilon = 1, ten classes, the others far
-        behind); with nine rivals at one margin 0.17, 0.44, 0.89 and 0.98.
+        behind). With nine rivals at one margin it is 0.17, 0.44, 0.89 and 0.98.
 
     Runtime:
-        O(classes) a label; 0.5 microseconds for 10 classes on one core (benchmarks/runtimes.py).
+        O(classes) a label, 0.5 microseconds for 10 classes on one core (benchmarks/runtimes.py).
 
     References:
         - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
@@ -66,10 +67,11 @@ class NoisyMaxRelease(LabelMechanism):
         - McKenna and Sheldon (2020), "Permute-and-flip: a new mechanism for differentially private
           selection", arXiv:2010.12603.
         - Ding et al. (2021), "The permute-and-flip mechanism is identical to report-noisy-max with
-          exponential noise", arXiv:2105.07260, which shows that permute-and-flip is
-          report-noisy-max with exponential noise.
+          exponential noise", arXiv:2105.07260 (permute-and-flip is report-noisy-max with
+          exponential noise).
         - Geng and Viswanath (2014), "The optimal mechanism in differential privacy",
-          arXiv:1212.1186, the staircase, which whole-number noise on unrounded scores is.
+          arXiv:1212.1186 (the staircase distribution, which is that of whole-number noise on
+          unrounded scores).
 
     See Also:
         reticent.mechanisms.StabilityRelease: better against many rivals at one margin.
@@ -104,12 +106,12 @@ class NoisyMaxRelease(LabelMechanism):
         return np.asarray(np.where(leading, rest, -1).argmax(axis=1))
 
     def _steps(self, logits: npt.ArrayLike) -> Integers:
-        """Steps relative to the top logit: 0 there, negative below."""
+        """Return the steps relative to the top logit: 0 there, negative below."""
         return -self._gaps(logits)
 
     def _chances(self, steps: Integers) -> Array:
-        """Sum over the winner's own noise g of P(g) times the product over the others of P(G_s
-        <= g + lead).
+        """Return the sum over the winner's own noise g of P(g) times the product over the others of
+        P(G_s <= g + lead).
         """
         gaps = steps[:, :, None] - steps[:, None, :]
         earlier = np.arange(self.classes)[:, None] < np.arange(self.classes)[None, :]

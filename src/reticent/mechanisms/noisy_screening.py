@@ -1,4 +1,4 @@
-"""One bit per query: whether its largest vote, with noise, reaches a threshold."""
+"""One bit per query, which says whether its largest vote, with noise, reaches a threshold."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from reticent.noise import Sampler
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyScreening(Mechanism):
-    """Passes a query if its largest vote plus discrete Gaussian noise is at least the threshold.
+    """A test that passes a query if its largest vote plus discrete Gaussian noise is at least the
+    threshold.
 
-    **Guarantee.** If the votes are those of the ``neighbours`` nearest included records, each with
-    one vote, and every record (unit) is included independently with ``sampling_probability``,
-    afresh for this bit, then one bit costs ``event`` under the addition or removal of one record.
-    ``guarantee`` states that cost at ``delta``; many bits cost less than the sum of their
-    guarantees. A failed screening costs as much as a passed one.
+    **Guarantee.** One bit costs ``event`` under the addition or removal of one record if two
+    conditions hold. The votes are those of the ``neighbours`` nearest included records, each with
+    one vote. Every record (unit) is included independently with ``sampling_probability``, afresh
+    for this bit. ``guarantee`` states that cost at ``delta``. Many bits cost less than the sum of
+    their guarantees. A failed screening costs as much as a passed one.
 
     *Why.* One record moves the largest vote by at most 1 (``reticent.neighbours.label_votes``), so
-    the bit is Bernoulli with a pass probability that moves to that of a neighbouring count;
+    the bit is Bernoulli with a pass probability that moves to that of a neighbouring count.
     docs/private-knn.md has the proof under sampling.
 
-    *Floating point.* Votes and noise are integers; the threshold is rounded up to one, which passes
-    the same votes.
+    *Floating point.* Votes and noise are integers. The threshold is rounded up to an integer, which
+    passes the same votes.
 
     Attributes:
-        neighbours: k, the most votes that there can be.
-        threshold: votes that must be reached, finite.
+        neighbours: k, the largest possible number of votes.
+        threshold: number of votes that must be reached, finite.
         sigma: parameter of the noise, in votes, above 0.
         sampling_probability: in (0, 1].
-        delta: at which ``guarantee`` is stated, in (0, 1).
+        delta: delta at which ``guarantee`` is stated, in (0, 1).
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -55,27 +56,26 @@ class NoisyScreening(Mechanism):
         >>> screening.release([300, 20], sampler=SecureSampler()).tolist()
         [True, False]
 
-    **Differs from the paper**: discrete noise on integers in place of a continuous normal
-    variable in double precision; counts from 0 on, because a sample can hold fewer than k
-    records.
+    **Differs from the paper**: the noise is discrete, on integers, in place of a continuous normal
+    variable in double precision. Counts begin at 0, because a sample can hold fewer than k records.
 
     Utility:
-        A query whose largest vote is v passes with probability Phi((v - threshold) / sigma): one
-        that is two sigma above the threshold fails 2.3 % of the time. At sigma = 75, k = 300 and a
+        A query whose largest vote is v passes with probability Phi((v - threshold) / sigma). A
+        query two sigma above the threshold fails 2.3 % of the time. At sigma = 75, k = 300 and a
         sample of 15 % a bit costs epsilon = 0.0045 at delta = 1e-5.
 
     Runtime:
-        O(1) a bit; 0.2 microseconds on one core (benchmarks/runtimes.py).
+        O(1) a bit, 0.2 microseconds on one core (benchmarks/runtimes.py).
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, algorithm 1; supplement, theorem 1.
-        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, the
-          screening of queries by noisy consensus.
+          computer vision", doi:10.1109/CVPR42600.2020.01187, algorithm 1 and supplement, theorem 1.
+        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908 (the
+          screening of queries by noisy consensus).
 
     See Also:
-        reticent.mechanisms.SparseVectorScreening: pays for one kind of outcome only.
-        reticent.mechanisms.NoisyArgmax: the label of what passed.
+        reticent.mechanisms.SparseVectorScreening: a cost for one kind of outcome only.
+        reticent.mechanisms.NoisyArgmax: the label of a query that passed.
         reticent.accounting.screening_rdp: the cost.
     """
 
@@ -127,10 +127,10 @@ class NoisyScreening(Mechanism):
         return sampled
 
     def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Booleans:
-        """One bit per query, each a separate answer.
+        """Return one bit per query, each a separate answer.
 
         Args:
-            largest_votes: shape (n,), integers of 0 to ``neighbours``; private.
+            largest_votes: shape (n,), integers of 0 to ``neighbours``. Private.
             sampler: source of randomness.
 
         Returns:
@@ -141,13 +141,13 @@ class NoisyScreening(Mechanism):
         """
         votes = checked_votes(largest_votes, name="largest_votes", ndim=1, most=self.neighbours)
         noise = sampler.discrete_gaussian(votes.shape, sigma=self.sigma)
-        # In int64 the threshold may lie far outside; there nothing or everything passes.
+        # The threshold may lie far outside int64. There nothing or everything passes.
         reach = float(np.clip(math.ceil(self.threshold), -(2.0**62), 2.0**62))
         return np.asarray(votes + noise >= int(reach))
 
 
 def checked_votes(votes: npt.ArrayLike, *, name: str, ndim: int, most: int) -> Integers:
-    """``votes`` as int64 of 0 to ``most``.
+    """Return ``votes`` as int64 of 0 to ``most``.
 
     Raises:
         InvalidInput: wrong shape, not integers, or out of range. Values are never shown.

@@ -1,6 +1,4 @@
-"""Sums over records plus discrete Gaussian noise, a number of them that is fixed beforehand, at one
-total.
-"""
+"""A fixed number of sums over records, each plus discrete Gaussian noise, at one total."""
 
 from __future__ import annotations
 
@@ -30,7 +28,9 @@ _TAIL = 36.0
 _ROUND_UP = 1.0 + 2.0**-40
 _LARGEST_SUM = 2**61
 _LEAST_STEPS = 2.0**12
-"""Of a sigma: a coarser grid would cost more than a thousandth of epsilon for a single number."""
+"""Least grid steps in a sigma. A coarser grid would cost more than a thousandth of epsilon for a
+single number.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,10 @@ class SumBlock:
 
     Attributes:
         width: number of coordinates, at least 1.
-        bound: of the l2 norm of what one record adds to them, in grid steps, above 0. It must
-            hold for the whole numbers that are added, after every rounding.
-        share: of the squared precision of all blocks, in (0, 1]; those of a mechanism add up to 1.
+        bound: bound on the l2 norm of one record's contribution to them, in grid steps, above 0. It
+            must hold for the whole numbers that are added, after every rounding.
+        share: share of the squared precision of all blocks, in (0, 1]. The shares of a mechanism
+            add up to 1.
     """
 
     width: int
@@ -59,28 +60,29 @@ class SumBlock:
 class NoisySums(Mechanism):
     """Sums of whole numbers over records, each coordinate plus discrete Gaussian noise.
 
-    **Guarantee.** If what a record adds to any sum is a vector of whole numbers that depends on
-    that record, on public things and on earlier released sums alone, and the part of it in block b
-    has an l2 norm of at most ``blocks[b].bound``, then all of at most ``sums`` released sums
-    together are (epsilon, delta)-private under ``adjacency``. Where a person is protected,
-    "record" means all records of one person. All sums together also cost ``event``, in zCDP.
+    **Guarantee.** At most ``sums`` released sums together are (epsilon, delta)-private under
+    ``adjacency`` if each record adds to any sum a vector of whole numbers with two properties. The
+    vector depends on that record, on public things and on earlier released sums alone. Its part in
+    block b has an l2 norm of at most ``blocks[b].bound``. Where a person is protected, "record"
+    means all records of one person. All sums together also cost ``event``, in zCDP.
 
-    *Why.* One record more or less moves block b of a sum by at most its bound C_b; one record in
-    place of another by at most 2 C_b. With continuous noise of deviation sigma_b, T adaptively
-    chosen sums are one Gaussian mechanism of squared distance T sum_b (C_b / sigma_b)^2 (Dong, Roth
-    and Su 2022, Corollary 3.3), whose exact delta is known (Balle and Wang 2018, Theorem 8).
-    Rounding that noise to whole numbers is post-processing, because the sums are whole numbers
-    already. In each coordinate the discrete Gaussian and the rounded one have probabilities within
-    a factor exp(+-eta) of each other, eta = 1300 / (8 sigma_b^2), up to 36 sigma; beyond lies a
-    mass of at most 2 exp(-648). Over all coordinates of all sums the factors multiply, whatever
-    later sums depend on; twice their sum is taken off epsilon, and the tails off delta.
+    *Why.* One record more or less moves block b of a sum by at most its bound C_b. One record in
+    place of another moves it by at most 2 C_b. With continuous noise of deviation sigma_b, T
+    adaptively chosen sums are one Gaussian mechanism of squared distance T sum_b (C_b / sigma_b)^2
+    (Dong, Roth and Su 2022, Corollary 3.3), whose exact delta is known (Balle and Wang 2018,
+    Theorem 8). Rounding that noise to whole numbers is post-processing, because the sums are whole
+    numbers already. In each coordinate the discrete Gaussian and the rounded one have probabilities
+    within a factor exp(+-eta) of each other, eta = 1300 / (8 sigma_b^2), up to 36 sigma. Beyond
+    lies a mass of at most 2 exp(-648). Over all coordinates of all sums the factors multiply,
+    whatever later sums depend on. Twice the sum of their exponents is taken off epsilon, and the
+    tails off delta.
 
-    *Floating point.* Sums and noise are integers; sigma is enlarged by 1e-7 of itself.
+    *Floating point.* Sums and noise are integers. Sigma is enlarged by 1e-7 of itself.
 
     Attributes:
-        blocks: of one sum.
-        sums: T, how many sums will ever be released.
-        epsilon, delta: of all of them together.
+        blocks: blocks of one sum.
+        sums: T, the number of sums that will ever be released.
+        epsilon, delta: total of all sums together.
         adjacency: ``AddRemove`` or ``Replace``.
 
     Example:
@@ -96,12 +98,12 @@ class NoisySums(Mechanism):
 
     Utility:
         Every coordinate errs with standard deviation ``multipliers[b]`` times the bound of its
-        block, whatever the number of coordinates: for one block and delta = 1e-5 under
+        block, whatever the number of coordinates. For one block and delta = 1e-5 under
         ``AddRemove(1)`` that is 3.73 bounds at epsilon = 1 and 1.08 at 4, and sqrt(sums) times as
         much for several sums.
 
     Runtime:
-        O(m) a sum of m coordinates; 0.16 microseconds a coordinate on one core
+        O(m) a sum of m coordinates, 0.16 microseconds a coordinate on one core
         (benchmarks/runtimes.py). The noise is found once, in 0.2 milliseconds.
 
     References:
@@ -114,9 +116,9 @@ class NoisySums(Mechanism):
 
     See Also:
         reticent.mechanisms.GaussianMechanism: one answer about real vectors.
-        reticent.mechanisms.SumSession: releases the sums, and counts them.
-        reticent.accounting.IndividualGaussianBudget: sums without a limit to their number, records
-            with one.
+        reticent.mechanisms.SumSession: the release of the sums, and their count.
+        reticent.accounting.IndividualGaussianBudget: sums without a limit to their number, where
+            each record has a limit.
     """
 
     blocks: tuple[SumBlock, ...]
@@ -149,7 +151,7 @@ class NoisySums(Mechanism):
 
     @property
     def distances(self) -> tuple[float, ...]:
-        """How far two neighbours' sums are apart at most, in l2, in grid steps, block by block."""
+        """Largest l2 distance of two neighbours' sums, in grid steps, block by block."""
         factor = self.adjacency.records * (2 if isinstance(self.adjacency, Replace) else 1)
         return tuple(factor * block.bound * _ROUND_UP for block in self.blocks)
 
@@ -157,7 +159,7 @@ class NoisySums(Mechanism):
     def multipliers(self) -> tuple[float, ...]:
         """Noise of one sum over the distance of two neighbours, block by block."""
         rough = self._multipliers(self.epsilon, self.delta)
-        # eta falls with the noise, which only grows from here: the rough noise bounds it.
+        # eta falls with the noise, which only grows from here, so the rough noise bounds eta.
         eta = math.fsum(
             self.sums * block.width * (_TAIL**2 + 4.0) / (8.0 * (multiplier * distance) ** 2)
             for block, multiplier, distance in zip(self.blocks, rough, self.distances, strict=True)
@@ -189,7 +191,7 @@ class NoisySums(Mechanism):
     @property
     @override
     def cost(self) -> Cost:
-        """The same as one charge, in zCDP, which holds for the discrete noise itself."""
+        """Cost of all sums as one charge, in zCDP, which holds for the discrete noise itself."""
         rho = 0.5 * math.fsum(self.sums / multiplier**2 for multiplier in self.multipliers)
         return ZeroConcentratedCost(rho * _ROUND_UP)
 
@@ -200,12 +202,12 @@ class NoisySums(Mechanism):
         sampler: Sampler,
         noise_scale: float = 1.0,
     ) -> tuple[Integers, ...]:
-        """One sum with fresh noise. How many are asked for is ``SumSession``'s to count.
+        """Return one sum with fresh noise. ``SumSession`` counts the sums.
 
         Args:
             totals: for each block whole numbers, ``width`` of them in any shape.
             sampler: source of randomness.
-            noise_scale: factor of the noise; other than 1 only with a seeded sampler, for
+            noise_scale: factor of the noise. It may differ from 1 only with a seeded sampler, for
                 experiments.
 
         Returns:
@@ -230,18 +232,18 @@ class NoisySums(Mechanism):
         block: int = 0,
         noise_scale: float = 1.0,
     ) -> Integers:
-        """One block of several sums, each with noise of its own.
+        """Return one block of several sums, each with noise of its own.
 
         Args:
-            totals: shape (n, width), whole numbers: of n sums.
-            block: which one.
-            sampler, noise_scale: as in ``noisy``.
+            totals: the block of n sums, shape (n, width), whole numbers.
+            block: number of the block.
+            sampler, noise_scale: arguments of ``noisy``.
 
         Returns:
             int64 of the same shape.
 
         Raises:
-            InvalidInput: as in ``noisy``.
+            InvalidInput: input that ``noisy`` refuses.
         """
         array, width = np.asarray(totals), self.blocks[block].width
         if array.ndim != 2 or array.shape[1] != width:
@@ -261,14 +263,14 @@ class NoisySums(Mechanism):
 
 
 class SumSession:
-    """Releases at most as many sums as its mechanism has.
+    """A session that releases at most as many sums as its mechanism has.
 
-    **Guarantee.** That of ``mechanism``, over all threads.
+    **Guarantee.** The guarantee of ``mechanism``, over all threads.
 
     Args:
-        mechanism: what is released.
+        mechanism: the sums that are released.
         sampler: source of randomness.
-        noise_scale: see ``NoisySums.noisy``.
+        noise_scale: factor of the noise, as in ``NoisySums.noisy``.
 
     Utility:
         That of ``mechanism``.
@@ -279,10 +281,10 @@ class SumSession:
     References:
         - Dong, Roth and Su (2022), "Gaussian differential privacy", arXiv:1905.02383, corollary 3.3
           (composition).
-        - Why later sums may depend on earlier ones: docs/votes.md, section 3.
+        - The reason why later sums may depend on earlier ones: docs/votes.md, section 3.
 
     See Also:
-        reticent.mechanisms.NoisySums: what is released, and how much noise it takes.
+        reticent.mechanisms.NoisySums: the mechanism, and its noise.
     """
 
     def __init__(self, mechanism: NoisySums, *, sampler: Sampler, noise_scale: float = 1.0) -> None:
@@ -296,10 +298,10 @@ class SumSession:
         return tuple(self.noise_scale * sigma for sigma in self.mechanism.sigmas)
 
     def release(self, totals: Sequence[npt.ArrayLike]) -> tuple[Integers, ...]:
-        """See ``NoisySums.noisy``.
+        """Return one noisy sum, as ``NoisySums.noisy``.
 
         Raises:
-            BudgetExceeded: all sums were released; nothing is drawn.
+            BudgetExceeded: all sums were released. Nothing is drawn.
         """
         with self._turn:
             if self.released >= self.mechanism.sums:

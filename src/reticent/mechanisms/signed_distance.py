@@ -1,4 +1,4 @@
-"""A certified label read off its signed distance plus Gaussian noise: cheap when there are many
+"""A certified label read off its signed distance plus Gaussian noise, which is cheap for many
 answers.
 """
 
@@ -26,25 +26,25 @@ from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 _STEPS = 40
-"""Grid steps in one sigma of the noise, at least, as a power of two."""
+"""Least number of grid steps in one sigma of the noise, as a power of two."""
 
 _TAIL = 36.0
-"""Draws beyond this many sigma count as failures; see ``GaussianMechanism``."""
+"""Draws beyond this many sigma count as failures, as in ``GaussianMechanism``."""
 
 _FAILURE = math.exp(-0.5 * _TAIL**2)
 
 _CLOSENESS = (_TAIL**2 + 4.0) / 8.0 * 4.0**-_STEPS
 """Largest |log| of the ratio of discrete to rounded continuous noise within the tail, for one
-coordinate; below 2e-22.
+coordinate. It is below 2e-22.
 """
 
 _SURE = 40.0
-"""A label this many sigma from changing is answered as it is but once in 10^300 answers."""
+"""A label this many sigma from changing is wrong once in 10^300 answers."""
 
 _MOST_ANSWERS = 2**40
 
 _LARGEST_TOTAL = 400.0
-"""Totals above it are not told apart from infinity."""
+"""Totals above this are not told apart from infinity."""
 
 _MOST_MULTIPLIER = 2.0**30
 _NODES = 300
@@ -54,35 +54,36 @@ _NODES = 300
 class SignedDistanceRelease(Mechanism):
     """The label on which a signed distance plus Gaussian noise is largest.
 
-    **Guarantee.** If the label and its level have these two properties, one answer is (epsilon,
-    delta)-private under ``adjacency``: neighbours' levels differ by at most 1; neighbours with
-    different labels both have level 0. Q answers, Q fixed beforehand and each query chosen after
-    the answers before it, are together (``total(answers=Q, delta=...)``, delta)-private.
+    **Guarantee.** One answer is (epsilon, delta)-private under ``adjacency`` if the label and its
+    level have these two properties: neighbours' levels differ by at most 1, and neighbours with
+    different labels both have level 0. Q answers are together (``total(answers=Q, delta=...)``,
+    delta)-private, where Q is fixed beforehand and each query may be chosen after the answers
+    before it.
 
     *Why.* With c classes the label l and level k become the point (k + a) s_l, where s_0 .. s_(c-1)
     are the corners of the regular simplex on the unit sphere and a = sqrt((c - 1) / (2 c)). Equal
-    labels lie at most 1 apart; different labels lie a |s_l - s_m| = a sqrt(2 c / (c - 1)) = 1
+    labels lie at most 1 apart. Different labels lie a |s_l - s_m| = a sqrt(2 c / (c - 1)) = 1
     apart. So the point has l2 sensitivity 1, and the answer is a function of it plus N(0, sigma^2
-    I): a post-processed Gaussian mechanism, whose Q-fold composition is one Gaussian mechanism of
-    sigma / sqrt(Q), exactly. Nothing but the coordinate of the label is moved in practice, by (k +
-    a) sqrt(c / (c - 1)): this differs from the point of the simplex by a number common to all
-    coordinates, which the largest coordinate does not depend on. For two classes the point is the
+    I). This is a post-processed Gaussian mechanism, whose Q-fold composition is one Gaussian
+    mechanism of sigma / sqrt(Q), exactly. In practice only the coordinate of the label is moved, by
+    (k + a) sqrt(c / (c - 1)). This differs from the point of the simplex by a number common to all
+    coordinates, which does not change the place of the largest. For two classes the point is the
     number +-(k + 1/2).
 
-    *Floating point.* All in whole numbers: with n steps the label's coordinate is c n k + isqrt(c
-    (c - 1) n^2 / 2), levels differ by whole vectors of length n sqrt(c (c - 1)) (common part taken
-    off), and the noise is the discrete Gaussian, drawn exactly. The event is zCDP of that noise
-    itself. ``guarantee`` and ``total`` are those of continuous noise rounded to the grid, with the
-    distance of the two distributions charged once for each answer and coordinate: 2^40 steps in a
-    sigma make it 2e-22.
+    *Floating point.* All numbers are whole. With n steps the label's coordinate is c n k + isqrt(c
+    (c - 1) n^2 / 2), and levels differ by whole vectors of length n sqrt(c (c - 1)) (common part
+    taken off). The noise is the discrete Gaussian, drawn exactly, and the event is zCDP of that
+    noise itself. ``guarantee`` and ``total`` are those of continuous noise rounded to the grid,
+    with the distance of the two distributions charged once for each answer and coordinate. With
+    2^40 steps in a sigma it is 2e-22.
 
     *Differs from the paper.* The paper adds Cauchy noise of a scale that depends on the distance.
 
     Attributes:
         classes: number of labels c, 2 to 1000.
-        epsilon: of one answer, above 0, at most 100.
-        delta: of one answer, in [1e-50, 1).
-        adjacency: what neighbours are.
+        epsilon: epsilon of one answer, above 0, at most 100.
+        delta: delta of one answer, in [1e-50, 1).
+        adjacency: the relation of neighbours.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -101,10 +102,11 @@ class SignedDistanceRelease(Mechanism):
         Of two labels the right one comes out with probability Phi((k + 1/2) / sigma) at level k.
         With 11,200 answers for epsilon = 10 and delta = 1e-5 in total that is 0.58, 0.83 and 0.97
         at levels 10, 50 and 100. One answer at epsilon = 1 is right with probability 0.55, 0.83 and
-        0.93 at levels 0, 3 and 5: less than ``StabilityResponse``, which needs no delta there.
+        0.93 at levels 0, 3 and 5. That is less than ``StabilityResponse``, which needs no delta
+        there.
 
     Runtime:
-        O(c) an answer; 0.5 microseconds for two labels and 2.4 for ten on one core
+        O(c) an answer, 0.5 microseconds for two labels and 2.4 for ten on one core
         (benchmarks/runtimes.py).
 
     References:
@@ -115,7 +117,7 @@ class SignedDistanceRelease(Mechanism):
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
           arXiv:2004.00010, proposition 5 (Rényi divergence of the discrete Gaussian).
         - Wicker et al. (2025), "Certification for differentially private prediction in
-          gradient-based training", arXiv:2406.13433, stable distances of a trained model.
+          gradient-based training", arXiv:2406.13433 (stable distances of a trained model).
 
     See Also:
         reticent.mechanisms.StabilityResponse: better for one answer and for few.
@@ -139,16 +141,17 @@ class SignedDistanceRelease(Mechanism):
     def for_answers(
         cls, *, classes: int, epsilon: float, delta: float, answers: int, adjacency: Adjacency
     ) -> SignedDistanceRelease:
-        """The release of which ``answers`` answers cost at most (``epsilon``, ``delta``) together.
+        """Return the release of which ``answers`` answers cost at most (``epsilon``, ``delta``)
+        together.
 
         One answer is stated at ``delta / answers``.
 
         Args:
             classes: number of labels, 2 to 1000.
-            epsilon: of the total, above 0, at most 100.
-            delta: of the total, in [1e-50, 1).
-            answers: how many, 1 to 2^40; fixed before the first one.
-            adjacency: what neighbours are.
+            epsilon: total epsilon, above 0, at most 100.
+            delta: total delta, in [1e-50, 1).
+            answers: number of answers, 1 to 2^40, fixed before the first one.
+            adjacency: the relation of neighbours.
         """
         _checked_total(epsilon, delta)
         asked = _answers(answers)
@@ -173,20 +176,20 @@ class SignedDistanceRelease(Mechanism):
 
     @cached_property
     def noise_multiplier(self) -> float:
-        """Sigma in units of the level: a level's worth of noise for each unit."""
+        """Sigma in units of the level."""
         return _multiplier(self.epsilon, self.delta, self.classes, 1)
 
     @property
     def max_level(self) -> int:
-        """Higher levels count as this one: noise does not reach so far."""
+        """Largest level. Higher ones count as this one, since noise does not reach so far."""
         return math.ceil(_SURE * self.noise_multiplier) + 1
 
     def total(self, *, answers: int, delta: float) -> float:
-        """Epsilon of ``answers`` answers together at ``delta``, their number fixed beforehand;
-        infinite above 400.
+        """Return epsilon of ``answers`` answers together at ``delta``, infinite above 400. Their
+        number is fixed beforehand.
 
         Args:
-            answers: 1 to 2^40.
+            answers: number of answers, 1 to 2^40.
             delta: in [1e-50, 1).
         """
         asked = _answers(answers)
@@ -194,9 +197,9 @@ class SignedDistanceRelease(Mechanism):
         return _epsilon(self.noise_multiplier, delta, self.classes, asked)
 
     def right_probabilities(self, levels: npt.ArrayLike) -> Array:
-        """Probability that the given label is the answer, at each level, shape (n,).
+        """Return the probability that the given label is the answer, at each level, shape (n,).
 
-        That of the continuous noise; by quadrature for more than two classes, to about 1e-9.
+        It is that of the continuous noise, by quadrature for more than two classes, to about 1e-9.
         """
         level = np.minimum(np.asarray(levels, dtype=np.float64), self.max_level)
         others = self.classes - 1
@@ -212,10 +215,10 @@ class SignedDistanceRelease(Mechanism):
     def release(
         self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
     ) -> Integers:
-        """One label per row, each a separate answer.
+        """Return one label per row, each a separate answer.
 
         Args:
-            labels: shape (n,), integers in 0 .. classes - 1; never released as they are.
+            labels: shape (n,), integers in 0 .. classes - 1, never released as they are.
             levels: shape (n,), integers of at least 0.
             sampler: source of randomness.
 
@@ -269,15 +272,15 @@ def _checked_total(epsilon: float, delta: float) -> None:
 
 
 def _charges(classes: int, answers: int) -> tuple[float, float]:
-    """What the difference of discrete and rounded noise costs: off epsilon, and the probability of
-    failure.
+    """Return the cost of the difference of discrete and rounded noise: the part taken off epsilon,
+    and the probability of failure.
     """
     draws = float((1 if classes == 2 else classes) * answers)
     return 2.0 * draws * _CLOSENESS, 2.0 * draws * _FAILURE
 
 
 def _multiplier(epsilon: float, delta: float, classes: int, answers: int) -> float:
-    """Smallest noise multiplier of one answer in the place of ``answers``."""
+    """Return the smallest noise multiplier of one answer in the place of ``answers``."""
     closeness, failure = _charges(classes, answers)
     left = (delta - failure * (1.0 + math.exp(epsilon))) * math.exp(-closeness)
     if epsilon <= closeness or left <= 0:
@@ -294,7 +297,7 @@ def _multiplier(epsilon: float, delta: float, classes: int, answers: int) -> flo
 
 
 def _epsilon(multiplier: float, delta: float, classes: int, answers: int) -> float:
-    """Epsilon of ``answers`` answers at ``delta``; infinite above ``_LARGEST_TOTAL``."""
+    """Return epsilon of ``answers`` answers at ``delta``, infinite above ``_LARGEST_TOTAL``."""
     closeness, failure = _charges(classes, answers)
     left = (delta - failure * (1.0 + math.exp(_LARGEST_TOTAL))) * math.exp(-closeness)
     adjacency = AddRemove(1)  # the arithmetic is that of any

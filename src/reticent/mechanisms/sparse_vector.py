@@ -1,4 +1,4 @@
-"""Screening by the sparse vector technique: only one of the two outcomes is paid for."""
+"""Screening by the sparse vector technique, where only one of the two outcomes costs anything."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from reticent.noise import Sampler
 
 @dataclass(frozen=True, kw_only=True)
 class SparseVectorScreening(Mechanism):
-    """Whether the largest vote of query after query reaches a noisy threshold, up to ``limit``
-    outcomes of the paid kind.
+    """A test of query after query that compares the largest vote with a noisy threshold, up to
+    ``limit`` outcomes of the paid kind.
 
     **Guarantee.** If one neighbour step moves every largest vote by at most 1, all outcomes
-    together are (limit (epsilon_threshold + epsilon_query), 0)-private under ``adjacency``, however
-    many outcomes of the free kind there are.
+    together are (limit (epsilon_threshold + epsilon_query), 0)-private under ``adjacency``, for any
+    number of outcomes of the free kind.
 
     *Why.* Take one run, from a fresh threshold noise r to the first paid outcome. Let outcomes be
     paid where q_i + n_i >= T + r (the other kind is the same with signs turned). At a neighbour
-    every q_i moves by at most 1. Shift r by 1 upwards: every free outcome at the one data set is
-    then one at the other; the paid one needs its n_i shifted by at most 2. Discrete Laplace noise
-    with P(v) ~ exp(-|v| / b) changes by a factor of at most e^(1/b) per step, so the run costs
-    1/b_r + 2/b_n = epsilon_threshold + epsilon_query. Runs compose, with fresh noise each. The
-    noise of an answered query is never used again.
+    every q_i moves by at most 1. Shift r by 1 upwards. Every free outcome at the one data set is
+    then one at the other, and the paid one needs its n_i shifted by at most 2. Discrete Laplace
+    noise with P(v) ~ exp(-|v| / b) changes by a factor of at most e^(1/b) per step, so the run
+    costs 1/b_r + 2/b_n = epsilon_threshold + epsilon_query. Runs compose, with fresh noise each.
+    The noise of an answered query is never used again.
 
-    *Use.* Where nearly all queries pass, let failing be the paid kind: then the budget is spent on
-    hard queries only. Unlike ``NoisyScreening`` it is not amplified by sampling here: its runs span
-    queries, so they must all see one data set. Use the votes of the k nearest of *all* records
+    *Use.* Where nearly all queries pass, let failing be the paid kind. Then the budget is spent on
+    hard queries only. Unlike ``NoisyScreening`` it is not amplified by sampling, because its runs
+    span queries, which must all see one data set. Use the votes of the k nearest of *all* records
     (probability 1), or charge a sample that was drawn once for all queries.
 
-    *Floating point.* Integers throughout.
+    *Floating point.* All numbers are integers.
 
     Attributes:
-        threshold: votes, an integer.
-        epsilon_threshold: of the threshold's noise, per run.
-        epsilon_query: of the queries' noise, per run.
-        limit: paid outcomes after which no query is looked at any more.
-        paid: which outcome is paid for, "passes" or "fails".
-        adjacency: what neighbours are.
+        threshold: number of votes, an integer.
+        epsilon_threshold: epsilon of the threshold's noise, per run.
+        epsilon_query: epsilon of the queries' noise, per run.
+        limit: number of paid outcomes after which no query is looked at any more.
+        paid: the outcome that is paid for, "passes" or "fails".
+        adjacency: the relation of neighbours.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -64,20 +64,20 @@ class SparseVectorScreening(Mechanism):
 
     Utility:
         A comparison errs by noise of standard deviation 1.41 / epsilon_threshold and 2.83 /
-        epsilon_query votes together: 32 votes at 0.1 and 0.1. What is paid grows with the paid
+        epsilon_query votes together, which is 32 votes at 0.1 and 0.1. The cost grows with the paid
         outcomes alone.
 
     Runtime:
-        O(1) an outcome and O(n) vector work for each paid one; 3 microseconds an outcome on one
+        O(1) an outcome and O(n) vector work for each paid one, 3 microseconds an outcome on one
         core where a third is paid (benchmarks/runtimes.py).
 
     References:
         - Dwork, Naor, Reingold, Rothblum and Vadhan (2009), "On the complexity of differentially
           private data release: efficient algorithms and hardness results",
-          doi:10.1145/1536414.1536467, which introduces the technique.
+          doi:10.1145/1536414.1536467 (introduces the technique).
         - Lyu, Su and Li (2017), "Understanding the sparse vector technique for differential
-          privacy", arXiv:1603.01699, algorithm 7, with the threshold's noise drawn again after
-          every paid outcome.
+          privacy", arXiv:1603.01699, algorithm 7 (here the threshold's noise is drawn again after
+          every paid outcome).
 
     See Also:
         reticent.mechanisms.NoisyScreening: every bit paid for, amplified by sampling.
@@ -109,11 +109,10 @@ class SparseVectorScreening(Mechanism):
         )
 
     def release(self, largest_votes: npt.ArrayLike, *, sampler: Sampler) -> Integers:
-        """Outcomes of one sequence of queries.
+        """Return the outcomes of one sequence of queries.
 
         Args:
-            largest_votes: shape (n,), integers of at least 0, in the order in which they are asked;
-                private.
+            largest_votes: shape (n,), integers of at least 0, in the order of the queries. Private.
             sampler: source of randomness.
 
         Returns:

@@ -18,28 +18,29 @@ from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
 
 _ARITHMETIC = 2.0**-38
-"""Taken off epsilon in the recursion: more than the relative errors of p, q (2^-42 for 1000
+"""Margin taken off epsilon in the recursion, more than the relative errors of p, q (2^-42 for 1000
 classes) and of the coin.
 """
 
 _SMALLEST_SHARE = 2.0**-80
-"""The recursion stops here: a label that is wrong less often than once in 10^24 answers is
+"""The recursion stops here, since a label that is wrong less often than once in 10^24 answers is
 certain enough.
 """
 
 _MOST_LEVELS = 2**20
-"""Nor does it go on for longer than this, about half a second: below epsilon 5e-5, distances of
+"""The recursion ends after this many levels, about half a second. Below epsilon 5e-5, distances of
 a million records and more count as that many, which changes by at most 1 between neighbours as
-well."""
+well.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityResponse(Mechanism):
     """The given label with probability p(level), each other label with probability q(level).
 
-    **Guarantee.** If the label and its level have these two properties, one answer is (epsilon,
-    0)-private under ``adjacency``: neighbours' levels differ by at most 1; neighbours with
-    different labels both have level 0.
+    **Guarantee.** One answer is (epsilon, 0)-private under ``adjacency`` if the label and its level
+    have these two properties: neighbours' levels differ by at most 1, and neighbours with different
+    labels both have level 0.
 
     *Why.* With c classes, q(0) = 1/(e^epsilon + c - 1) and p(0) = e^epsilon q(0) are plain
     randomised response, which settles neighbours with different labels (and p(0)/q(0) is the
@@ -52,16 +53,16 @@ class StabilityResponse(Mechanism):
     response that depends on the label and its level alone is right more often at any level. For two
     classes the second bound never binds and q(k) = e^-(epsilon k) / (e^epsilon + 1).
 
-    *Floating point.* The answer is drawn by an exact coin; p and q are right to a relative 2^-42
+    *Floating point.* The answer is drawn by an exact coin. p and q are right to a relative 2^-42
     each, charged inside epsilon. Levels stop counting once q has fallen to 2^-80.
 
     *Differs from the paper* of Wicker et al. (2025), which adds Cauchy noise at the smooth
-    sensitivity: its error falls as exp(-epsilon k / 6) with heavy tails, here as exp(-epsilon k).
+    sensitivity. Its error falls as exp(-epsilon k / 6) with heavy tails, here as exp(-epsilon k).
 
     Attributes:
         classes: number of labels c, 2 to 1000.
         epsilon: at least 1e-6.
-        adjacency: what neighbours are.
+        adjacency: the relation of neighbours.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -74,23 +75,23 @@ class StabilityResponse(Mechanism):
 
     Utility:
         At epsilon = 1 two labels are right with probability 0.73, 0.90, 0.96 and 0.99 at levels 0
-        to 3, ten labels with 0.23, 0.63, 0.86 and 0.95. 99 % is reached at level 4 and 5; at
-        epsilon = 0.1 at 39 and 55, at 2 at 2 and 3. Far out the chance of a wrong label falls as
-        exp(-epsilon k).
+        to 3, ten labels with 0.23, 0.63, 0.86 and 0.95. 99 % is reached at level 4 and 5. At
+        epsilon = 0.1 it is reached at 39 and 55, at epsilon = 2 at 2 and 3. Far out the chance of a
+        wrong label falls as exp(-epsilon k).
 
     Runtime:
-        O(1) an answer; 0.1 microseconds on one core (benchmarks/runtimes.py). The table of O(55 /
+        O(1) an answer, 0.1 microseconds on one core (benchmarks/runtimes.py). The table of O(55 /
         epsilon) levels is made once.
 
     References:
         - Warner (1965), "Randomized response: a survey technique for eliminating evasive answer
-          bias", doi:10.1080/01621459.1965.10480775, randomised response, which level 0 is.
+          bias", doi:10.1080/01621459.1965.10480775 (randomised response, which is level 0 here).
         - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
-          arXiv:1407.1338, its optimality for several labels.
+          arXiv:1407.1338 (its optimality for several labels).
         - Nissim, Raskhodnikova and Smith (2007), "Smooth sensitivity and sampling in private data
-          analysis", doi:10.1145/1250790.1250803, smooth sensitivity, which this replaces.
+          analysis", doi:10.1145/1250790.1250803 (smooth sensitivity, which this replaces).
         - Wicker et al. (2025), "Certification for differentially private prediction in
-          gradient-based training", arXiv:2406.13433, stable distances of a trained model.
+          gradient-based training", arXiv:2406.13433 (stable distances of a trained model).
 
     See Also:
         reticent.mechanisms.StabilityRelease: levels from the margins of logits.
@@ -113,26 +114,26 @@ class StabilityResponse(Mechanism):
 
     @cached_property
     def right_probabilities(self) -> Array:
-        """p(0) .. p(max_level): probability that the given label is the answer."""
+        """Probabilities p(0) .. p(max_level) that the given label is the answer."""
         return _probabilities(self.classes, self.epsilon)[0]
 
     @cached_property
     def wrong_probabilities(self) -> Array:
-        """q(0) .. q(max_level): probability of each other label."""
+        """Probabilities q(0) .. q(max_level) of each other label."""
         return _probabilities(self.classes, self.epsilon)[1]
 
     @property
     def max_level(self) -> int:
-        """Higher levels count as this one."""
+        """Largest level. Higher ones count as this one."""
         return len(self.right_probabilities) - 1
 
     def release(
         self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
     ) -> Integers:
-        """One label per row, each a separate answer.
+        """Return one label per row, each a separate answer.
 
         Args:
-            labels: shape (n,), integers in 0 .. classes - 1; never released as they are.
+            labels: shape (n,), integers in 0 .. classes - 1, never released as they are.
             levels: shape (n,), integers of at least 0.
             sampler: source of randomness.
 
@@ -159,10 +160,10 @@ class StabilityResponse(Mechanism):
 
 @lru_cache(maxsize=64)  # a fitted system makes its mechanism anew for every call
 def _probabilities(classes: int, epsilon: float) -> tuple[Array, Array]:
-    """p(k) and q(k) of every level, read-only."""
+    """Return p(k) and q(k) of every level, read-only."""
     epsilon, others = min(epsilon - _ARITHMETIC, 700.0), classes - 1
     decay = math.exp(-epsilon)
-    # 1 - e^epsilon p(k) = e^epsilon ((c - 1) q(k) - (1 - e^-epsilon)): the right side has no p
+    # 1 - e^epsilon p(k) = e^epsilon ((c - 1) q(k) - (1 - e^-epsilon)), whose right side has no p
     # close to 1.
     growth, slack = math.exp(epsilon), -math.expm1(-epsilon)
     wrong = [decay / (1.0 + others * decay)]
@@ -178,8 +179,8 @@ def _probabilities(classes: int, epsilon: float) -> tuple[Array, Array]:
 def _coins(classes: int, epsilon: float) -> tuple[Array, Booleans]:
     """Return the chance of the rarer of right and wrong at every level, and whether that is right.
 
-    The rarer one is drawn: a double near 0 has more digits than one near 1. See
-    ``Sampler.categorical``.
+    The rarer one is drawn, as in ``Sampler.categorical``, because a double near 0 has more digits
+    than one near 1.
     """
     p, q = _probabilities(classes, epsilon)
     wrong = (classes - 1) * q

@@ -1,8 +1,8 @@
-"""Exact nearest neighbours of Poisson samples: which records vote, and for what.
+"""Exact nearest neighbours of Poisson samples, and their votes.
 
-Nothing here adds noise to a vote or knows a budget; the one random thing is who takes part.
-Distances are integers, so that a record's place depends on the record, the query and nothing
-else.
+Nothing here adds noise to a vote or knows a budget. Only the choice of the records that take part
+is random. Distances are integers, so that a record's place depends on the record, the query and
+nothing else.
 """
 
 from reticent.neighbours.integer_points import POINT_RADIUS, PointGrid

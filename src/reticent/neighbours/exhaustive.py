@@ -1,4 +1,4 @@
-"""All records up to some distance of each query, unsorted: by one matrix product, or by an exact
+"""All records up to some distance of each query, unsorted, by one matrix product or by an exact
 FAISS index.
 """
 
@@ -17,21 +17,21 @@ Places = npt.NDArray[np.int64]
 Found = list[tuple[Points, Places]]
 
 _SAMPLE = 4096
-"""Records whose distances suggest up to which distance to look."""
+"""Number of records whose distances suggest the distance to search up to."""
 
 _ROWS = 32
-"""Queries per product."""
+"""Number of queries per product."""
 
 _SPARE = 1.1
-"""The suggestion aims this much deeper, since it comes from a sample."""
+"""Factor by which the suggestion aims deeper, since it comes from a sample."""
 
 
 class Candidates(Protocol):
     """A way to find records near queries."""
 
     def nearest(self, queries: Points, depth: int) -> Found:
-        """For each query the squared distances and places of at least ``depth`` records, *all* up
-        to some distance.
+        """Return for each query the squared distances and places of at least ``depth`` records,
+        *all* up to some distance.
 
         Args:
             queries: shape (b, d), integer points.
@@ -42,10 +42,9 @@ class Candidates(Protocol):
 class Exhaustive:
     """Squared distances to all records by one matrix product per block, exact in float32.
 
-    Records are stored as rows (-2 y, |y|^2, 1) and multiplied with (x, 1, |x|^2): a sum of integers
-    whose partial sums stay within 2^24 (see ``PointGrid``). A few thousand records, whose order is
-    that of a hash and so arbitrary, suggest a distance; one comparison then finds everybody within
-    it.
+    Records are stored as rows (-2 y, |y|^2, 1) and multiplied with (x, 1, |x|^2), which gives a sum
+    of integers whose partial sums stay within 2^24 (``PointGrid``). A few thousand records, in the
+    arbitrary order of a hash, suggest a distance. One comparison then finds all records within it.
 
     Args:
         points: shape (n, d), integer points.
@@ -58,15 +57,15 @@ class Exhaustive:
         )
 
     def nearest(self, queries: Points, depth: int) -> Found:
-        """See ``Candidates``."""
+        """Return candidates, as ``Candidates``."""
         found: Found = []
         for distances in self._products(queries):
             found += [self._nearest(row, depth) for row in distances]
         return found
 
     def within(self, queries: Points, limits: Places) -> Iterator[tuple[Places, Places]]:
-        """For each query in turn, places and squared distances, int64, of all records nearer than
-        its limit.
+        """Yield for each query in turn the places and squared distances, int64, of all records
+        nearer than its limit.
 
         Args:
             queries: shape (b, d), integer points.
@@ -80,7 +79,7 @@ class Exhaustive:
             first += len(distances)
 
     def ranked(self, queries: Points, ranks: tuple[int, ...]) -> Places:
-        """Squared distances of the records that are the so-manieth nearest, int64.
+        """Return the squared distances, int64, of the records at the given ranks of nearness.
 
         Args:
             queries: shape (b, d), integer points.
@@ -100,14 +99,14 @@ class Exhaustive:
         return found
 
     def _products(self, queries: Points) -> Iterator[Points]:
-        """Squared distances to all records, blocks of shape (at most 32, n), each valid until the
-        next.
+        """Yield squared distances to all records in blocks of shape (at most 32, n), each valid
+        until the next.
         """
         squares = (
             (queries * queries).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
         )
         rows = np.concatenate([queries, np.ones_like(squares), squares], axis=1)
-        # One block that stays in the cache and is written over: fresh memory would cost more than
+        # One block stays in the cache and is written over, since fresh memory would cost more than
         # the products.
         block = np.empty((min(_ROWS, len(rows)), self._columns.shape[1]), dtype=np.float32)
         for start in range(0, len(rows), _ROWS):
@@ -131,11 +130,11 @@ class Exhaustive:
 
 
 class FaissFlat:
-    """The same through ``faiss.IndexFlatL2``, which is exact on integer points as well; only exact
+    """The same through ``faiss.IndexFlatL2``, which is exact on integer points as well. Only exact
     indexes are offered.
 
-    The farthest distance found may be shared by records that were cut off; unless all records were
-    asked for, those at it are left out, and where that leaves too few, more are asked for.
+    Records that were cut off may share the farthest distance found. Unless all records were asked
+    for, those at that distance are left out. If too few are left, more are asked for.
 
     Args:
         points: shape (n, d), integer points.
@@ -151,7 +150,7 @@ class FaissFlat:
         self._index.add(points)
 
     def nearest(self, queries: Points, depth: int) -> Found:
-        """See ``Candidates``."""
+        """Return candidates, as ``Candidates``."""
         return [self._row(queries[row : row + 1], depth) for row in range(len(queries))]
 
     def _row(self, query: Points, depth: int) -> tuple[Points, Places]:

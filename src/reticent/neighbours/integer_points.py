@@ -1,4 +1,4 @@
-"""Features moved to integer points in a ball so small that float32 computes squared distances
+"""Features moved to integer points, in a ball so small that float32 computes squared distances
 without rounding.
 """
 
@@ -22,7 +22,9 @@ POINT_RADIUS = 2048
 
 
 _FARTHEST = 1e300
-"""Coordinates beyond it count as it: differences and products of finite numbers can overflow."""
+"""Coordinates beyond this count as this, because differences and products of finite numbers can
+overflow.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,19 +32,19 @@ class PointGrid:
     """The public map from features to integer points: subtract ``center``, multiply by
     ``per_unit``, round, stay in the ball.
 
-    Every point depends on its own row alone: columns are handled in order, one after the other, so
-    neither the number of rows nor where a row stands among them changes a bit of it.
+    Every point depends on its own row alone. Columns are handled in order, one after the other, so
+    neither the number of rows nor a row's place among them changes a bit of it.
 
     *Why float32 is exact.* The squared distance is |x|^2 + |y|^2 - 2 x.y. All partial sums of its
     terms, in any order and with or without fused operations, are integers of magnitude at most
-    |x|^2 + |y|^2 + 2 |x| |y| <= 2^24, and float32 holds every one of them. So it does not matter
-    how a matrix product is blocked.
+    |x|^2 + |y|^2 + 2 |x| |y| <= 2^24, and float32 holds every one of them. So the blocking of a
+    matrix product does not matter.
 
     Attributes:
         center: shape (d,), public.
         per_unit: grid points per unit of a feature, above 0, public.
 
-    Edge cases: a point outside the ball is pulled towards the center until it is inside; NaN and
+    Edge cases: a point outside the ball is pulled towards the center until it is inside. NaN and
     infinity are refused.
 
     Example:
@@ -63,10 +65,10 @@ class PointGrid:
 
     @classmethod
     def around(cls, public_features: npt.ArrayLike) -> PointGrid:
-        """The grid that leaves twice the room that ``public_features`` need.
+        """Return the grid that leaves twice the room that ``public_features`` need.
 
         Args:
-            public_features: shape (n, d); never those of the records to be protected.
+            public_features: shape (n, d), never the features of the records to be protected.
 
         Raises:
             InvalidInput: wrong shape, empty, NaN or infinity.
@@ -75,14 +77,14 @@ class PointGrid:
         center = features.mean(axis=0)
         largest = float(np.sqrt(((features - center) ** 2).sum(axis=1).max()))
         if largest == 0:
-            # Equal rows, or a single one: their own length is the only scale there is.
+            # Equal rows, or a single one, have no other scale than their own length.
             largest = float(np.sqrt((center**2).sum())) or 1.0
         return cls(center, POINT_RADIUS / (2 * largest))
 
     @classmethod
     def in_ball(cls, center: npt.ArrayLike, radius: float) -> PointGrid:
-        """The grid whose ball of integer points is the public ball with this center, shape (d,),
-        and radius, above 0.
+        """Return the grid whose ball of integer points is the public ball with this center, shape
+        (d,), and radius, above 0.
 
         Raises:
             InvalidInput, InvalidParameter: NaN or infinity, or a radius that is not above 0.
@@ -94,13 +96,14 @@ class PointGrid:
 
     @classmethod
     def of_range(cls, lower: npt.ArrayLike, upper: npt.ArrayLike, *, features: int) -> PointGrid:
-        """The grid for features in a public range: the corners of that box lie on the sphere.
+        """Return the grid for features in a public range. The corners of that box lie on the
+        sphere.
 
         Args:
-            lower, upper: ends of the range, a number for all features or shape (features,); lower <
-                upper. From a schema, the format of the data, or public rows; never from the records
-                to be protected.
-            features: how many, at least 1.
+            lower, upper: ends of the range, a number for all features or shape (features,), lower <
+                upper. They come from a schema, the format of the data, or public rows, never from
+                the records to be protected.
+            features: number of features, at least 1.
 
         Raises:
             InvalidParameter: other shapes, NaN or infinity, ends in the wrong order, or too far
@@ -131,7 +134,7 @@ class PointGrid:
         return len(self.center)
 
     def points(self, features: npt.ArrayLike) -> Points:
-        """Integer points, shape (n, d), float32, of features of shape (n, d).
+        """Return the integer points, shape (n, d), float32, of features of shape (n, d).
 
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
@@ -144,11 +147,12 @@ class PointGrid:
                 np.clip((values - self.center) * self.per_unit, -_FARTHEST, _FARTHEST).T
             )
         largest = np.abs(columns).max(axis=0, initial=0.0)
-        # Far rows are first divided by their largest entry: their squares would overflow.
+        # Far rows are first divided by their largest entry, since their squares would overflow.
         shrink = np.where(largest > POINT_RADIUS, largest / POINT_RADIUS, 1.0)
         columns /= shrink
         columns *= np.minimum(1.0, (POINT_RADIUS - 1) / np.maximum(_norms(columns), 1e-300))
-        # Towards 0, rounding cannot leave the ball; to the nearest it might, by up to sqrt(d) / 2.
+        # Rounding towards 0 cannot leave the ball. Rounding to the nearest might, by up to sqrt(d)
+        # / 2.
         nearest = np.rint(columns)
         outside = _norms(nearest) > POINT_RADIUS
         nearest[:, outside] = np.trunc(columns[:, outside])
@@ -156,7 +160,7 @@ class PointGrid:
 
 
 def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = None) -> Points:
-    """``points`` as float32, if they are integer points of the ball.
+    """Return ``points`` as float32 if they are integer points of the ball.
 
     Raises:
         InvalidInput: wrong shape, not integers, or outside the ball.
@@ -175,7 +179,7 @@ def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = No
 
 
 def _norms(columns: Array) -> Array:
-    """Norms of rows whose columns are given, each summed in the order of the columns."""
+    """Return the norms of rows whose columns are given, each summed in the order of the columns."""
     total = np.zeros(columns.shape[1])
     for column in columns:
         total += column * column

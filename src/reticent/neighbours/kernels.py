@@ -15,22 +15,27 @@ WEIGHT_STEPS = 2**16
 """Integer steps in one whole vote."""
 
 LEAST_WEIGHT = 2**12
-"""Weights below it count as nothing, so that few answers use up a budget at the latest."""
+"""Weights below this count as nothing, which limits the number of answers that a record takes part
+in.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RadiusKernel:
-    """How much of a vote a record has at an exact squared distance of a query.
+    """The share of a vote that a record has at an exact squared distance of a query.
 
-    A whole vote up to ``inner``; then (1 - share of the way from inner^2 to radius^2) to the power
-    ``power``, rounded down; nothing below a sixteenth of a vote, and nothing from ``radius`` on.
+    It is a whole vote up to ``inner``, then (1 - share of the way from inner^2 to radius^2) to the
+    power ``power``, rounded down. It is nothing where that is below a sixteenth of a vote, and
+    nothing from ``radius`` on.
 
     **Guarantee.** A record's weight is computed in integers from its own distance and public
-    numbers: no other record changes a step of it. Each is 0 or within LEAST_WEIGHT to WEIGHT_STEPS.
+    numbers, so no other record changes a step of it. Each is 0 or within LEAST_WEIGHT to
+    WEIGHT_STEPS.
 
     Attributes:
-        squared_inner: squared distance, grid steps, up to which a vote is whole; at least 0.
-        squared_radius: from which on it is nothing; above squared_inner.
+        squared_inner: largest squared distance, in grid steps, at which a vote is whole, at least
+            0.
+        squared_radius: least squared distance at which a vote is nothing, above squared_inner.
         power: 0 (a whole vote everywhere within the radius), 1 or 2.
 
     Example:
@@ -55,7 +60,7 @@ class RadiusKernel:
             raise InvalidParameter(f"power={self.power!r}: expected 0, 1 or 2")
 
     def weights(self, squared: Integers) -> Integers:
-        """Steps of vote at squared distances ``squared``; same shape, int64."""
+        """Return the steps of vote at squared distances ``squared``, same shape, int64."""
         room = self.squared_radius - np.asarray(squared, dtype=np.int64)
         width = self.squared_radius - self.squared_inner
         if self.power == 0:

@@ -1,4 +1,6 @@
-"""The private records of a neighbour search, in an order that no other record has a say in."""
+"""The private records of a neighbour search. The order of two of them depends on no other
+record.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,22 @@ from reticent.core.errors import InvalidInput
 from reticent.neighbours.integer_points import Points, check_points
 
 _AT_ONCE = 2**12
-"""Records whose bytes are held at once."""
+"""Number of records whose bytes are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Points with votes, sorted by a digest of the record itself; made by ``Records.of``.
+    """Points with votes, sorted by a digest of the record itself. ``Records.of`` makes them.
 
-    The place in this order is what breaks ties between equal distances. It is sorted by SHA-256 of
-    (unit key, point, vote), so which of two records goes first is settled by those two alone:
-    adding or removing a third moves nobody past anybody. Records with equal digests are equal in
-    everything that counts, and their order is of no consequence. A place in the *caller's* list
-    would not do: there a record's number changes with those before it.
+    The place in this order breaks ties between equal distances. Records are sorted by SHA-256 of
+    (unit key, point, vote), so the order of two records is settled by those two alone. Adding or
+    removing a third moves nobody past anybody. Records with equal digests are equal in everything
+    that counts, and their order is of no consequence. A place in the *caller's* list would not do,
+    because there a record's number changes with those before it.
 
     Attributes:
         points: shape (n, d), integer points as float32.
-        votes: shape (n,) int64, a label; or shape (n, c) int64, steps of vote for each of c labels.
+        votes: shape (n,) int64, a label, or shape (n, c) int64, steps of vote for each of c labels.
         units: shape (n,) int64, equal numbers for records of one unit (a person), or None where
             every record is its own unit.
     """
@@ -56,13 +58,13 @@ class Records:
         votes: npt.ArrayLike,
         persons: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> Records:
-        """Sorted records.
+        """Return sorted records.
 
         Args:
             points: shape (n, d), from ``PointGrid.points``.
             votes: shape (n,) labels 0, 1, ..., or shape (n, c) non-negative steps, integers.
-            persons: one per record, the same for all records of one unit; None where every record
-                is its own unit.
+            persons: one key per record, the same for all records of one unit, or None where every
+                record is its own unit.
 
         Raises:
             InvalidInput: shapes or types that do not fit. Values are never shown.
@@ -89,7 +91,8 @@ class Records:
 
 
 def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
-    """Votes as int64, shape (n,) or (n, c), if there is one for each record and none below 0.
+    """Return votes as int64, shape (n,) or (n, c), if there is one for each record and none below
+    0.
 
     Raises:
         InvalidInput: something else. Values are never shown.
@@ -141,14 +144,14 @@ def rising(digests: npt.NDArray[np.uint8]) -> Integers:
 
     Nothing else settles the order of records that are equally near.
     """
-    # bit-exact: who votes at equal distances depends on this order. A digest is read as four
+    # bit-exact: the voters at equal distances depend on this order. A digest is read as four
     # numbers of 64 bits, the first of which counts most.
     words = digests.view(">u8").astype(np.uint64)
     return np.lexsort(words.T[::-1]).astype(np.int64)
 
 
 def key_bytes(key: Any) -> bytes:
-    """A key as bytes, different for different persons; numbers and texts never coincide.
+    """Return a key as bytes, different for different persons. Numbers and texts never coincide.
 
     Raises:
         InvalidInput: neither text, bytes nor integer. Keys are never shown.

@@ -19,7 +19,7 @@ _SAFE_DEVIATIONS = 4.0
 
 
 class SampledNeighbours:
-    """Who votes on a query: the k nearest of a fresh Poisson sample of all units.
+    """The voters on a query: the k nearest of a fresh Poisson sample of all units.
 
     **Guarantee.** (i) The k records returned have exactly the distribution of the k nearest, by
     (distance, place in ``Records``), of a sample that each unit enters independently with
@@ -28,26 +28,26 @@ class SampledNeighbours:
 
     *Why (i).* Coins are independent of each other and of the data. Looking at them in the order of
     the list, and stopping once k included records were seen, reads the same coins as tossing all of
-    them first; a coin that nobody looks at need not exist. How deep a list was made decides only
-    how many coins are tossed at once, not what any of them shows. *Why (ii).* The result is the
-    first k entries of the list of included records. A new unit inserts at most ``per_unit`` entries
-    (its nearest ones) and moves the others back without changing their order, because the order of
-    two records depends on those two alone; so at most that many fall off the end.
+    them first. A coin that nobody looks at need not exist. The depth of a list decides only the
+    number of coins tossed at once, not what any of them shows. *Why (ii).* The result is the first
+    k entries of the list of included records. A new unit inserts at most ``per_unit`` entries (its
+    nearest ones) and moves the others back without changing their order, because the order of two
+    records depends on those two alone. So at most that many fall off the end.
 
-    Every call tosses fresh coins: two calls are two independent samples.
+    Every call tosses fresh coins, so two calls are two independent samples.
 
     Args:
         search: the sorted lists.
-        neighbours: k, how many records vote, at least 1.
-        probability: with which a unit is included, in (0, 1].
-        per_unit: how many of its nearest records one unit may bring into one result, at least 1;
-            only 1 where every record is its own unit.
+        neighbours: k, the number of records that vote, at least 1.
+        probability: probability that a unit is included, in (0, 1].
+        per_unit: largest number of its nearest records that one unit may bring into one result, at
+            least 1, and 1 where every record is its own unit.
 
     Raises:
         InvalidParameter: a parameter out of its range.
 
-    Edge cases: fewer than k included records give a shorter result, padded with -1; an empty
-    sample gives only -1.
+    Edge cases: fewer than k included records give a shorter result, padded with -1. An empty sample
+    gives only -1.
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class SampledNeighbours:
 
     @property
     def records(self) -> Records | ShardedRecords:
-        """The records that may vote."""
+        """Records that may vote."""
         return self.search.records
 
     @property
     def depth(self) -> int:
-        """A length of list at which k included records are very likely among those listed;
-        longer ones are made where not.
+        """Length of list at which k included records are very likely among those listed. Longer
+        lists are made where they are not.
         """
         k, rate = self.neighbours, self.probability
         return math.ceil((k + _SAFE_DEVIATIONS * math.sqrt(k * (1 - rate))) / rate)
 
     def draw(self, lists: NeighbourLists, *, sampler: Sampler) -> Integers:
-        """A fresh sample for every query of a block.
+        """Return a fresh sample for every query of a block.
 
         Args:
-            lists: from ``search``.
+            lists: lists that ``search`` made.
             sampler: source of randomness for the coins.
 
         Returns:
@@ -96,8 +96,8 @@ class SampledNeighbours:
     def _deepened(
         self, lists: NeighbourLists, row: int, heads: Booleans, sampler: Sampler
     ) -> Integers:
-        """One query again, with the coins it has seen and further ones, until k are included or
-        no record is left.
+        """Return the sample of one query with the coins it has seen and further ones, until k
+        records are included or none is left.
         """
         depth = len(heads)
         while True:
@@ -110,7 +110,7 @@ class SampledNeighbours:
                 return np.asarray(chosen[0])
 
     def _first(self, order: Integers, heads: Booleans) -> tuple[Integers, Integers]:
-        """The first k included places of every row, padded with -1, and how many there are."""
+        """Return the first k included places of every row, padded with -1, and their number."""
         included = heads & (order >= 0)
         if self.records.units is not None and order.size:
             included = _by_unit(
@@ -125,12 +125,12 @@ class SampledNeighbours:
 
 
 def _by_unit(units: Integers, heads: Booleans, per_unit: int) -> Booleans:
-    """Which entries count if a unit is included by the coin of its nearest record, and brings its
-    ``per_unit`` nearest.
+    """Return the entries that count if the coin of a unit's nearest record includes the unit, with
+    its ``per_unit`` nearest records.
 
     Args:
         units: shape (b, width), -1 after the end of a list.
-        heads: shape (b, width), one coin per entry; of each unit only the first is looked at.
+        heads: shape (b, width), one coin per entry. Of each unit only the first is looked at.
         per_unit: at least 1.
     """
     grouped = np.argsort(units, axis=1, kind="stable")

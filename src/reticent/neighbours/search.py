@@ -1,4 +1,4 @@
-"""One sorted pass per query over all records: the nearest ones, in order, complete up to some
+"""One pass per query over all records, which lists the nearest ones in order, complete up to some
 distance.
 """
 
@@ -19,7 +19,7 @@ from reticent.neighbours.records import Records
 from reticent.neighbours.sharded import ShardedCandidates, ShardedRecords
 
 ENGINES = ("numpy", "faiss")
-"""Ways to find candidates; the lists are the same."""
+"""Ways to find candidates. The lists are the same."""
 
 _ROWS = 256
 _RANK_BITS = 32
@@ -34,8 +34,8 @@ class NeighbourLists:
     Attributes:
         first: number of the block's first query.
         queries: shape (b, d), integer points.
-        order: shape (b, width), places in ``Records``; -1 after the end of a list.
-        lengths: shape (b,), how many are listed. Every record that is not listed comes after
+        order: shape (b, width), places in ``Records``, -1 after the end of a list.
+        lengths: shape (b,), numbers of listed records. Every record that is not listed comes after
             every one that is.
     """
 
@@ -48,7 +48,9 @@ class NeighbourLists:
         return len(self.order)
 
     def rows(self, which: npt.NDArray[np.bool_]) -> NeighbourLists:
-        """The lists of some queries of the block, shape (b,) bool; ``first`` stays."""
+        """Return the lists of the queries that ``which``, shape (b,) bool, marks. ``first``
+        stays.
+        """
         return NeighbourLists(
             self.first, self.queries[which], self.order[which], self.lengths[which]
         )
@@ -58,20 +60,19 @@ class NeighbourSearch:
     """Sorted neighbour lists of any depth.
 
     *Exact.* Squared distances are integers (``PointGrid``), and a list holds *all* records up to
-    some distance, sorted by (distance, place in ``Records``). Whatever depth a list was asked for,
-    it is therefore a beginning of the one full order of all records, and how candidates were found
-    shows in nothing but time.
+    some distance, sorted by (distance, place in ``Records``). So a list of any depth is a beginning
+    of the one full order of all records. The way candidates are found changes nothing but time.
 
     Args:
         records: the records, in memory or in shards.
-        engine: "numpy" or "faiss" (an exact flat index; needs the extra ``faiss``).
+        engine: "numpy", or "faiss" for an exact flat index, which needs the extra ``faiss``.
 
     Raises:
         UnknownName: another engine.
         InvalidInput: records in shards with another engine than "numpy".
         MissingExtra: the extra is not installed.
 
-    Edge cases: no records give empty lists; a depth beyond the number of records lists all.
+    Edge cases: no records give empty lists. A depth beyond the number of records lists all.
 
     Example:
         >>> search = NeighbourSearch(Records.of([[0, 3], [0, 1], [0, 2]], [0, 1, 2], None))
@@ -88,12 +89,12 @@ class NeighbourSearch:
     def lists(
         self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS
     ) -> Iterator[NeighbourLists]:
-        """Blocks of lists of ``depth`` records each, or of all records where there are fewer.
+        """Yield blocks of lists of ``depth`` records each, or of all records where there are fewer.
 
         Args:
             queries: shape (n, d), integer points.
             depth: at least 1.
-            rows: queries per block; changes memory and time only.
+            rows: number of queries per block. It changes memory and time only.
 
         Raises:
             InvalidInput: queries that are not integer points of the records' dimension.
@@ -104,7 +105,9 @@ class NeighbourSearch:
             yield self._block(first, points[first : first + rows], min(depth, len(self.records)))
 
     def deeper(self, lists: NeighbourLists, row: int, *, depth: int) -> Integers:
-        """The list of one query of a block again, ``depth`` long; it begins with the old one."""
+        """Return the list of one query of a block anew, ``depth`` long. It begins with the old
+        one.
+        """
         block = self._block(
             lists.first, lists.queries[row : row + 1], min(depth, len(self.records))
         )
@@ -121,8 +124,8 @@ class NeighbourSearch:
         for row, (distances, places) in enumerate(found):
             packed[row, : len(places)] = (distances.astype(np.int64) << _RANK_BITS) | places
         packed.sort(axis=1)
-        # Cut to the depth, so that a list, and with it the number of coins tossed for it, is the
-        # same whoever found it.
+        # Cut to the depth, so that every engine gives the same list, and with it the same number of
+        # coins.
         order = np.ascontiguousarray(packed[:, :depth] & _RANK_MASK)
         return NeighbourLists(first, points, order, np.full(len(points), depth, dtype=np.int64))
 

@@ -1,5 +1,5 @@
-"""Records that are kept in shards, and the same neighbours as of one table: too many for one
-matrix of doubles, or coming from several files.
+"""Records in shards, with the same neighbours as in one table, for more records than one matrix of
+doubles holds or for several files.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from reticent.neighbours.records import checked_votes, key_bytes, record_digests
 ShortPoints = npt.NDArray[np.int16]
 
 _AT_ONCE = 2**16
-"""Records whose distances are held at once."""
+"""Number of records whose distances are held at once."""
 
 _SPARE = 2
-"""Candidates are cut back once there are so many times as many as are asked for."""
+"""Candidates are cut back once there are this many times as many as are asked for."""
 
 
 @dataclass(frozen=True, eq=False)
 class ShardedRecords:
-    """What ``Records`` are, in several tables; made by ``ShardedRecords.of``.
+    """``Records`` in several tables. ``ShardedRecords.of`` makes them.
 
     A record's place is the rank of its digest among those of *all* shards, which is its place in
-    one table. So the lists of nearest records, the coins that are tossed for them and the votes
-    are the same integers, however the records are split.
+    one table. So the lists of nearest records, the coins that are tossed for them and the votes are
+    the same integers for every split of the records.
 
     Attributes:
         shards: integer points as int16, each of shape (n_s, d).
         places: the place of every record of each shard, shape (n_s,) int64.
-        votes: by place, as in ``Records``.
-        units: by place, as in ``Records``.
+        votes: votes by place, as in ``Records``.
+        units: units by place, as in ``Records``.
     """
 
     shards: tuple[ShortPoints, ...]
@@ -62,13 +62,13 @@ class ShardedRecords:
         shards: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
         persons: Sequence[Sequence[Any]] | None = None,
     ) -> ShardedRecords:
-        """Records of all shards, ranked together.
+        """Return the records of all shards, ranked together.
 
         Args:
             shards: points, shape (n_s, d), from ``PointGrid.points``, and votes as for
-                ``Records.of``; each is looked at once, in turn.
-            persons: one for each record of each shard, the same for all records of one unit, in
-                whatever shards; None where every record is its own unit.
+                ``Records.of``. Each shard is looked at once, in turn.
+            persons: one key for each record of each shard, the same for all records of one unit in
+                any shard, or None where every record is its own unit.
 
         Raises:
             InvalidInput: no shards, or shapes or types that do not fit. Values are never shown.
@@ -120,7 +120,7 @@ class ShardedRecords:
         )
 
     def blocks(self) -> Iterator[tuple[Points, Integers]]:
-        """Points as float32 and their places, a few thousand records at a time."""
+        """Yield points as float32 and their places, a few thousand records at a time."""
         for table, places in zip(self.shards, self.places, strict=True):
             for start in range(0, len(table), _AT_ONCE):
                 part = slice(start, start + _AT_ONCE)
@@ -128,21 +128,21 @@ class ShardedRecords:
 
 
 class ShardedCandidates:
-    """Nearest records of all shards by one pass over them; see ``exhaustive.Candidates``.
+    """Nearest records of all shards by one pass over them, as ``exhaustive.Candidates``.
 
-    Each block of records is asked for those up to the distance within which enough were found so
-    far, the farthest of them included. That distance only falls, and no record of the final list
-    is farther, so none is missed.
+    Each block of records is searched up to the distance within which enough were found so far, the
+    farthest of them included. That distance only falls, and no record of the final list is farther,
+    so none is missed.
 
     Args:
-        records: in shards.
+        records: records in shards.
     """
 
     def __init__(self, records: ShardedRecords) -> None:
         self._records = records
 
     def nearest(self, queries: Points, depth: int) -> Found:
-        """See ``exhaustive.Candidates``."""
+        """Return candidates, as ``exhaustive.Candidates``."""
         limits = np.full(len(queries), np.iinfo(np.int64).max)
         kept: list[list[tuple[Integers, Integers]]] = [[] for _ in queries]
         waiting = np.zeros(len(queries), dtype=np.int64)
@@ -159,8 +159,8 @@ class ShardedCandidates:
 
 
 def _cut(parts: list[tuple[Integers, Integers]], depth: int) -> tuple[int, int]:
-    """Keeps what is no farther than the ``depth``-th nearest, and says how much that is, and up to
-    which squared distance to look from here on, that one included.
+    """Keep in ``parts`` the records no farther than the ``depth``-th nearest. Return their number,
+    and the squared distance to search below from here on, which includes the farthest of them.
     """
     distances, places = (np.concatenate(column) for column in zip(*parts, strict=True))
     farthest = np.partition(distances, depth - 1)[depth - 1]

@@ -10,15 +10,15 @@ from reticent.core.checks import count
 from reticent.core.errors import InvalidInput
 
 VOTE_STEPS = 256
-"""Integer steps in one whole vote, where votes may be fractions."""
+"""Number of integer steps in one whole vote, where votes may be fractions."""
 
 
 def label_votes(chosen: Integers, labels: Integers, *, classes: int) -> Integers:
-    """How many of the chosen records carry each label.
+    """Return the histogram of labels of the chosen records.
 
     **Guarantee.** When one record leaves the chosen and one enters, one count may fall and one rise
-    by 1: the histogram moves by at most sqrt(2) in l2 and the largest count by at most 1. If a
-    record only enters, by at most 1 in either.
+    by 1. So the histogram moves by at most sqrt(2) in l2 and the largest count by at most 1. If a
+    record only enters, both move by at most 1.
 
     Args:
         chosen: shape (b, k), places in ``labels``, -1 for nobody.
@@ -44,8 +44,8 @@ def label_votes(chosen: Integers, labels: Integers, *, classes: int) -> Integers
 
 
 def weight_votes(chosen: Integers, weights: Integers) -> Integers:
-    """Sum of the vote vectors of the chosen records, shape (b, c), from ``weights`` of shape (n,
-    c). Private.
+    """Return the sum of the vote vectors of the chosen records, shape (b, c), from ``weights`` of
+    shape (n, c). Private.
     """
     padded = np.concatenate([weights, np.zeros((1, weights.shape[1]), dtype=np.int64)])
     return (
@@ -56,7 +56,8 @@ def weight_votes(chosen: Integers, weights: Integers) -> Integers:
 
 
 def clipped_votes(attributes: npt.ArrayLike, *, tau: int) -> Integers:
-    """Vote vectors of at most ``tau`` whole votes each, in steps: 1 / VOTE_STEPS of a vote.
+    """Return vote vectors of at most ``tau`` whole votes each, in steps of 1 / VOTE_STEPS of a
+    vote.
 
     A record with more than tau attributes spreads tau votes evenly over them, rounded down to whole
     steps.
@@ -67,7 +68,7 @@ def clipped_votes(attributes: npt.ArrayLike, *, tau: int) -> Integers:
 
     Args:
         attributes: shape (n, c), 0 or 1.
-        tau: whole votes of one record, at least 1.
+        tau: number of whole votes of one record, at least 1.
 
     Returns:
         Shape (n, c), int64.
@@ -81,8 +82,8 @@ def clipped_votes(attributes: npt.ArrayLike, *, tau: int) -> Integers:
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
-          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement C, definition 4, for l1;
-          the l2 statement: docs/private-knn.md.
+          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement C, definition 4 (for l1).
+          The l2 statement is in docs/private-knn.md.
 
     See Also:
         reticent.mechanisms.NoisyAttributes: releases attributes by these votes.

@@ -1,4 +1,4 @@
-"""The layers that can be certified, as plain float64 arrays acting on flattened batches.
+"""The layers that can be certified, as plain float64 arrays that act on flattened batches.
 
 Every layer maps a batch (n, inputs) to (n, outputs). Linear layers (affine maps, convolutions,
 average pools) share one interface, so that a bound is written once for all of them.
@@ -40,7 +40,7 @@ class ActivationKind(StrEnum):
     SOFTPLUS = "softplus"
 
     def apply(self, values: Array) -> Array:
-        """The activation, entry by entry."""
+        """Return the activation, entry by entry."""
         if self is ActivationKind.RELU:
             return np.maximum(values, 0.0)
         if self is ActivationKind.TANH:
@@ -52,7 +52,7 @@ class ActivationKind(StrEnum):
         return np.logaddexp(0.0, values)
 
     def slope(self, values: Array) -> Array:
-        """The derivative, entry by entry (0 at the kink of ReLU)."""
+        """Return the derivative, entry by entry (0 at the kink of ReLU)."""
         if self is ActivationKind.RELU:
             return (values > 0).astype(np.float64)
         if self is ActivationKind.TANH:
@@ -66,7 +66,7 @@ class ActivationKind(StrEnum):
 
     @property
     def lipschitz(self) -> float:
-        """A bound on the absolute slope anywhere."""
+        """Bound on the absolute slope anywhere."""
         return {"sigmoid": 0.25, "gelu": 1.13}.get(self.value, 1.0)
 
 
@@ -104,19 +104,19 @@ class Linear(ABC):
 
     @abstractmethod
     def map(self, values: Array, weight: Array | None = None) -> Array:
-        """W x for a batch (n, inputs), without the bias; ``weight`` replaces W."""
+        """Return W x for a batch (n, inputs), without the bias. ``weight`` replaces W."""
 
     @abstractmethod
     def transposed_map(self, values: Array, weight: Array | None = None) -> Array:
-        """W' g for a batch (n, outputs); ``weight`` replaces W."""
+        """Return W' g for a batch (n, outputs). ``weight`` replaces W."""
 
     def forward(self, values: Array) -> Array:
-        """W x + b for a batch (n, inputs)."""
+        """Return W x + b for a batch (n, inputs)."""
         return np.asarray(self.map(values) + self.bias)
 
     def forward_each(self, values: Array) -> Array:
-        """As ``forward``, every row by itself: its result does not depend on the others, to the
-        last bit.
+        """Return ``forward`` of every row by itself. A row's result does not depend on the others,
+        to the last bit.
         """
         # bit-exact: one row a call from one alignment, since the library orders a product's sums by
         # its shape and by where it starts.
@@ -124,7 +124,7 @@ class Linear(ABC):
         return np.concatenate([self.forward(rows[index : index + 1]) for index in range(len(rows))])
 
     def dense(self) -> Array:
-        """W as a matrix, shape (outputs, inputs)."""
+        """Return W as a matrix, shape (outputs, inputs)."""
         return np.ascontiguousarray(self.map(np.eye(self.inputs)).T)
 
 
@@ -174,7 +174,7 @@ class Affine(Linear):
         return np.asarray(products + self.bias)
 
     def forward_coded(self, rows: CodedRows) -> Array:
-        """W x + b for coded rows of ``inputs`` coordinates, every row by itself."""
+        """Return W x + b for coded rows of ``inputs`` coordinates, every row by itself."""
         return np.asarray(rows.times(self.weight.T) + self.bias)
 
     @override
@@ -184,12 +184,14 @@ class Affine(Linear):
 
 @dataclass(frozen=True, eq=False)
 class Convolution(Linear):
-    """A two-dimensional convolution; weight (out_channels, in_channels / groups, height, width).
+    """A two-dimensional convolution with weight (out_channels, in_channels / groups, height,
+    width).
 
     Attributes:
         input_shape: (channels, height, width) of one input.
-        stride, padding: per axis; padding is with zeros.
-        groups: channel groups; an average pool is a convolution with one group per channel.
+        stride, padding: one number per axis. Padding is with zeros.
+        groups: number of channel groups. An average pool is a convolution with one group per
+            channel.
     """
 
     input_shape: tuple[int, int, int] = (1, 1, 1)
@@ -289,7 +291,7 @@ class Convolution(Linear):
             parts.append(back.reshape(len(part), -1))
         return np.asarray(torch.cat(parts).numpy())
 
-    # A library's convolution may take a Winograd or Fourier path, whose sums have other terms:
+    # A library's convolution may take a Winograd or Fourier path, whose sums have other terms, so
     # whole numbers would be rounded. Patches are copies, and a matrix product sums the plain
     # products, in whatever order.
 
@@ -307,7 +309,7 @@ class Convolution(Linear):
             yield images[start : start + self._images_at_once]
 
     def _grouped(self, weight: Array | None) -> torch.Tensor:
-        """The kernel as one matrix per group, shape (groups, outputs per group, inputs of a
+        """Return the kernel as one matrix per group, shape (groups, outputs per group, inputs of a
         patch).
         """
         from_numpy = require("torch", extra="networks").from_numpy
@@ -318,15 +320,15 @@ class Convolution(Linear):
 
 
 def _gaussian_below(values: Array) -> Array:
-    """The standard Gaussian's distribution function."""
+    """Return the standard Gaussian's distribution function."""
     from scipy.special import erf
 
     return np.asarray(0.5 * (1.0 + erf(values / np.sqrt(2.0))))
 
 
 def _aligned(values: Array) -> Array:
-    """A copy whose rows all start at one alignment in memory, by which some libraries choose how
-    they add.
+    """Return a copy whose rows all start at one alignment in memory. Some libraries choose their
+    order of sums by it.
     """
     rows = _aligned_empty(*values.shape)
     rows[...] = values
@@ -346,12 +348,12 @@ def average_pool(
     kernel: tuple[int, int],
     stride: tuple[int, int] | None = None,
 ) -> Convolution:
-    """Average pooling without padding, as the grouped convolution that it is.
+    """Return average pooling without padding, as a grouped convolution.
 
     Args:
         input_shape: (channels, height, width).
         kernel: window height and width.
-        stride: step of the window; the kernel if None.
+        stride: step of the window, or None for the kernel's size.
     """
     channels = input_shape[0]
     weight = np.full((channels, 1, *kernel), 1.0 / prod(kernel))
@@ -382,12 +384,12 @@ Layer = Linear | Activation | Residual
 
 
 def without_bias(layer: Linear) -> Linear:
-    """The same linear map with a zero bias."""
+    """Return the same linear map with a zero bias."""
     return replace(layer, bias=np.zeros_like(layer.bias))
 
 
 def width_after(layer: Layer, width: int) -> int:
-    """Flattened width behind ``layer`` when ``width`` values enter.
+    """Return the flattened width behind ``layer`` when ``width`` values enter.
 
     Raises:
         UnsupportedNetwork: the layer does not accept that width.

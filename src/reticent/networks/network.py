@@ -38,7 +38,7 @@ class Network:
     """A chain of layers that maps (n, input_dimension) to (n, output_dimension).
 
     Attributes:
-        layers: the chain; see ``reticent.networks.layers``.
+        layers: the chain of layers (``reticent.networks.layers``).
         input_shape: shape of one input before flattening, (d,) or (channels, height, width).
     """
 
@@ -67,7 +67,7 @@ class Network:
         return width
 
     def forward(self, inputs: npt.ArrayLike) -> Array:
-        """The network's value, shape (n, output_dimension), float64.
+        """Return the network's value, shape (n, output_dimension), float64.
 
         Args:
             inputs: shape (n, input_dimension) or (n, *input_shape).
@@ -78,17 +78,17 @@ class Network:
         return _forward(self.layers, self._checked(inputs))
 
     def forward_each(self, inputs: npt.ArrayLike | CodedRows) -> Array:
-        """As ``forward``, but a row's value is the same to the last bit alone, in any batch, and at
-        any place in it.
+        """Return ``forward`` with a row's value the same to the last bit alone, in any batch, and
+        at any place in it.
 
-        For releases. Matrix products are made row by row, each by one call of one shape on rows
-        that start at one alignment (the library orders the terms of a product by its shape); the
-        error is within ``rounding_error``, which holds for any order of sums. Blocks of rows keep
-        what one layer hands to the next in the cache.
+        Releases use it. Matrix products are made row by row, each by one call of one shape on rows
+        that start at one alignment, because the library orders the terms of a product by its shape.
+        The error is within ``rounding_error``, which holds for any order of sums. Blocks of rows
+        keep the values between two layers in the cache.
 
         Args:
-            inputs: shape (n, input_dimension) or (n, *input_shape); or coded rows, taken to be
-                finite, if the first layer is affine: its product is then a sum over their entries
+            inputs: shape (n, input_dimension) or (n, *input_shape), or coded rows, taken to be
+                finite, if the first layer is affine. Its product is then a sum over their entries
                 that are not 0.
 
         Raises:
@@ -129,7 +129,7 @@ class Network:
         return outputs
 
     def is_relu_chain(self) -> bool:
-        """Whether the network alternates linear layers and ReLU, starting and ending with a
+        """Return whether the network alternates linear layers and ReLU, starting and ending with a
         linear one.
         """
         if len(self.layers) % 2 == 0:
@@ -142,16 +142,16 @@ class Network:
         )
 
     def linear_layers(self) -> list[Linear]:
-        """The linear layers of the chain, branches of residual sums not included."""
+        """Return the linear layers of the chain, without the branches of residual sums."""
         return [layer for layer in self.layers if isinstance(layer, Linear)]
 
     def rounding_error(self, domain: Box) -> float:
-        """A bound on |computed - exact| of ``forward`` per output, for inputs in ``domain``.
+        """Return a bound on |computed - exact| of ``forward`` per output, for inputs in ``domain``.
 
-        The standard model of floating-point sums, in any order: the error of a sum of k products
+        By the standard model of floating-point sums, in any order, the error of a sum of k products
         is at most (k + 2) u times the sum of their magnitudes (Higham, Accuracy and Stability,
-        section 3.1). Underflow adds up to 2^-1022 for each product and each entry that is read
-        as 0, and later layers may make that large; it is carried along.
+        section 3.1). Underflow adds up to 2^-1022 for each product and for each entry that is read
+        as 0. Later layers may make that large, so it is carried along.
         """
         magnitude = np.maximum(np.abs(domain.lower), np.abs(domain.upper))[None, :]
         error = np.zeros_like(magnitude)
@@ -160,7 +160,7 @@ class Network:
 
 
 def affine_chain(weights: Iterable[npt.ArrayLike], biases: Iterable[npt.ArrayLike]) -> Network:
-    """The ReLU network with these weight matrices and biases.
+    """Return the ReLU network with these weight matrices and biases.
 
     Example:
         >>> affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]]).forward(
@@ -194,7 +194,7 @@ def _forward(layers: tuple[Layer, ...], values: Array) -> Array:
 
 
 def _forward_each(layers: tuple[Layer, ...], values: Array) -> Array:
-    # bit-exact: linear layers take a row a call; the rest works entry by entry.
+    # bit-exact: linear layers take a row a call. The rest works entry by entry.
     for layer in layers:
         if isinstance(layer, Activation):
             values = layer.kind.apply(values)
@@ -223,7 +223,7 @@ def _propagate_error(
             weight = np.abs(layer.weight)
             sums = layer.map(magnitude + error, weight) + np.abs(layer.bias)
             # A product that underflows, or a factor of it that counts as 0, moves a sum by this
-            # much at most; and the products of this bound itself may underflow.
+            # much at most. The products of this bound itself may underflow too.
             lost = (
                 (layer.fan_in + 2)
                 * _TINY

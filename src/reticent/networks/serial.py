@@ -1,4 +1,4 @@
-"""A network as plain JSON values plus named arrays, and back: what a bundle stores."""
+"""A network as the plain JSON values and named arrays that a bundle stores, and back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Arrays = dict[str, npt.NDArray[np.float64]]
 
 
 def describe(network: Network, prefix: str) -> tuple[dict[str, Any], Arrays]:
-    """The structure as JSON values, and the weights as arrays whose names start with ``prefix``.
+    """Return the structure as JSON values, and the weights as arrays whose names start with
+    ``prefix``.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -37,7 +38,7 @@ def describe(network: Network, prefix: str) -> tuple[dict[str, Any], Arrays]:
 
 
 def same_network(first: Network, second: Network) -> bool:
-    """Whether two networks have the same layers and weights, to the last bit.
+    """Return whether two networks have the same layers and weights, to the last bit.
 
     Example:
         >>> from reticent.networks import affine_chain
@@ -53,7 +54,7 @@ def same_network(first: Network, second: Network) -> bool:
 
 
 def rebuild(structure: dict[str, Any], arrays: Arrays, prefix: str) -> Network:
-    """The network that ``describe`` took apart.
+    """Return the network that ``describe`` took apart.
 
     Raises:
         InvalidInput: a field or an array is missing or of the wrong shape.

@@ -1,4 +1,4 @@
-"""Sorting of neighbouring values: an activation that changes no distance by more than it should."""
+"""Sorting of neighbouring values, an activation that enlarges no distance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reticent.networks.layers import Activation, ActivationKind, Affine, Layer, 
 
 
 def pair_sort(width: int) -> Residual:
-    """The layer that turns every pair (a, b) into (max(a, b), min(a, b)), as a residual sum.
+    """Return the layer that turns every pair (a, b) into (max(a, b), min(a, b)), as a residual sum.
 
     Example:
         >>> from reticent.networks import Network
@@ -30,7 +30,7 @@ def pair_sort(width: int) -> Residual:
 
 
 def is_pair_sort(layer: Layer) -> bool:
-    """Whether ``layer`` is what ``pair_sort`` makes, to the last bit.
+    """Return whether ``layer`` equals a layer of ``pair_sort``, to the last bit.
 
     Example:
         >>> is_pair_sort(pair_sort(4)), is_pair_sort(Activation(ActivationKind.RELU))

@@ -1,4 +1,4 @@
-"""From a torch module to the plain description that can be certified, and back."""
+"""Conversion of a torch module to the plain description that can be certified, and back."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ _UNCHANGED = (nn.Identity, nn.Dropout, nn.Dropout2d)
 
 
 class ResidualSum(nn.Module):
-    """x -> x + branch(x): how a residual block has to be written to be certified."""
+    """x -> x + branch(x), the form in which a residual block can be certified."""
 
     def __init__(self, branch: nn.Module) -> None:
         super().__init__()
         self.branch = branch
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The sum, of the shape of ``inputs``."""
+        """Return the sum, of the shape of ``inputs``."""
         result: torch.Tensor = inputs + self.branch(inputs)
         return result
 
 
 def from_torch(module: nn.Module, input_shape: tuple[int, ...]) -> Network:
-    """The certifiable description of ``module`` as it computes in eval mode.
+    """Return the certifiable description of ``module`` in eval mode.
 
     Args:
-        module: built from the supported layers; its parameters are copied to float64.
+        module: module built from the supported layers. Its parameters are copied to float64.
         input_shape: shape of one input, (d,) or (channels, height, width).
 
     Raises:
-        UnsupportedNetwork: a layer that cannot be certified; names the layer and the supported
-            list.
+        UnsupportedNetwork: a layer that cannot be certified. The message names the layer and the
+            supported list.
         InvalidInput: a layer does not fit the shape that reaches it, or a weight is not finite.
 
     Example:
@@ -96,7 +96,7 @@ _KNOWN: tuple[type[nn.Module], ...] = (
 
 
 def to_torch(network: Network) -> nn.Sequential:
-    """A float64 torch module that computes what ``network`` computes, for gradients through it."""
+    """Return a float64 torch module with the values of ``network``, for gradients through it."""
     modules: list[nn.Module] = [nn.Flatten()] if len(network.input_shape) > 1 else []
     modules += [_LayerModule(layer) for layer in network.layers]
     return nn.Sequential(*modules)
@@ -184,7 +184,7 @@ def _read(
 
 
 def _check_forward(module: nn.Module, label: str) -> None:
-    """Refuse what a module computes beyond its class: a forward of its own, or hooks."""
+    """Refuse a module that computes more than its class, by a forward of its own or by hooks."""
     known = next((base for base in _KNOWN if isinstance(module, base)), None)
     if known is not None and type(module).forward is not known.forward:
         raise UnsupportedNetwork(
@@ -221,7 +221,7 @@ def _check_activation(module: nn.Module, label: str) -> None:
     if isinstance(module, nn.GELU) and module.approximate != "none":
         raise UnsupportedNetwork(f"{label}: approximate={module.approximate!r}; expected 'none'")
     if isinstance(module, nn.Softplus) and (module.beta != 1 or module.threshold < 20):
-        # From the threshold on torch returns its input; at 20 that is off by 2e-9, earlier it is
+        # From the threshold on torch returns its input. At 20 that is off by 2e-9, earlier it is
         # another function.
         raise UnsupportedNetwork(
             f"{label}: beta={module.beta}, threshold={module.threshold}; expected 1 and at least 20"

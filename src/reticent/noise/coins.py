@@ -1,4 +1,4 @@
-"""Many coins of one public probability: the inclusion decisions of a Poisson sample, exact and a
+"""Many exact coins of one public probability, for the inclusion decisions of a Poisson sample, at a
 sixteenth of the usual work.
 """
 
@@ -17,7 +17,7 @@ _HEAD_BITS = 16
 
 
 def coins(shape: Shape, *, probability: float, sampler: Sampler) -> Booleans:
-    """Independent coins that show True with *exactly* the float64 ``probability``.
+    """Return independent coins that show True with *exactly* the float64 ``probability``.
 
     A uniform real lies below p exactly if its first 16 bits, read as an integer, lie below
     floor(2^16 p), or equal it and the rest of the real lies below the rest of p. The second case
@@ -25,15 +25,15 @@ def coins(shape: Shape, *, probability: float, sampler: Sampler) -> Booleans:
     2^16 and splitting off the whole part are exact in float64.
 
     Args:
-        shape: of the result.
-        probability: in (0, 1], public; that few coins need more bits would show it to whoever
-            counts words.
+        shape: shape of the result.
+        probability: in (0, 1], public. Few coins need more bits, and their number would show it to
+            an observer who counts words.
         sampler: source of randomness.
 
     Raises:
         InvalidParameter: ``probability`` out of its range.
 
-    Edge cases: probability 1 draws nothing; an empty shape gives an empty array.
+    Edge cases: probability 1 draws nothing. An empty shape gives an empty array.
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -49,7 +49,7 @@ def coins(shape: Shape, *, probability: float, sampler: Sampler) -> Booleans:
     scaled = math.ldexp(rate, _HEAD_BITS)
     whole = math.floor(scaled)
     per_word = 64 // _HEAD_BITS
-    # bit-exact: seeded coins take these words first, then those of undecided ones.
+    # bit-exact: seeded coins take these words first, then the words of undecided coins.
     heads = sampler.words(-(-size // per_word)).view(np.uint16)[:size]
     heads_up = heads < np.uint16(whole)
     undecided = np.flatnonzero(heads == np.uint16(whole))

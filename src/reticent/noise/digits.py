@@ -1,5 +1,5 @@
-"""Symbols, coins and uniform integers, exact, for whole arrays: 16 or 32 random bits each, more
-where those do not decide.
+"""Exact symbols, coins and uniform integers for whole arrays, from 16 or 32 random bits each and
+more where those do not decide.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _UNDECIDED = 2**16 - 1
 """Entry of a cell that holds a threshold."""
 
 BLOCK = 2**14
-"""Draws made at a time: their words, symbols and tables stay in the processor's second-level
-cache.
+"""Number of draws made at a time. Their words, symbols and tables stay in the processor's
+second-level cache.
 """
 
 MOST_SYMBOLS = 2**10
-"""Of 2^16 cells one in 64 may be undecided; more symbols would be slow, not wrong."""
+"""Of 2^16 cells one in 64 may be undecided. More symbols would be slow, not wrong."""
 
 
 class SymbolTable:
-    """Draws i with probability t_{i+1} - t_i exactly, where t_0 = 0 and t_{m+1} = 1.
+    """A table that draws i with probability t_{i+1} - t_i exactly, where t_0 = 0 and t_{m+1} = 1.
 
-    Symbol i is the number of thresholds that are at most u, u a uniform real. [0, 1) is cut into
-    2^16 cells; a table says for each cell how many thresholds lie below it, unless one lies in it.
-    There u gets 48 bits more, which are compared with the first 64 of every threshold, and where
-    they are equal 64 more as often as it takes (``Thresholds.settle``).
+    Symbol i is the number of thresholds that are at most a uniform real u. [0, 1) is cut into 2^16
+    cells. A table has for each cell the number of thresholds below it, unless one lies in it. There
+    u gets 48 bits more, which are compared with the first 64 of every threshold. Where they are
+    equal, u gets 64 more as often as it takes (``Thresholds.settle``).
 
     A draw costs 16 bits, 64 bits more with probability at most m 2^-16, and 64 more again with at
     most m 2^-64.
 
     Args:
-        thresholds: at most 2^10 of them.
+        thresholds: at most 2^10 thresholds.
 
     Example:
         >>> from reticent.noise.expansions import Quotient
@@ -64,7 +64,7 @@ class SymbolTable:
         self._lookup[cells] = _UNDECIDED
 
     def symbols(self, heads: Heads, words: Words) -> npt.NDArray[np.uint16]:
-        """One symbol for each of ``heads``.
+        """Return one symbol for each of ``heads``.
 
         Args:
             heads: shape (n,), independent uniform 16-bit numbers.
@@ -77,7 +77,7 @@ class SymbolTable:
         return drawn
 
     def _longer(self, heads: Heads, words: Words) -> npt.NDArray[np.intp]:
-        """Symbols where 64 bits are needed, or more."""
+        """Return the symbols that need 64 bits or more."""
         # bit-exact: seeded draws depend on how many words are asked for, and in which order.
         more = words(heads.size)
         known = (heads.astype(np.uint64) << np.uint64(_WORD_BITS - HEAD_BITS)) | (
@@ -92,15 +92,15 @@ class SymbolTable:
 
 
 def heads_from(words: Words, count: int) -> tuple[Heads, npt.NDArray[np.uint64]]:
-    """``count`` uniform 16-bit numbers, and the words they are part of, which the caller
-    overwrites after use.
+    """Return ``count`` uniform 16-bit numbers, and the words they are part of. The caller
+    overwrites the words after use.
     """
     block = words(-(-count * HEAD_BITS // _WORD_BITS))
     return block.view(np.uint16)[:count], block
 
 
 def blocks(count: int) -> Iterator[slice]:
-    """Consecutive slices of at most ``BLOCK`` that cover ``count`` draws."""
+    """Yield consecutive slices of at most ``BLOCK`` that cover ``count`` draws."""
     for start in range(0, count, BLOCK):
         yield slice(start, min(start + BLOCK, count))
 
@@ -114,15 +114,15 @@ _SQUARINGS = 6
 _LARGEST_EXPONENT = 40.0
 
 EXPONENTIAL_ERROR = 2.0**-32
-"""Bound on |exponential(x) - exp(-x)|, see there."""
+"""Bound on |exponential(x) - exp(-x)|, proved at ``exponential``."""
 
 
 def double_coins(probability: Array, words: Words) -> Booleans:
-    """True with *exactly* the given float64 probability, for each entry.
+    """Return True with *exactly* the given float64 probability, for each entry.
 
     A uniform real u is compared with p digit by digit: 16 binary digits first, then 64 at a time
     where all were equal so far. Multiplying a double by a power of two and splitting off its whole
-    part are exact, so there is no smallest probability and no rounding. How many words are taken
+    part are exact, so there is no smallest probability and no rounding. The number of words taken
     does not depend on p, except with probability 2^-80 a coin.
 
     Args:
@@ -139,7 +139,7 @@ def double_coins(probability: Array, words: Words) -> Booleans:
     while equal.size:
         more = words(equal.size)
         scaled = np.ldexp(rest, _WORD_BITS)
-        # A rest of 1 is that of probability 1, and shown whatever comes.
+        # A rest of 1 is that of probability 1, which shows True whatever comes.
         certain = rest >= 1.0
         digits = np.floor(np.where(certain, 0.0, scaled))
         whole = digits.astype(np.uint64)
@@ -154,18 +154,18 @@ def double_coins(probability: Array, words: Words) -> Booleans:
 def enclosed_coins(
     approximate: Array, error: float, exact: Callable[[int], Thresholds], words: Words
 ) -> Booleans:
-    """True with probability *exactly* p_i, where p_i is known to within ``error`` and, where that
-    is not enough, exactly.
+    """Return True with *exactly* probability p_i, where p_i is known to within ``error`` and, where
+    that is not enough, exactly.
 
     16 bits of a uniform real u leave it a cell of width 2^-16. If the cell lies below p_i - error
-    or above p_i + error, that decides, whatever p_i is; otherwise, about once in 2^16 coins,
+    or above p_i + error, that decides, whatever p_i is. Otherwise, about once in 2^16 coins,
     ``exact`` compares digit by digit.
 
     Args:
-        approximate: shape (n,), |approximate - p| at most ``error``; rounding of this function's
-            own arithmetic included, so ``error`` must be at least 2^-45 above that bound.
+        approximate: shape (n,), |approximate - p| at most ``error``. That includes the rounding of
+            this function's own arithmetic, so ``error`` must be at least 2^-45 above the bound.
         error: at most 2^-20.
-        exact: the one threshold p_i, for the place i of a coin.
+        exact: function from the place i of a coin to the one threshold p_i.
         words: source of random words.
     """
     heads, block = heads_from(words, approximate.size)
@@ -180,13 +180,13 @@ def enclosed_coins(
 
 
 def exponential(exponent: Array) -> Array:
-    """exp(-x) to within ``EXPONENTIAL_ERROR`` in absolute terms, by additions and multiplications
-    only.
+    """Return exp(-x) to within ``EXPONENTIAL_ERROR`` in absolute terms, by additions and
+    multiplications only.
 
     x is cut off at 40, where exp(-x) is below 2^-57, and divided by 64. The Taylor polynomial of
-    degree 12 at y = x/64 <= 0.625 leaves out at most y^13/13! < 2^-41; Horner's rule rounds by less
-    than 2^-46; the sum is at least 0.53, so its relative error is below 2^-39.9. Six squarings
-    multiply that by 64 and add 63 roundings: below 2^-33.8.
+    degree 12 at y = x/64 <= 0.625 leaves out at most y^13/13! < 2^-41. Horner's rule rounds by less
+    than 2^-46. The sum is at least 0.53, so its relative error is below 2^-39.9. Six squarings
+    multiply that by 64 and add 63 roundings, which stays below 2^-33.8.
 
     Args:
         exponent: any shape, at least 0, finite or infinite.
@@ -214,12 +214,12 @@ _WORD_MAX = np.uint64(2**64 - 1)
 
 
 def short_uniform(ends: Integers, words: Words) -> Integers:
-    """Exactly uniform integers on 0 .. end - 1, for ends of at most 2^32.
+    """Return exactly uniform integers on 0 .. end - 1, for ends of at most 2^32.
 
-    For a 32-bit word w the answer is the whole part of w end / 2^32. Of the products w end some
-    multiples of 2^32 have one more in front of them than others; a product whose rest is below 2^32
-    mod end is drawn again, which leaves as many for each answer. A rest of ``end`` or more needs no
-    division to be told.
+    For a 32-bit word w the answer is the whole part of w end / 2^32. The products w end lie between
+    multiples of 2^32, and some of these gaps hold one product more than others. A product whose
+    rest is below 2^32 mod end is drawn again, which leaves equally many products for each answer. A
+    rest of ``end`` or more needs no division to be told.
 
     Args:
         ends: shape (n,), in 1 .. 2^32.
@@ -246,9 +246,9 @@ def short_uniform(ends: Integers, words: Words) -> Integers:
 
 
 def long_uniform(ends: Integers, words: Words) -> Integers:
-    """Exactly uniform integers on 0 .. end - 1, for any ends: remainders of 64-bit words.
+    """Return exactly uniform integers on 0 .. end - 1 for any ends, as remainders of 64-bit words.
 
-    Words above the last multiple of an end would favour small remainders; they are drawn again.
+    Words above the last multiple of an end would favour small remainders, so they are drawn again.
 
     Args:
         ends: shape (n,), at least 1.

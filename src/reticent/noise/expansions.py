@@ -1,10 +1,10 @@
 """Binary expansions of real numbers: floor(2^bits t) in integers, never off by one.
 
-A comparison of a uniform real with a threshold t reads both digit by digit, so it needs the
-digits of t and nothing else. Thresholds are made of exponentials of rational numbers. Each is
-enclosed between two integers at some precision, every step of the lower bound rounded down and
-every step of the upper bound rounded up; where the two do not settle the digits that are asked
-for, the precision is doubled.
+A comparison of a uniform real with a threshold t reads both digit by digit, so it needs the digits
+of t and nothing else. Thresholds are made of exponentials of rational numbers. Each is enclosed
+between two integers at some precision. Every step of the lower bound is rounded down and every step
+of the upper bound is rounded up. Where the two do not settle the digits that are asked for, the
+precision is doubled.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
-"""``count`` independent uniform 64-bit words, in an array that is the caller's own."""
+"""A function that returns ``count`` independent uniform 64-bit words, in an array that is the
+caller's own.
+"""
 
 _GUARD = 32
-"""Bits beyond those asked for; an enclosure is a few hundred units wide, so one precision
-settles nearly all digits.
+"""Bits beyond those asked for. An enclosure is a few hundred units wide, so one precision settles
+nearly all digits.
 """
 
 
@@ -31,18 +33,18 @@ class Thresholds(ABC):
 
     @abstractmethod
     def floors(self, bits: int) -> list[int]:
-        """floor(2^bits t_i) for each i, exact."""
+        """Return floor(2^bits t_i) for each i, exact."""
 
     def settle(self, prefix: int, bits: int, words: Words) -> int:
-        """How many thresholds are at most u, for u uniform in the cell [prefix, prefix + 1)
-        2^-bits.
+        """Return the number of thresholds that are at most u, for u uniform in the cell [prefix,
+        prefix + 1) 2^-bits.
 
         A threshold whose first ``bits`` digits are smaller than ``prefix`` lies below the cell, one
         whose digits are larger lies above it. Only where they are equal is u given 64 more digits.
 
         Args:
-            prefix: the digits of u that are known.
-            bits: how many they are.
+            prefix: the known digits of u.
+            bits: number of known digits.
             words: source of the further digits.
         """
         while True:
@@ -58,18 +60,17 @@ class Thresholds(ABC):
 class EnclosedThresholds(Thresholds):
     """Thresholds of which integer bounds can be computed at any precision.
 
-    Each is irrational or enclosed exactly; otherwise ``floors`` would double its precision for
-    ever.
+    Each is irrational or enclosed exactly, or else ``floors`` would double its precision for ever.
     """
 
     @abstractmethod
     def enclosures(self, precision: int) -> list[tuple[int, int]]:
-        """Integers (low, high) with low <= 2^precision t_i <= high; the last equality only where
-        t_i is known exactly.
+        """Return integers (low, high) with low <= 2^precision t_i <= high. The last equality holds
+        only where t_i is known exactly.
         """
 
     def floors(self, bits: int) -> list[int]:
-        """floor(2^bits t_i) for each i, exact."""
+        """Return floor(2^bits t_i) for each i, exact."""
         precision = bits + _GUARD
         while True:
             shift = precision - bits
@@ -89,7 +90,7 @@ class EnclosedThresholds(Thresholds):
 class Exponential(EnclosedThresholds):
     """The one threshold exp(-numerator/denominator).
 
-    Irrational for every positive rational exponent (Lindemann), and 1 for the exponent 0.
+    It is irrational for every positive rational exponent (Lindemann), and 1 for the exponent 0.
 
     Attributes:
         numerator: at least 0.
@@ -104,7 +105,7 @@ class Exponential(EnclosedThresholds):
     denominator: int
 
     def enclosures(self, precision: int) -> list[tuple[int, int]]:
-        """Bounds on 2^precision exp(-numerator/denominator)."""
+        """Return bounds on 2^precision exp(-numerator/denominator)."""
         return [exponential_bounds(self.numerator, self.denominator, precision)]
 
 
@@ -121,32 +122,32 @@ class Quotient(Thresholds):
     denominator: int
 
     def floors(self, bits: int) -> list[int]:
-        """floor(2^bits numerator/denominator)."""
+        """Return floor(2^bits numerator/denominator)."""
         return [(self.numerator << bits) // self.denominator]
 
 
 @dataclass(frozen=True)
 class GeometricShares(EnclosedThresholds):
-    """Partial sums of a geometric distribution on 0 .. size - 1: the thresholds that cut [0, 1]
-    into its probabilities.
+    """Partial sums of a geometric distribution on 0 .. size - 1. These thresholds cut [0, 1] into
+    its probabilities.
 
     With r = exp(-numerator/denominator), symbol v has weight r^v. Two variants have more symbols,
     in this order:
 
     - ``signed``: v = 0 .. size - 1, then once more with a factor ``sign_ratio`` each, for a
-      negative number;
+      negative number.
     - ``open``: v = 0 .. size - 1, then one symbol "size or more" of weight r^size / (1 - r).
 
     Symbol i is the number of thresholds at most u, for u uniform. A partial sum over the total is a
-    rational function of r (and of r^k for a whole k) that is not constant; r is transcendental, so
-    the quotient is irrational.
+    rational function of r (and of r^k for a whole k) that is not constant. Since r is
+    transcendental, the quotient is irrational.
 
     Attributes:
-        numerator, denominator: of the exponent, both at least 1.
+        numerator, denominator: the exponent's, both at least 1.
         size: number of magnitudes, at least 1.
         signed: whether each magnitude comes with a sign, the negative one
             exp(-numerator/denominator) times as often.
-        open: whether there is a symbol for "size or more"; not together with ``signed``.
+        open: whether there is a symbol for "size or more", not allowed together with ``signed``.
 
     Example: one binary digit is 0 with probability 1/(1 + e^-1) = 0.7311 if the exponent is 1.
         >>> GeometricShares(1, 1, size=2).floors(16)
@@ -160,7 +161,7 @@ class GeometricShares(EnclosedThresholds):
     open: bool = False
 
     def enclosures(self, precision: int) -> list[tuple[int, int]]:
-        """Bounds on 2^precision times each partial sum."""
+        """Return bounds on 2^precision times each partial sum."""
         low, high = self._weights(precision)
         total_low, total_high = sum(low), sum(high)
         bounds, below_low, below_high = [], 0, 0
@@ -177,8 +178,8 @@ class GeometricShares(EnclosedThresholds):
         return bounds
 
     def _weights(self, precision: int) -> tuple[list[int], list[int]]:
-        """Bounds on the weight of each symbol, all in one unit of at most 2^-precision."""
-        # So many bits more that 1 - r is not lost where r is close to 1.
+        """Return bounds on the weight of each symbol, all in one unit of at most 2^-precision."""
+        # The extra bits keep the digits of 1 - r where r is close to 1.
         work = precision + max(0, self.denominator.bit_length() - self.numerator.bit_length() + 2)
         one = 1 << work
         ratio_low, ratio_high = exponential_bounds(self.numerator, self.denominator, work)
@@ -197,12 +198,12 @@ class GeometricShares(EnclosedThresholds):
 
 
 def exponential_bounds(numerator: int, denominator: int, precision: int) -> tuple[int, int]:
-    """Integers low <= 2^precision exp(-numerator/denominator) <= high, a few units apart.
+    """Return integers low <= 2^precision exp(-numerator/denominator) <= high, a few units apart.
 
     x = numerator/denominator is halved h times to y < 1/2. In e^y = sum of y^i/i! every term is
-    positive: its floors add up to a lower bound. Its ceilings, with the last one again for what was
-    left out (each further term is at most half of the one before it), add up to an upper bound. The
-    reciprocals bound e^-y, and h squarings, rounded outwards, e^-x.
+    positive, so the floors of the terms add up to a lower bound. Their ceilings add up to an upper
+    bound, with the last one counted again for the terms left out (each further term is at most half
+    of the one before it). The reciprocals bound e^-y, and h squarings, rounded outwards, e^-x.
 
     Args:
         numerator: at least 0.
@@ -244,10 +245,10 @@ def exponential_bounds(numerator: int, denominator: int, precision: int) -> tupl
 
 
 def _shift_up(value: int, bits: int) -> int:
-    """Value / 2^bits, rounded up."""
+    """Return value / 2^bits, rounded up."""
     return -(-value >> bits)
 
 
 def _quotient_up(numerator: int, denominator: int) -> int:
-    """Numerator / denominator, rounded up."""
+    """Return numerator / denominator, rounded up."""
     return -(-numerator // denominator)

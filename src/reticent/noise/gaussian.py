@@ -1,5 +1,5 @@
-"""Discrete Gaussian variables, exact, for whole arrays: discrete Laplace proposals, thinned by
-exact coins.
+"""Exact discrete Gaussian variables for whole arrays: discrete Laplace proposals, thinned by exact
+coins.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ from reticent.noise.expansions import Exponential, Thresholds, Words
 from reticent.noise.geometric import geometric_digits
 
 _ACCEPTED = 0.76
-"""Share of proposals that are kept for large sigma: sqrt(pi / (2 e)); for small ones 0.55 or
+"""Share of proposals that are kept for large sigma: sqrt(pi / (2 e)). For small sigma it is 0.55 or
 more.
 """
 
 _ERROR = EXPONENTIAL_ERROR + 2.0**-38
-"""Of the acceptance probability: the exponential's, and what the exponent's rounding makes of it
-(see ``discrete_gaussian``).
+"""Error of the acceptance probability: the exponential's own, and the effect of the exponent's
+rounding (``discrete_gaussian``).
 """
 
 
 def discrete_gaussian(count: int, sigma: float, words: Words) -> Integers:
-    """``count`` independent integers v with probability proportional to exp(-v^2 / (2 sigma^2)).
+    """Return ``count`` independent integers v with probability proportional to exp(-v^2 / (2
+    sigma^2)).
 
     A discrete Laplace proposal v of scale sigma is kept with probability exp(-g), g = (|v|/sigma -
     1)^2 / 2, because -|v|/sigma - g = -v^2 / (2 sigma^2) - 1/2. The first ``count`` that are kept
     are the answer.
 
-    With |v| <= 64 sigma the computed g is within 2^-38 of the true one: |v| as a double and the
-    quotient are right to a relative 2^-53 each and the subtraction rounds once, 2^-45 in all; the
-    square, of a number up to 63, is right to within 2 * 63 * 2^-45 + 2^-90 + 2^-41; half of that is
+    With |v| <= 64 sigma the computed g is within 2^-38 of the true one. |v| as a double and the
+    quotient are right to a relative 2^-53 each and the subtraction rounds once, 2^-45 in all. The
+    square, of a number up to 63, is right to within 2 * 63 * 2^-45 + 2^-90 + 2^-41. Half of that is
     below 2^-38. Beyond 64 sigma exp(-g), computed or true, is below 2^-57.
 
     Args:
         count: number of draws.
-        sigma: a float64 above 0, at most 2^50; its exact value is meant.
+        sigma: a float64 above 0, at most 2^50, taken at its exact value.
         words: source of random words.
     """
     digits = geometric_digits(sigma)

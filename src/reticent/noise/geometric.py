@@ -1,12 +1,12 @@
-"""Geometric and discrete Laplace variables, exact, for whole arrays.
+"""Exact geometric and discrete Laplace variables for whole arrays.
 
 A geometric variable K with P(K = k) = (1 - q) q^k, q = exp(-1/scale), has independent binary
 digits, because q^k is the product of q^(2^j) over the digits j of k that are 1. So a group of
 consecutive digits is independent of the others, and is itself geometric with ratio r = q^(2^first
-digit): cut off at 2^width, but for the leading group, which has no end. Each group is drawn by one
-look-up (``SymbolTable``). The leading one has a symbol for "2^width or more", of probability
-r^(2^width) exactly; a geometric variable has no memory, so 2^width is added and the group drawn
-again.
+digit). It is cut off at 2^width, except for the leading group, which has no end. Each group is
+drawn by one look-up (``SymbolTable``). The leading one has a symbol for "2^width or more", of
+probability r^(2^width) exactly. There 2^width is added and the group drawn again, because a
+geometric variable has no memory.
 
 Given its sign, a discrete Laplace variable v with P(v) ~ q^|v| is geometric too: K = v where v
 >= 0, and K = -v - 1 where v < 0. The sign is negative with probability q/(1 + q), independently
@@ -26,12 +26,12 @@ from reticent.noise.digits import SymbolTable, blocks, heads_from
 from reticent.noise.expansions import GeometricShares, Words
 
 SATURATION = 2**62
-"""Magnitudes from here on come out as some number from here to 2^62 + 2^53, so that a sum with a
-point of a grid fits int64.
+"""A magnitude from here on comes out as some number from here to 2^62 + 2^53, so that its sum with
+a point of a grid fits int64.
 """
 
 _LEAST_REACH = 4
-"""The digits reach this many times the scale or more: the leading group is drawn again with
+"""The digits reach this many times the scale or more, so the leading group is drawn again with
 probability e^-4 at most.
 """
 
@@ -47,12 +47,12 @@ class GeometricDigits:
             is a rational number.
 
     Attributes:
-        groups: first place of each group of digits and the place after its last one; the leading
+        groups: first place of each group of digits and the place after its last one. The leading
             group has no last one.
 
     *Number of words.* With g groups (3 for scales from 2^13 to 2^21) a block of n draws takes
-    ceil(g n / 4) words; one more for every look-up that is undecided; and ceil(k / 4) for k leading
-    groups that are drawn again, as often as any are.
+    ceil(g n / 4) words. It takes one more for every undecided look-up, and ceil(k / 4) for k
+    leading groups that are drawn again, as often as any are.
 
     Example:
         >>> from reticent.noise.release_samplers import system_words
@@ -85,7 +85,7 @@ class GeometricDigits:
         ]
 
     def geometric(self, count: int, words: Words) -> Integers:
-        """``count`` independent integers k >= 0 with probability proportional to exp(-k /
+        """Return ``count`` independent integers k >= 0 with probability proportional to exp(-k /
         scale).
         """
         drawn = np.empty(count, dtype=np.int64)
@@ -94,7 +94,9 @@ class GeometricDigits:
         return drawn
 
     def laplace(self, count: int, words: Words) -> Integers:
-        """``count`` independent integers v with probability proportional to exp(-|v| / scale)."""
+        """Return ``count`` independent integers v with probability proportional to exp(-|v| /
+        scale).
+        """
         drawn = np.empty(count, dtype=np.int64)
         for place in blocks(count):
             magnitude, negative = self._draw(place.stop - place.start, words)
@@ -103,7 +105,7 @@ class GeometricDigits:
         return drawn
 
     def _draw(self, count: int, words: Words) -> tuple[Integers, Integers]:
-        """Magnitudes, and 1 where the sign is negative, else 0."""
+        """Return magnitudes, and 1 where the sign is negative, else 0."""
         groups = len(self._tables)
         heads, block = heads_from(words, groups * count)
         symbols = [
@@ -121,7 +123,7 @@ class GeometricDigits:
         return magnitude, negative
 
     def _leading(self, symbols: npt.NDArray[np.uint16], words: Words) -> Integers:
-        """The leading group's value, drawn again where it is its size or more."""
+        """Return the leading group's value, drawn again where it is its size or more."""
         start, end = self.groups[-1]
         more = 2 ** (end - start)
         value = symbols.astype(np.int64)
@@ -137,5 +139,5 @@ class GeometricDigits:
 
 @lru_cache(maxsize=32)
 def geometric_digits(scale: float) -> GeometricDigits:
-    """The tables of a scale; they hold nothing random."""
+    """Return the tables of a scale, which hold nothing random."""
     return GeometricDigits(scale)

@@ -8,8 +8,8 @@ and v is uniform among them, then
     P(v)  ~  sum over K >= ||v|| of q^K  =  q^ceil(||v||) / (1 - q).
 
 For l-infinity N(K) = (2K + 1)^m and the norm of an integer vector is an integer, so this is
-exp(-||v||/scale) exactly. For l2 it is exp(-ceil(||v||)/scale); as ceil(a + b) <= ceil(a) +
-ceil(b), a shift by a vector of norm at most an integer D still costs at most D/scale.
+exp(-||v||/scale) exactly. For l2 it is exp(-ceil(||v||)/scale). As ceil(a + b) <=
+ceil(a) + ceil(b), a shift by a vector of norm at most an integer D still costs at most D/scale.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reticent.core.norms import Norm
 from reticent.noise.samplers import Sampler
 
 LARGEST_L2_DIMENSION = 64
-"""Beyond this the charge of ``l2_epsilon_margin`` would show; Gaussian noise is the better
+"""Beyond this the charge of ``l2_epsilon_margin`` would show, and Gaussian noise is the better
 distribution there anyway.
 """
 
@@ -32,19 +32,20 @@ _FINE_BITS = 59
 
 _LARGEST_MEAN_RADIUS = 2.0**52
 _RADIUS_LIMIT = 2**61
-"""A radius that could reach this is drawn again: one of its m + 1 parts is 512 times the scale
-or more, which happens with probability (m + 1) e^-512 at most, below 10^-200; at the scale of
-2^21 of a mechanism of epsilon 1 below e^-(2^30)."""
+"""A radius that could reach this is drawn again. One of its m + 1 parts is then 512 times the scale
+or more, which happens with probability (m + 1) e^-512 at most, below 10^-200. At the scale of 2^21
+of a mechanism of epsilon 1 it is below e^-(2^30).
+"""
 
 
 def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Sampler) -> Integers:
-    """Independent draws of the K-norm distribution, shape (rows, dimension), int64.
+    """Return independent draws of the K-norm distribution, shape (rows, dimension), int64.
 
     Args:
         rows: number of vectors, 0 or more.
-        dimension: m, number of coordinates, at least 1; at most 64 for l2.
-        scale: the distribution is exp(-||v|| / scale), in grid steps (l2: of the norm rounded up,
-            and at least 1).
+        dimension: m, number of coordinates, at least 1, and at most 64 for l2.
+        scale: scale in exp(-||v|| / scale), in grid steps. For l2 the norm is rounded up and the
+            scale is at least 1.
         norm: ``LINF`` or ``L2``.
         sampler: source of randomness.
 
@@ -64,7 +65,7 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
         ``l2_epsilon_margin`` charges.
 
     Runtime:
-        O(m) a vector; 0.8 (l-infinity) and 2 to 4 (l2) microseconds for m = 8 on one core
+        O(m) a vector, 0.8 (l-infinity) and 2 to 4 (l2) microseconds for m = 8 on one core
         (benchmarks/runtimes.py).
 
     References:
@@ -74,7 +75,7 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
 
     See Also:
         reticent.mechanisms.KNormMechanism: the mechanism.
-        reticent.noise.l2_epsilon_margin: what l2 costs.
+        reticent.noise.l2_epsilon_margin: the cost of l2.
     """
     if norm is Norm.L1:
         raise UnsupportedNorm(
@@ -104,11 +105,11 @@ def k_norm(rows: int, dimension: int, *, scale: float, norm: Norm, sampler: Samp
 
 
 def l2_epsilon_margin(dimension: int) -> float:
-    """What the l2 sampler's arithmetic costs at most, in epsilon: m^3 2^-38, for a scale of at
-    least 2^20 steps.
+    """Return the largest cost in epsilon of the l2 sampler's arithmetic: m^3 2^-38, for a scale of
+    at least 2^20 steps.
 
-    Every probability is right to within a relative m^3 2^-39 (see ``_l2``), and a privacy loss
-    compares two of them.
+    Every probability is right to within a relative m^3 2^-39 (proved at ``_l2``), and a privacy
+    loss compares two of them.
 
     Example:
         >>> l2_epsilon_margin(8) < 2e-9
@@ -118,7 +119,7 @@ def l2_epsilon_margin(dimension: int) -> float:
         - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754,
           section 4 (the distribution).
         - Mironov (2012), "On significance of the least significant bits for differential privacy",
-          doi:10.1145/2382196.2382264, why arithmetic is charged.
+          doi:10.1145/2382196.2382264 (the reason to charge for arithmetic).
         - The margin: docs/mechanisms.md.
 
     See Also:
@@ -128,8 +129,8 @@ def l2_epsilon_margin(dimension: int) -> float:
 
 
 def _radii(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Integers, Booleans]:
-    """Sums of m + 1 geometric variables, and whether int64 has room for what is done with them;
-    0 where it has not.
+    """Return sums of m + 1 geometric variables, and whether int64 has room for the operations on
+    them. A sum is 0 where it has not.
     """
     parts = sampler.geometric((rows, dimension + 1), scale=scale)
     fits = (parts < _RADIUS_LIMIT // (dimension + 1)).all(axis=1)
@@ -137,7 +138,7 @@ def _radii(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[I
 
 
 def _linf(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Integers, Booleans]:
-    """One proposal per row and whether it is kept; exact, integers only.
+    """Return one proposal per row and whether it is kept, exactly, in integers only.
 
     A sum of m + 1 geometric variables is K with weight C(K + m, m) q^K. Keeping it with probability
     prod_{i=1..m} (2K + 1) / (2 (K + i)) leaves the weight (2K + 1)^m q^K.
@@ -150,18 +151,18 @@ def _linf(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[In
 
 
 def _l2(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Integers, Booleans]:
-    """One proposal per row and whether it is kept.
+    """Return one proposal per row and whether it is kept.
 
-    How many integer points a ball holds is not known in closed form; its volume is. So draw T with
+    The number of integer points in a ball has no closed form, but its volume has. So draw T with
     weight T^m q^T, a point y uniform in the ball of radius T, and keep v = round(y) if ||v|| <= K =
     T - margin. The unit cube around such a v lies in the ball (margin > sqrt(m)/2 + 1), so v has
     probability 1/Volume, and (K, v) has weight q^K 1{||v|| <= K}.
 
     y lives on a lattice 2^F times finer, with T 2^F between 2^58 and 2^59, where every unit cube
-    holds equally many points. ``_uniform_in_ball`` is uniform there up to a factor 1 + e, with e
-    at most the sum over coordinates of (n^2 + n)/r, n = coordinates still to come (below m) and
-    r >= T 2^F sqrt((K - ||v|| + 1)/T) the radius left to them. The mean of e over K is below
-    (m^3/3) sqrt(pi T / scale) / 2^58 <= m^3 2^-39 for scale >= 2^20 and T < 2^58.
+    holds equally many points. ``_uniform_in_ball`` is uniform there up to a factor 1 + e, with e at
+    most the sum over coordinates of (n^2 + n)/r. Here n is the number of coordinates still to come
+    (below m) and r >= T 2^F sqrt((K - ||v|| + 1)/T) the radius left to them. The mean of e over K
+    is below (m^3/3) sqrt(pi T / scale) / 2^58 <= m^3 2^-39 for scale >= 2^20 and T < 2^58.
     """
     margin = math.isqrt(dimension) + 2
     total, fits = _radii(rows, dimension, scale, sampler)
@@ -179,8 +180,8 @@ def _l2(rows: int, dimension: int, scale: float, sampler: Sampler) -> tuple[Inte
 
 
 def _within(vectors: Integers, radius: Integers) -> Booleans:
-    """Whether ||v||_2 <= radius, in exact integer arithmetic (Python integers where int64 would
-    overflow).
+    """Return whether ||v||_2 <= radius, in exact integer arithmetic (Python integers where int64
+    would overflow).
     """
     exact = object if radius.size and radius.max() >= 2**27 else np.int64
     squares = np.square(vectors.astype(exact)).sum(axis=1)
@@ -188,16 +189,16 @@ def _within(vectors: Integers, radius: Integers) -> Booleans:
 
 
 def _uniform_in_ball(radius: Integers, dimension: int, sampler: Sampler) -> Integers:
-    """Integer points almost uniform in the l2 ball of each radius (up to 2**60), shape (n,
+    """Return integer points almost uniform in the l2 ball of each radius (up to 2**60), shape (n,
     dimension).
 
-    One coordinate after the other. Given radius r and n coordinates to come, y uniform on -r .. r
-    leaves them the radius s = sqrt(r^2 - y^2), and is kept with probability ((s + 1/2)/(r +
-    1/2))^n. A point then has probability prod (s_i + 1/2)^n_i / Z_{n_i}(r_i), where Z_n(r) = sum
-    over y of (s + 1/2)^n = c_n (r + 1/2)^(n+1) (1 + e) and s_i = r_{i+1}: numerators cancel against
-    the next denominator *whatever* value of s was computed, and what is left is constant up to the
-    factors 1 + e. With |s + 1/2 - sqrt(r^2 - y^2)| <= 1/2 + 2^-51 s and a unimodal summand,
-    |e| <= n 2^-51 + (n^2 + n)/r; for n = 0 the count 2r + 1 is exact.
+    One coordinate is drawn after the other. Given radius r and n coordinates to come, y uniform on
+    -r .. r leaves them the radius s = sqrt(r^2 - y^2), and is kept with probability
+    ((s + 1/2)/(r + 1/2))^n. A point then has probability prod (s_i + 1/2)^n_i / Z_{n_i}(r_i), where
+    Z_n(r) = sum over y of (s + 1/2)^n = c_n (r + 1/2)^(n+1) (1 + e) and s_i = r_{i+1}. Numerators
+    cancel against the next denominator *whatever* value of s was computed, and the rest is constant
+    up to the factors 1 + e. With |s + 1/2 - sqrt(r^2 - y^2)| <= 1/2 + 2^-51 s and a unimodal
+    summand, |e| <= n 2^-51 + (n^2 + n)/r. For n = 0 the count 2r + 1 is exact.
     """
     points = np.zeros((len(radius), dimension), dtype=np.int64)
     left = radius.copy()
@@ -208,7 +209,7 @@ def _uniform_in_ball(radius: Integers, dimension: int, sampler: Sampler) -> Inte
         while pending.size:
             r = left[pending]
             y = sampler.uniform_integers(2 * r + 1) - r
-            # (r - y)(r + y) has no cancellation; the minimum guards the rounding of r * r at y = 0.
+            # (r - y)(r + y) has no cancellation. The minimum guards the rounding of r * r at y = 0.
             s = np.minimum(np.sqrt((r - y).astype(np.float64) * (r + y)).astype(np.int64), r)
             kept = sampler.bernoulli(np.minimum(((s + 0.5) / (r + 0.5)) ** others, 1.0))
             points[pending[kept], coordinate] = y[kept]

@@ -1,5 +1,5 @@
-"""The samplers that a release may draw from: every distribution exact, for whole arrays, on words
-of the operating system.
+"""The samplers that a release may draw from. They are exact, work on whole arrays, and take their
+words from the operating system.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _DEVICE = "/dev/urandom"
 
 
 def system_words(count: int) -> npt.NDArray[np.uint64]:
-    """``count`` independent uniform 64-bit words.
+    """Return ``count`` independent uniform 64-bit words.
 
-    There is no store of words: each call asks the kernel for what it needs, so a forked process,
-    another thread or a later call cannot meet the same words, and the caller, who owns the only
-    copy, can overwrite it. (Where there is no ``/dev/urandom``, ``os.urandom`` is asked, which
-    leaves one more copy to the memory allocator.)
+    There is no store of words. Each call asks the kernel for all the words that it needs, so a
+    forked process, another thread or a later call cannot meet the same words. The caller owns the
+    only copy and can overwrite it. (Where there is no ``/dev/urandom``, ``os.urandom`` is asked,
+    which leaves one more copy to the memory allocator.)
 
     Args:
         count: number of words, 0 or more.
@@ -74,10 +74,10 @@ def system_words(count: int) -> npt.NDArray[np.uint64]:
 
 
 def _open_device() -> int | None:
-    """The kernel's generator as a file, or None where there is none.
+    """Return the kernel's generator as a file, or None where there is none.
 
-    It is opened for each block, because a descriptor that is kept may be closed by others and
-    then stand for another file.
+    It is opened for each block, because others may close a kept descriptor, which would then stand
+    for another file.
     """
     _generator_is_seeded()
     try:
@@ -92,14 +92,14 @@ def _open_device() -> int | None:
 
 @lru_cache(maxsize=1)
 def _generator_is_seeded() -> None:
-    """Returns once the kernel has collected enough randomness after booting, which the device
-    does not wait for.
+    """Return once the kernel has collected enough randomness after booting. The device does not
+    wait for that.
     """
     os.urandom(1)
 
 
 class ExactSampler(Sampler):
-    """Exact distributions, whole arrays at a time, from whatever words a subclass gives.
+    """Exact distributions, whole arrays at a time, on the words that a subclass gives.
 
     **Guarantee.** If ``words`` gives independent uniform words, every draw has exactly the
     distribution that its method states, for the exact values of the float64 parameters, and draws
@@ -107,7 +107,7 @@ class ExactSampler(Sampler):
     (docs/noise.md has the proofs). Magnitudes of 2^62 and more come out as some number from 2^62 to
     2^62 + 2^53.
 
-    *Number of words.* It depends on parameters and counts, and on what was drawn; never, but for
+    *Number of words.* It depends on parameters, counts and the draws. It never depends, but for
     2^-80 a coin, on a probability that was passed to ``bernoulli``.
 
     Utility:
@@ -119,13 +119,13 @@ class ExactSampler(Sampler):
 
     References:
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
-          arXiv:2004.00010, the distributions, and rejection from discrete Laplace to Gaussian.
-        - Karney (2016), "Sampling exactly from the normal distribution", arXiv:1303.6257, exact
-          coins from as many digits as a decision needs.
+          arXiv:2004.00010 (the distributions, and rejection from discrete Laplace to Gaussian).
+        - Karney (2016), "Sampling exactly from the normal distribution", arXiv:1303.6257 (exact
+          coins from as many digits as a decision needs).
         - Lemire (2019), "Fast random integer generation in an interval", arXiv:1805.10941,
-          algorithm 5, uniform integers.
+          algorithm 5 (uniform integers).
         - Ghosh, Roughgarden and Sundararajan (2009), "Universally utility-maximizing privacy
-          mechanisms", arXiv:0811.2841, the geometric mechanism.
+          mechanisms", arXiv:0811.2841 (the geometric mechanism).
         - Proofs: docs/noise.md.
 
     See Also:
@@ -193,19 +193,19 @@ class SecureSampler(ExactSampler):
 
     Runtime:
         0.04 (Laplace) and 0.09 (Gaussian) microseconds a number at scale 2^20 on one core
-        (benchmarks/runtimes.py); OpenDP takes 7 and 12.
+        (benchmarks/runtimes.py). OpenDP takes 7 and 12.
 
     References:
         - Mironov (2012), "On significance of the least significant bits for differential privacy",
-          doi:10.1145/2382196.2382264, why.
+          doi:10.1145/2382196.2382264 (the attack on noise in doubles).
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
-          arXiv:2004.00010, the distributions.
+          arXiv:2004.00010 (the distributions).
         - Proofs: docs/noise.md.
 
     See Also:
         reticent.noise.AuditSampler: the same code, repeatable, for audits.
         reticent.noise.OpenDPSampler: another implementation.
-        reticent.noise.release_sampler: by name.
+        reticent.noise.release_sampler: a sampler by name.
     """
 
     name = "exact distributions, words of the operating system"
@@ -215,9 +215,10 @@ class SecureSampler(ExactSampler):
 
 
 class AuditSampler(ExactSampler):
-    """The very code that releases, on words of a seeded generator: repeatable, and *not private*.
+    """The very code that releases, on words of a seeded generator. It is repeatable and *not
+    private*.
 
-    Audits draw with it, so that what they examine is what is released.
+    Audits draw with it, so that they examine the code that releases.
 
     Args:
         seed: anything that ``numpy.random.default_rng`` accepts.
@@ -227,7 +228,7 @@ class AuditSampler(ExactSampler):
         (2, 2)
 
     Utility:
-        Exact, as what it stands for; not private.
+        Exact, as the release path that it stands for, and not private.
 
     Runtime:
         0.02 (Laplace) and 0.05 (Gaussian) microseconds a number on one core
@@ -235,7 +236,7 @@ class AuditSampler(ExactSampler):
 
     References:
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
-          arXiv:2004.00010, the distributions.
+          arXiv:2004.00010 (the distributions).
         - Proofs: docs/noise.md.
 
     See Also:
@@ -251,16 +252,16 @@ class AuditSampler(ExactSampler):
 
     @override
     def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """Uniform 64-bit words from numpy's PCG64."""
+        """Return uniform 64-bit words from numpy's PCG64."""
         return self._rng.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
 class OpenDPSampler(Sampler):
-    """Discrete Laplace and Gaussian draws of OpenDP; everything else from the operating system's
-    words.
+    """Discrete Laplace and Gaussian draws of OpenDP, and everything else from the operating
+    system's words.
 
-    Exact as well, and a hundred times slower (benchmarks/noise.py). OpenDP is imported when the
-    first one is made.
+    It is exact as well, and a hundred times slower (benchmarks/noise.py). OpenDP is imported when
+    the first one is made.
 
     Raises:
         MissingExtra: OpenDP is not installed.
@@ -277,11 +278,11 @@ class OpenDPSampler(Sampler):
 
     References:
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
-          arXiv:2004.00010, the algorithms that OpenDP implements.
+          arXiv:2004.00010 (the algorithms that OpenDP implements).
 
     See Also:
         reticent.noise.SecureSampler: a hundred times faster.
-        reticent.noise.release_sampler: by name.
+        reticent.noise.release_sampler: a sampler by name.
     """
 
     seeded = False
@@ -304,12 +305,12 @@ RELEASE_SAMPLERS: dict[str, type[SecureSampler] | type[OpenDPSampler]] = {
     "exact": SecureSampler,
     "opendp": OpenDPSampler,
 }
-"""Both draw from the operating system; neither takes a seed."""
+"""Both draw from the operating system, and neither takes a seed."""
 
 
 def release_sampler(name: str) -> Sampler:
-    """The sampler called ``name``: "exact" (ours, for whole arrays) or "opendp" (an independent
-    implementation, slower).
+    """Return the sampler called ``name``: "exact" (ours, for whole arrays) or "opendp" (an
+    independent implementation, slower).
 
     Raises:
         UnknownName: another name.
@@ -321,7 +322,7 @@ def release_sampler(name: str) -> Sampler:
 
     References:
         - Mironov (2012), "On significance of the least significant bits for differential privacy",
-          doi:10.1145/2382196.2382264, why releases take no other sampler.
+          doi:10.1145/2382196.2382264 (the reason why releases take no other sampler).
 
     See Also:
         reticent.noise.SecureSampler: "exact".
@@ -363,8 +364,8 @@ def _gaussian(sigma: float) -> Any:
 
 
 def _measure(measurement: Any, shape: Shape) -> Integers:
-    """Noise alone: the measurement's answer on zeros. OpenDP saturates at the ends of int64, it
-    never wraps.
+    """Return noise alone, the measurement's answer on zeros. OpenDP saturates at the ends of int64
+    and never wraps.
     """
     count = int(np.prod(shape))
     if count == 0:

@@ -1,8 +1,8 @@
-"""What a source of random numbers offers, and the seeded one for experiments.
+"""The interface of a source of random numbers, and the seeded source for experiments.
 
-Everything here is integer valued or a yes/no decision. No textbook floating-point sampler is
-used: the bits of a double drawn by ``scale * log(u)`` tell an observer which value the noise was
-added to.
+Every draw is an integer or a yes/no decision. No textbook floating-point sampler is used, because
+the bits of a double drawn by ``scale * log(u)`` tell an observer which value the noise was added
+to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reticent.noise.digits import long_uniform
 Shape = int | tuple[int, ...]
 
 LARGEST_SCALE = 2.0**50
-"""Wider distributions are refused: their draws would come near the end of int64."""
+"""Wider distributions are refused, because their draws would come near the end of int64."""
 
 _WORD_MAX = np.uint64(2**64 - 1)
 _MANTISSA_BITS = 53
@@ -31,15 +31,16 @@ class Sampler(ABC):
     """Random integers and decisions, whole arrays at a time.
 
     Attributes:
-        name: what a receipt says about the source.
+        name: name of the source in a receipt.
         seeded: whether a caller's seed drives the numbers. Releases from a seeded source are
             *not private*.
 
     References:
         - Mironov (2012), "On significance of the least significant bits for differential privacy",
-          doi:10.1145/2382196.2382264, why releases draw integers exactly and never doubles.
+          doi:10.1145/2382196.2382264 (the reason why releases draw integers exactly and never
+          doubles).
         - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
-          arXiv:2004.00010, exact sampling of discrete distributions.
+          arXiv:2004.00010 (exact sampling of discrete distributions).
 
     See Also:
         reticent.noise.SecureSampler: releases.
@@ -53,18 +54,18 @@ class Sampler(ABC):
 
     @abstractmethod
     def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """``count`` independent uniform 64-bit words."""
+        """Return ``count`` independent uniform 64-bit words."""
 
     @abstractmethod
     def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
-        """Integers v with probability proportional to exp(-|v| / scale)."""
+        """Return integers v with probability proportional to exp(-|v| / scale)."""
 
     @abstractmethod
     def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
-        """Integers v with probability proportional to exp(-v**2 / (2 sigma**2))."""
+        """Return integers v with probability proportional to exp(-v**2 / (2 sigma**2))."""
 
     def geometric(self, shape: Shape, *, scale: float) -> Integers:
-        """Integers k >= 0 with probability proportional to exp(-k / scale).
+        """Return integers k >= 0 with probability proportional to exp(-k / scale).
 
         Given its sign, a discrete Laplace draw is such a distribution: v on v >= 0, and -v - 1
         on v < 0. So no draw is wasted.
@@ -73,7 +74,7 @@ class Sampler(ABC):
         return np.asarray(np.where(draw >= 0, draw, -1 - draw))
 
     def uniform_integers(self, high: npt.ArrayLike) -> Integers:
-        """Exactly uniform integers on 0 .. high - 1, one for each entry of ``high``.
+        """Return exactly uniform integers on 0 .. high - 1, one for each entry of ``high``.
 
         Args:
             high: any shape, int64, at least 1.
@@ -89,11 +90,11 @@ class Sampler(ABC):
         return long_uniform(ends.ravel(), self.words).reshape(ends.shape)
 
     def quotient_coins(self, numerators: Integers, denominators: Integers) -> Booleans:
-        """True with *exactly* the probability prod_j numerators[i, j] / denominators[i, j], for
-        each row i.
+        """Return True with *exactly* the probability prod_j numerators[i, j] / denominators[i, j],
+        for each row i.
 
         Args:
-            numerators: at least 0 and at most the denominators; broadcast to their shape.
+            numerators: at least 0 and at most the denominators, broadcast to their shape.
             denominators: shape (n, m), at least 1.
 
         Returns:
@@ -102,11 +103,11 @@ class Sampler(ABC):
         return np.asarray((self.uniform_integers(denominators) < numerators).all(axis=1))
 
     def bernoulli(self, probability: npt.ArrayLike) -> Booleans:
-        """True with *exactly* the given float64 probability, for each entry.
+        """Return True with *exactly* the given float64 probability, for each entry.
 
-        A double p = M 2^-53 2^-k asks whether a uniform real starts with k zero bits followed by 53
-        bits below M. Both are integer comparisons of fresh random bits, so there is no smallest
-        probability and no rounding.
+        For a double p = M 2^-53 2^-k the question is whether a uniform real starts with k zero bits
+        followed by 53 bits below M. Both are integer comparisons of fresh random bits, so there is
+        no smallest probability and no rounding.
 
         Args:
             probability: any shape, in [0, 1].
@@ -121,7 +122,7 @@ class Sampler(ABC):
         words = self.words(p.size)
         head = np.minimum(zeros, _HEAD_BITS)
         tail = words & np.uint64(2**_MANTISSA_BITS - 1)
-        # The top `head` of the 11 bits above the mantissa must vanish; a shift by 64 is not
+        # The top `head` of the 11 bits above the mantissa must vanish. A shift by 64 is not
         # defined, hence the mask.
         mask = _WORD_MAX ^ (_WORD_MAX >> head.astype(np.uint64))
         success = (tail < numerator) & ((words & mask) == 0)
@@ -137,10 +138,10 @@ class Sampler(ABC):
             missing[open_] -= now
 
     def categorical(self, weights: npt.ArrayLike) -> Integers:
-        """Column i of each row with probability weights[i] / sum(weights).
+        """Return column i of each row with probability weights[i] / sum(weights).
 
         Columns are offered in order and taken with the share that is left. Of the two outcomes the
-        rarer one is drawn, so the probability of *every* column is right to within a relative error
+        rarer one is drawn. So the probability of *every* column is right to within a relative error
         of (columns + 2) 2^-51, as long as no quotient of two weights is below 2^-1000 (a double
         that small has fewer digits). The number of draws does not depend on the weights.
 
@@ -183,8 +184,8 @@ class Sampler(ABC):
 class SeededSampler(Sampler):
     """Repeatable numbers for experiments and audits, from numpy's PCG64. *Not private.*
 
-    The distributions are the same; they are drawn in double precision, so an experiment sees the
-    right distribution, but the numbers must never protect anybody.
+    The distributions are the same but drawn in double precision. An experiment sees the right
+    distribution, but the numbers must never protect anybody.
 
     Args:
         seed: anything that ``numpy.random.default_rng`` accepts.
@@ -194,8 +195,8 @@ class SeededSampler(Sampler):
         (2, 2)
 
     Utility:
-        The stated distributions to double precision: right for an experiment, without a promise to
-        anybody.
+        The stated distributions to double precision, which suits an experiment and promises nothing
+        to anybody.
 
     Runtime:
         0.02 (Laplace) and 0.05 (Gaussian) microseconds a number on one core
@@ -203,7 +204,7 @@ class SeededSampler(Sampler):
 
     References:
         - Mironov (2012), "On significance of the least significant bits for differential privacy",
-          doi:10.1145/2382196.2382264, what noise in doubles gives away.
+          doi:10.1145/2382196.2382264 (the leak of noise in doubles).
 
     See Also:
         reticent.noise.AuditSampler: seeded, and exact.
@@ -217,19 +218,21 @@ class SeededSampler(Sampler):
         self._rng = np.random.default_rng(seed)
 
     def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """Uniform 64-bit words from the seeded generator."""
+        """Return uniform 64-bit words from the seeded generator."""
         return self._rng.integers(0, _WORD_MAX, size=count, dtype=np.uint64, endpoint=True)
 
     def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
-        """Difference of two geometric variables of success probability 1 - exp(-1 / scale)."""
+        """Return the difference of two geometric variables of success probability 1 - exp(-1 /
+        scale).
+        """
         success = -np.expm1(-1.0 / checked_scale(scale, "scale"))
         return np.asarray(
             self._rng.geometric(success, size=shape) - self._rng.geometric(success, size=shape)
         )
 
     def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
-        """Discrete Laplace proposals thinned to the Gaussian (Canonne, Kamath and Steinke 2020,
-        algorithm 3).
+        """Return discrete Laplace proposals thinned to the Gaussian (Canonne, Kamath and Steinke
+        2020, algorithm 3).
         """
         checked_scale(sigma, "sigma")
         laplace_scale = np.floor(sigma) + 1
@@ -245,7 +248,7 @@ class SeededSampler(Sampler):
 
 
 def checked_scale(scale: float, name: str) -> float:
-    """``scale`` as a float above 0 and at most 2^50.
+    """Return ``scale`` as a float above 0 and at most 2^50.
 
     Raises:
         InvalidParameter: out of that range, or not a number.
@@ -260,7 +263,7 @@ def checked_scale(scale: float, name: str) -> float:
 
 
 def checked_ends(high: npt.ArrayLike) -> Integers:
-    """``high`` as int64, each entry at least 1.
+    """Return ``high`` as int64, each entry at least 1.
 
     Raises:
         InvalidInput: an entry below 1.
@@ -272,7 +275,7 @@ def checked_ends(high: npt.ArrayLike) -> Integers:
 
 
 def checked_probabilities(probability: npt.ArrayLike) -> Array:
-    """``probability`` as float64 in [0, 1].
+    """Return ``probability`` as float64 in [0, 1].
 
     Raises:
         InvalidInput: an entry outside, or NaN. Values are never shown.

@@ -16,9 +16,9 @@ from reticent.core.arrays import Array, Integers
 from reticent.noise import SeededSampler
 from reticent.planning.tasks import Task
 from reticent.systems.power.channels import randomised_response
+from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PROTECTED
-from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.servers import Server, train_server
 
 _DRAWS = 4
@@ -159,8 +159,8 @@ class LabelResponse(InputMethod):
         return {}
 
     def estimator(self, task: Task) -> Any:
-        """None: ``PowerEncoder`` has bins of a score instead, of which a label at prevalence is a
-        special case that ``scoring="balanced_accuracy"`` comes nearest to.
+        """None: ``PowerEncoder`` has codes instead, of which ``scoring="balanced_accuracy"`` comes
+        nearest to a label at prevalence.
         """
         return None
 
@@ -181,7 +181,7 @@ class Encoder(InputMethod):
     def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
         """See ``InputMethod``."""
         encoder = self.estimator(task).fit(parts.learned, parts.learned_y)
-        codes = isinstance(encoder.query_, ScoreCodeQuery)
+        codes = isinstance(encoder.query_, CodeQuery)
         answers = []
         for draw in range(_DRAWS if codes else 1):
             released, scored = (
@@ -220,7 +220,7 @@ METHODS: tuple[InputMethod, ...] = (
     Majority(),
     LabelResponse(),
     LabelResponse(at_prevalence=True, name="randomised response at prevalence"),
-    Encoder("score-code", "score codes", "one of a few outputs, by bins of a public score"),
+    Encoder("code", "code", "one of a few codes, by what a public model says"),
     Encoder("clear-noise", "clear + noise", "unprotected columns, and protected ones with noise"),
     Encoder(
         "clear-code",

@@ -1,4 +1,6 @@
-"""The papers' algorithms as printed, for study. None is private by type: no release takes it."""
+"""The papers' algorithms as printed, for study. None is private by type, so no release takes
+one.
+"""
 
 from __future__ import annotations
 

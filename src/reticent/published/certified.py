@@ -1,5 +1,5 @@
-"""Certified prediction as printed: Cauchy noise at the smooth sensitivity, then a threshold; its
-baseline without certificates; and its stable distance of a vote.
+"""Certified prediction as printed: Cauchy noise at the smooth sensitivity, then a threshold. Beside
+it stand its baseline without certificates, and its stable distance of a vote.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ twice.
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothCauchy(AsPrinted, BinaryResponse):
-    """1 if f + z exceeds 1/2, z Cauchy of scale 6 exp(-epsilon k / 6) / epsilon, f the label 0 or
-    1.
+    """A response that is 1 if f + z exceeds 1/2, with z Cauchy of scale 6 exp(-epsilon k / 6) /
+    epsilon and f the label 0 or 1.
 
-    **Guarantee.** With every distance certified (``certified_at=()``), or with ``credit="index"``:
-    if the label and its stable distance have the two properties that ``StabilityResponse`` needs,
-    one answer is (epsilon, 0)-private under ``adjacency``. With a sparse set of distances and
-    ``credit="distance"``, as published: *no guarantee*; the kind says so and a ledger refuses it.
+    **Guarantee.** With every distance certified (``certified_at=()``), or with ``credit="index"``,
+    one answer is (epsilon, 0)-private under ``adjacency``, if the label and its stable distance
+    have the two properties that ``StabilityResponse`` needs. With a sparse set of distances and
+    ``credit="distance"``, as published, there is *no guarantee*. The kind says so and a ledger
+    refuses it.
 
     *Why.* exp(-epsilon k / 6) bounds the smooth sensitivity and changes by at most a factor
-    exp(epsilon / 6) between neighbours; Nissim, Raskhodnikova and Smith 2007, Lemma 2.7 with gamma
-    = 2. The threshold is post-processing, so the answer is drawn by its own probability, P(wrong) =
-    1/2 - arctan(epsilon exp(epsilon k / 6) / 12) / pi, with an exact coin.
+    exp(epsilon / 6) between neighbours (Nissim, Raskhodnikova and Smith 2007, Lemma 2.7 with gamma
+    = 2). The threshold is post-processing, so the answer is drawn by its own probability, P(wrong)
+    = 1/2 - arctan(epsilon exp(epsilon k / 6) / 12) / pi, with an exact coin.
 
     *Differs from the paper.* The paper certifies a sparse set of distances and takes the largest
     that holds. That is an upper bound on the smooth sensitivity, but not a smooth one: a stable
@@ -49,10 +50,10 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
     ``StabilityResponse`` as exp(-epsilon k).
 
     Attributes:
-        certified_at: increasing distances at which stability is looked at, each at least 1; () for
+        certified_at: increasing distances at which stability is looked at, each at least 1. () for
             every one.
-        credit: whether the largest of them that holds counts by its value ("distance", as
-            published) or by its place ("index").
+        credit: "distance" to count the largest of them that holds by its value, as published, or
+            "index" to count it by its place.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -63,11 +64,11 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
 
     Utility:
         At epsilon = 1 a label is wrong with probability 0.47, 0.37, 0.13 and 0.005 at stable
-        distance 0, 10, 20 and 40; ``StabilityResponse`` with 0.27, 1e-5, and less from there. Where
-        the scale is small the chance is about 2 / pi times it.
+        distance 0, 10, 20 and 40. For ``StabilityResponse`` it is 0.27, 1e-5, and less from there.
+        Where the scale is small the chance is about 2 / pi times it.
 
     Runtime:
-        O(1) an answer; 0.04 microseconds on one core (benchmarks/runtimes.py).
+        O(1) an answer: 0.04 microseconds on one core (benchmarks/runtimes.py).
 
     References:
         - Nissim, Raskhodnikova and Smith (2007), "Smooth sensitivity and sampling in private data
@@ -76,7 +77,7 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
           gradient-based training", arXiv:2406.13433, the response that it publishes.
 
     See Also:
-        reticent.mechanisms.StabilityResponse: the default; the same premises, a sixth of the
+        reticent.mechanisms.StabilityResponse: the default, with the same premises at a sixth of the
             budget.
         reticent.published.GlobalSensitivityResponse: without certificates.
     """
@@ -98,7 +99,7 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
 
     @property
     def smooth(self) -> bool:
-        """Whether what is credited changes by at most 1 between neighbours."""
+        """True if the credited distance changes by at most 1 between neighbours."""
         return self.credit == "index" or self.certified_at == tuple(
             range(1, len(self.certified_at) + 1)
         )
@@ -106,14 +107,16 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
     @property
     @override
     def guarantee(self) -> Guarantee:
-        """Cost of one answer; of kind "no differential privacy" for a sparse set credited by
+        """The cost of one answer, of kind "no differential privacy" for a sparse set credited by
         distance.
         """
         kind = GuaranteeKind.DIFFERENTIAL_PRIVACY if self.smooth else GuaranteeKind.NO_PRIVACY
         return Guarantee(self.epsilon, 0.0, self.adjacency, kind)
 
     def credited(self, levels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """What stable distances count as, given where stability is looked at; private."""
+        """Return the distances that stable distances count as, given where stability is looked at.
+        Private.
+        """
         level = as_array(levels, name="levels").astype(np.int64)
         if not self.certified_at:
             return level
@@ -127,19 +130,19 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
         epsilon = self.epsilon - _ARITHMETIC
         reach = np.exp(np.minimum(epsilon * self.credited(levels) / 6.0, 80.0)) * epsilon / 12.0
-        # arctan(1/t) in place of pi/2 - arctan(t): a small probability keeps its digits.
+        # arctan(1/t) in place of pi/2 - arctan(t), so that a small probability keeps its digits.
         return np.asarray(np.arctan2(1.0, reach) / np.pi)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalSensitivityResponse(BinaryResponse):
-    """1 if f + Laplace(1 / epsilon) exceeds 1/2, f the label 0 or 1.
+    """A response that is 1 if f + Laplace(1 / epsilon) exceeds 1/2, with f the label 0 or 1.
 
-    **Guarantee.** One answer is (epsilon, 0)-private under ``adjacency``, for any label: the
-    Laplace mechanism at sensitivity 1, post-processed. It is drawn by its own probability, P(wrong)
-    = exp(-epsilon / 2) / 2, with an exact coin.
+    **Guarantee.** One answer is (epsilon, 0)-private under ``adjacency``, for any label, because it
+    is the Laplace mechanism at sensitivity 1, post-processed. It is drawn by its own probability,
+    P(wrong) = exp(-epsilon / 2) / 2, with an exact coin.
 
-    *Against randomised response.* exp(epsilon / 2) is far from the ratio that epsilon allows:
+    *Against randomised response.* exp(epsilon / 2) is far from the ratio that epsilon allows.
     ``StabilityResponse`` at level 0 is wrong with probability 1 / (1 + exp(epsilon)), the least
     possible without looking at the data.
 
@@ -154,10 +157,10 @@ class GlobalSensitivityResponse(BinaryResponse):
 
     Utility:
         Wrong with probability exp(-epsilon / 2) / 2 for every query: 0.30 at epsilon = 1, 0.18 at
-        2, 0.04 at 5; randomised response, without any certificate, 0.27, 0.12 and 0.007.
+        2, 0.04 at 5. For randomised response, without any certificate, it is 0.27, 0.12 and 0.007.
 
     Runtime:
-        O(1) an answer; 0.03 microseconds on one core (benchmarks/runtimes.py).
+        O(1) an answer: 0.03 microseconds on one core (benchmarks/runtimes.py).
 
     References:
         - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
@@ -166,8 +169,8 @@ class GlobalSensitivityResponse(BinaryResponse):
           gradient-based training", arXiv:2406.13433, the baseline of its experiments.
 
     See Also:
-        reticent.mechanisms.StabilityResponse: uses stable distances; at level 0 randomised
-            response.
+        reticent.mechanisms.StabilityResponse: the response that uses stable distances, at level 0
+            randomised response.
         reticent.published.SmoothCauchy: the published response that uses them.
     """
 
@@ -179,11 +182,11 @@ class GlobalSensitivityResponse(BinaryResponse):
 
 
 def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) -> Integers:
-    """Theorem 5.3 of the paper as printed: ceil(gap / 2) smallest distances of *all* members, plus
-    their number, minus 1.
+    """Return the sum of Theorem 5.3 of the paper as printed: ceil(gap / 2) smallest distances of
+    *all* members, plus their number, minus 1.
 
     **Guarantee.** None. The number is a valid stable distance, but neighbours' numbers differ by
-    any amount; for research and for the audit.
+    any amount. It serves research and the audit.
 
     Args:
         labels: shape (members, n), 0 or 1.
@@ -201,18 +204,18 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
         (array([303]), array([404]))
 
     Utility:
-        A valid stable distance for a report; useless for privacy, because that of a neighbouring
-        data set may be anything.
+        A valid stable distance for a report. It is useless for privacy, because that of a
+        neighbouring data set may be anything.
 
     Runtime:
-        O(m log m) a query; 0.4 microseconds for 50 members on one core (benchmarks/runtimes.py).
+        O(m log m) a query: 0.4 microseconds for 50 members on one core (benchmarks/runtimes.py).
 
     References:
         - Wicker et al. (2025), "Certification for differentially private prediction in
           gradient-based training", arXiv:2406.13433, theorem 5.3.
 
     See Also:
-        reticent.retraining.vote_distances: moves by at most 1.
+        reticent.retraining.vote_distances: a stable distance that moves by at most 1.
     """
     votes, costs = np.asarray(labels), np.asarray(distances)
     flipped = np.ceil(np.abs(2 * votes.sum(axis=0) - len(votes)) / 2).astype(np.int64)

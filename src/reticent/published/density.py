@@ -26,7 +26,7 @@ _BLOCK = 2**23  # kernel values at a time: 64 MiB of float64
 
 
 def bandwidth(rows: npt.ArrayLike, *, rule: str) -> float:
-    """A bandwidth for ``rows``, one number for all coordinates, in their units.
+    """Return a bandwidth for ``rows``, one number for all coordinates, in their units.
 
     "scott" is s n^(-1/(d + 4)), "silverman" s (4 / (n (d + 2)))^(1/(d + 4)), with s the root mean
     variance of a coordinate.
@@ -36,8 +36,8 @@ def bandwidth(rows: npt.ArrayLike, *, rule: str) -> float:
         rule: one of ``BANDWIDTH_RULES``.
 
     Raises:
-        UnknownName: no such rule.
-        InvalidInput: rows that are all equal.
+        UnknownName: there is no such rule.
+        InvalidInput: all rows are equal.
 
     Reference: Scott, Multivariate Density Estimation, section 6.3; Silverman, section 4.3.2.
     """
@@ -57,7 +57,7 @@ class KernelDensity:
     """A Gaussian kernel density estimate with one bandwidth.
 
     Attributes:
-        centers: shape (n, d), float64 or float32; the type is that of the arithmetic, and float32
+        centers: shape (n, d), float64 or float32. The type is that of the arithmetic, and float32
             is twice as fast.
         bandwidth: h, above 0.
 
@@ -66,9 +66,9 @@ class KernelDensity:
         >>> density.score([[1.0, 0.0]]).tolist()
         [[-4.0, 0.0]]
 
-    Edge cases: far from all centers the score points to the nearest one and grows linearly;
-    densities are logarithms and do not underflow. Constant columns contribute nothing to the
-    score at rows that share the constant.
+    Edge cases: far from all centers the score points to the nearest one and grows linearly.
+    Densities are logarithms and do not underflow. Constant columns contribute nothing to the score
+    at rows that share the constant.
     """
 
     centers: Floating
@@ -84,19 +84,19 @@ class KernelDensity:
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates d."""
+        """The number of coordinates d."""
         return int(self.centers.shape[1])
 
     def evaluate(self, rows: npt.ArrayLike, *, leave_out: bool = False) -> tuple[Array, Array]:
-        """Log density, shape (n,), and its gradient, shape (n, d), at ``rows``.
+        """Return the log density, shape (n,), and its gradient, shape (n, d), at ``rows``.
 
         Args:
             rows: shape (n, d).
-            leave_out: ``rows`` are the centers themselves, and each is estimated from the others
-                (at least one).
+            leave_out: True if ``rows`` are the centers themselves, and each is estimated from the
+                others (at least one).
 
         Raises:
-            InvalidInput: wrong shapes, or too few centers to leave one out.
+            InvalidInput: shapes are wrong, or centers are too few to leave one out.
         """
         points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
         if leave_out and (len(points) != len(self.centers) or len(points) < 2):
@@ -121,7 +121,7 @@ class KernelDensity:
                 exponents[own, start + own] = -np.inf
             peak = exponents.max(axis=1, keepdims=True)
             exponents -= peak
-            # Kernels below e^-50 of the largest do not change a double; as denormal numbers they
+            # Kernels below e^-50 of the largest do not change a double. As denormal numbers they
             # would cost most of the time.
             np.maximum(exponents, _NEGLIGIBLE, out=exponents)
             np.exp(exponents, out=exponents)
@@ -141,16 +141,20 @@ class KernelDensity:
         return log_density - norm, score
 
     def log_density(self, rows: npt.ArrayLike) -> Array:
-        """Logarithm of the estimate at ``rows`` (shape (n, d)), shape (n,)."""
+        """Return the logarithm of the estimate at ``rows`` (shape (n, d)), shape (n,)."""
         return self.evaluate(rows)[0]
 
     def score(self, rows: npt.ArrayLike) -> Array:
-        """Gradient of the logarithm of the estimate at ``rows`` (shape (n, d)), shape (n, d)."""
+        """Return the gradient of the logarithm of the estimate at ``rows`` (shape (n, d)), shape
+        (n, d).
+        """
         return self.evaluate(rows)[1]
 
     @property
     def log_variance_constant(self) -> float:
-        """Logarithm of mu_K / (n h^d): times the density, the variance of the estimate."""
+        """The logarithm of mu_K / (n h^d), which times the density is the variance of the
+        estimate.
+        """
         count, dimension = self.centers.shape
         squared = -dimension * math.log(2.0) - 0.5 * dimension * math.log(math.pi)
         constant: float = squared - math.log(count) - dimension * math.log(self.bandwidth)
@@ -158,12 +162,12 @@ class KernelDensity:
 
 
 def fisher_bound(density: KernelDensity) -> float:
-    """At least tr I(f), the mean squared norm of the score of the estimate at draws from itself: d
-    / h^2.
+    """Return d / h^2, an upper bound on tr I(f), the mean squared norm of the score of the estimate
+    at draws from itself.
 
-    *Why.* A draw is y = c + h u, with c one of the centers and u standard normal, and the score is
-    the posterior mean of what a single kernel says: s(y) = E[(c - y) / h^2 | y] = E[-u / h | y]. So
-    E ||s(y)||^2 <= E ||u||^2 / h^2 = d / h^2 (Jensen). One center attains it, and centers much
+    *Why.* A draw is y = c + h u, with c one of the centers and u standard normal. The score is the
+    posterior mean of a single kernel's score: s(y) = E[(c - y) / h^2 | y] = E[-u / h | y]. So E
+    ||s(y)||^2 <= E ||u||^2 / h^2 = d / h^2 (Jensen). One center attains it, and centers much
     farther apart than h nearly do. It is the information of the estimate, and of the data's
     distribution only as far as the two are close.
 

@@ -1,5 +1,5 @@
-"""Obfuscators as published: a classifier's loss and any combination of regularisers, chosen by
-name.
+"""Obfuscators as published, trained on a classifier's loss and any combination of regularisers,
+chosen by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PUBLISHED_ALPHA = 0.99
 
 
 class Regulariser:
-    """The neutral regulariser, which changes nothing; each published one overrides what it needs.
+    """The neutral regulariser, which changes nothing. Each published one overrides what it needs.
 
     Attributes:
         name: the word by which a row of the published table names it.
@@ -37,33 +37,34 @@ class Regulariser:
     name: str = "none"
 
     def prepare(self, embeddings: torch.Tensor, outputs: int) -> None:
-        """See the training embeddings (n, d) and the obfuscator's output dimension once, before
+        """Look at the training embeddings (n, d) and the obfuscator's output dimension once, before
         training.
         """
 
     def perturb(self, representation: torch.Tensor) -> torch.Tensor:
-        """The representation that classifier and adversary are shown, from the obfuscated one
-        (n, m).
+        """Return the representation that classifier and adversary are shown, from the obfuscated
+        one (n, m).
         """
         return representation
 
     def task_weight(self) -> float:
-        """Factor on the task loss."""
+        """Return the factor on the task loss."""
         return 1.0
 
     def penalty(
         self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor
     ) -> torch.Tensor:
-        """What is added to the loss for a batch: a differentiable scalar."""
+        """Return the term that is added to the loss for a batch, a differentiable scalar."""
         return representation.new_zeros(())
 
 
 class Adversarial(Regulariser):
-    """Minus alpha times a proxy adversary's reconstruction loss; the task loss gets 1 - alpha.
+    """Minus alpha times a proxy adversary's reconstruction loss, with weight 1 - alpha on the task
+    loss.
 
     The adversary takes one step of its own on every batch. Its loss is clipped at the loss of the
-    best constant guess: beyond that there is nothing left to hide, and unclipped the term has no
-    lower bound, so that the obfuscator would win by growing without end.
+    best constant guess, because beyond that there is nothing left to hide. Unclipped the term has
+    no lower bound, and the obfuscator would win by growing without end.
 
     Args:
         alpha: weight of the adversary's term in (0, 1) (published: 0.99).
@@ -84,13 +85,15 @@ class Adversarial(Regulariser):
         self._ceiling = embeddings.var(dim=0, correction=0).mean().item()
 
     def task_weight(self) -> float:
-        """1 - alpha."""
+        """Return 1 - alpha."""
         return 1.0 - self.alpha
 
     def penalty(
         self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor
     ) -> torch.Tensor:
-        """One step of the adversary, then minus alpha times its clipped reconstruction loss."""
+        """Make one step of the adversary. Return minus alpha times its clipped reconstruction
+        loss.
+        """
         own = functional.mse_loss(self._adversary(representation.detach()), embeddings)
         self._optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(own)
@@ -121,7 +124,7 @@ class Contrastive(Regulariser):
     def penalty(
         self, representation: torch.Tensor, embeddings: torch.Tensor, labels: torch.Tensor
     ) -> torch.Tensor:
-        """Mean over all pairs of a batch."""
+        """Return the mean over all pairs of a batch."""
         first, second = torch.triu_indices(len(labels), len(labels), offset=1)
         squared = (representation[first] - representation[second]).square().sum(dim=1)
         same = labels[first] == labels[second]
@@ -133,7 +136,7 @@ class Contrastive(Regulariser):
 class GaussianNoise(Regulariser):
     """Gaussian noise on the obfuscated representation during training.
 
-    It regularises; it is too small, and of the wrong distribution, to prove anything.
+    It regularises. It is too small, and of the wrong distribution, to prove anything.
 
     Args:
         sigma: standard deviation (published: 0.01).
@@ -145,7 +148,7 @@ class GaussianNoise(Regulariser):
         self.sigma = sigma
 
     def perturb(self, representation: torch.Tensor) -> torch.Tensor:
-        """The representation plus fresh noise."""
+        """Return the representation plus fresh noise."""
         return representation + self.sigma * torch.randn_like(representation)
 
 
@@ -174,7 +177,7 @@ class ObfuscatorConfig(TrainingConfig):
     """Everything that decides a published obfuscator, apart from the embeddings.
 
     Attributes:
-        regularisers: names from ``REGULARISERS``; empty for the plain encoder.
+        regularisers: names from ``REGULARISERS``, empty for the plain encoder.
         hidden: widths of the hidden layers.
         outputs: dimension of the obfuscated representation.
         alpha: weight of the adversary's term in (0, 1), where "arl" is named.
@@ -206,19 +209,18 @@ def train_obfuscator(
     *,
     report: Report = silent,
 ) -> nn.Sequential:
-    """A ReLU network on embeddings, trained with a classifier and the named regularisers.
+    """Train a ReLU network on embeddings, with a classifier and the named regularisers.
 
     Args:
         embeddings: shape (n, d).
         labels: shape (n,), integers 0..classes - 1.
         config: a row of the table, sizes and settings.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Returns:
         Linear and ReLU layers in turn, from d inputs to ``config.outputs`` outputs, in evaluation
-        mode. The
-        classifier that it was trained with is dropped: the server's head is trained on what is
-            released.
+        mode. The classifier that it was trained with is dropped, because the server's head is
+        trained on released values.
 
     Raises:
         InvalidInput: embeddings and labels that do not fit.
@@ -273,14 +275,14 @@ class PublishedObfuscator(Obfuscator):
     """An obfuscator of an earlier paper: a classifier's loss and any combination of regularisers.
 
     Args:
-        regularisers: names of regularisers ("arl", "contrastive", "noise"); none for the plain
+        regularisers: names of regularisers ("arl", "contrastive", "noise"), none for the plain
             encoder.
-        outputs: released values per row; a tuple is tried out on calibration data.
+        outputs: released values per row. A tuple is tried out on calibration data.
         hidden: widths of the hidden layers.
         epochs: passes over the embeddings.
         batch_size: embeddings per step.
-        learning_rate: of Adam (published: 1e-3).
-        random_state: seed of training; None takes that of the estimator which it is a part of.
+        learning_rate: the rate of Adam (published: 1e-3).
+        random_state: seed of training. None takes that of the estimator which it is a part of.
 
     Attributes:
         network_: the trained network.
@@ -297,7 +299,7 @@ class PublishedObfuscator(Obfuscator):
           Systems (NeurIPS), table 1.
 
     See Also:
-        reticent.NoiseAware: trained for the noise of its release.
+        reticent.NoiseAware: an obfuscator that is trained for the noise of its release.
     """
 
     def __init__(
@@ -333,16 +335,16 @@ class PublishedObfuscator(Obfuscator):
             self._config(size)
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, *, report: Report = silent) -> Self:
-        """Trains one network, whatever it will be released with.
+        """Train one network, whatever it will be released with.
 
         Args:
             X: embeddings, shape (n, d).
             y: shape (n,), classes 0, 1, ...
-            report: told after every epoch.
+            report: a callback that is told after every epoch.
 
         Raises:
-            InvalidInput: embeddings and labels that do not fit.
-            InvalidParameter: several numbers of outputs.
+            InvalidInput: embeddings and labels do not fit.
+            InvalidParameter: there are several numbers of outputs.
         """
         with torch.random.fork_rng(devices=[]):
             self.network_ = train_obfuscator(X, y, self._config(self._size()), report=report)

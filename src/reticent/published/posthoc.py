@@ -1,7 +1,7 @@
 """The posthoc papers' mechanism as it was published, for research. It is *not* private as claimed.
 
-Five places where print and proof part ways, each a switch here, so that an experiment can see what
-each one does and an audit can show that it catches them:
+Print and proof part ways in five places. Each is a switch here, so that an experiment can see its
+effect and an audit can show that it catches the flaw:
 
 =================  =====================================  ==========================================
 switch             as published                           what a proof needs
@@ -13,9 +13,9 @@ switch             as published                           what a proof needs
 ``stability``      ``"half"``: psi / 2, jumps at psi = R  ``"slack"``: max(0, psi - R), 1-Lipschitz
 =================  =====================================  ==========================================
 
-With every switch on its right-hand side the statement is provable, and is what
-``LaplaceTestRelease`` implements with exact arithmetic; here noise is on a grid too, but no
-rounding is charged and no guarantee is given.
+With every switch on its right-hand side the statement is provable. ``LaplaceTestRelease``
+implements it with exact arithmetic. Here noise is on a grid too, but no rounding is charged and no
+guarantee is given.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class PublishedPosthoc(AsPrinted):
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
-        maximum_radius: where the search for a stable neighbourhood ends, above R.
+        maximum_radius: the radius at which the search for a stable neighbourhood ends, above R.
         proposal: the papers' bound on the local Lipschitz constant, whatever output norm it was
             computed in. Their reference code pairs an l-infinity constant with this per-coordinate
             Laplace noise.
         stated_epsilon: the papers' epsilon, spent once on the test and once on the vector.
         stated_delta: the papers' delta, in (0, 1).
         dimension: number of coordinates.
-        adjacency: what neighbours are.
-        noise_covers: what the Laplace noise of the vector is calibrated to.
+        adjacency: the adjacency of neighbours.
+        noise_covers: the change that the Laplace noise of the vector is calibrated to.
         test_scale: scale of the test's noise, and unit of its threshold.
-        searched_at: where the local constant is evaluated during the search.
+        searched_at: the radius at which the local constant is evaluated during the search.
         if_unstable: stability reported when the bound fails at R itself.
-        stability: how a stable radius becomes the tested number.
+        stability: the step from a stable radius to the tested number.
 
     Utility:
         As printed a coordinate errs by proposal / stated_epsilon on average, and an answer passes
@@ -65,7 +65,7 @@ class PublishedPosthoc(AsPrinted):
         privacy is bought with it.
 
     Runtime:
-        O(m) a row; 0.5 microseconds for 8 coordinates on one core (benchmarks/runtimes.py), without
+        O(m) a row: 0.5 microseconds for 8 coordinates on one core (benchmarks/runtimes.py), without
         the search for psi.
 
     References:
@@ -107,12 +107,12 @@ class PublishedPosthoc(AsPrinted):
 
     @property
     def claimed_epsilon(self) -> float:
-        """What the papers' theorem adds up to: 2 epsilon."""
+        """The epsilon that the papers' theorem adds up to: 2 epsilon."""
         return 2.0 * self.stated_epsilon
 
     @property
     def claimed_delta(self) -> float:
-        """What the papers' theorem states: delta / 2."""
+        """The delta that the papers' theorem states: delta / 2."""
         return 0.5 * self.stated_delta
 
     @property
@@ -124,7 +124,7 @@ class PublishedPosthoc(AsPrinted):
 
     @property
     def scale(self) -> float:
-        """Scale of the vector's Laplace noise, in output units."""
+        """The scale of the vector's Laplace noise, in output units."""
         return (
             self.proposal
             * (self.radius if self.noise_covers == "P R" else 1.0)
@@ -132,8 +132,8 @@ class PublishedPosthoc(AsPrinted):
         )
 
     def tested_stability(self, radii: npt.ArrayLike) -> Array:
-        """What the search reports for stability radii psi (shape (n,), at least 0), before
-        noise; private.
+        """Return the search's result for stability radii psi (shape (n,), at least 0), before
+        noise. Private.
         """
         psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
         stable = psi >= self.radius
@@ -148,7 +148,7 @@ class PublishedPosthoc(AsPrinted):
     def release(
         self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler
     ) -> tuple[Array, Booleans]:
-        """Noisy values where the test passes, as published.
+        """Release noisy values where the test passes, as published.
 
         Args:
             values: shape (n, m), finite.
@@ -156,11 +156,11 @@ class PublishedPosthoc(AsPrinted):
             sampler: source of randomness.
 
         Returns:
-            The values, shape (n, m), NaN in withheld rows; and whether each row was withheld, shape
-            (n,).
+            The values, shape (n, m), NaN in withheld rows. Beside them True for each withheld row,
+            shape (n,).
 
         Raises:
-            InvalidInput: wrong shapes, or numbers that are not finite. Values are never shown.
+            InvalidInput: shapes are wrong, or numbers are not finite. Values are never shown.
         """
         array = finite_array(
             values, name="values", ndim=2, columns=self.dimension, allow_empty=True
@@ -178,6 +178,6 @@ class PublishedPosthoc(AsPrinted):
 
 
 def _laplace(rows: int, columns: int, *, scale: float, sampler: Sampler) -> Array:
-    """Laplace noise on a grid a million times finer than its scale."""
+    """Draw Laplace noise on a grid a million times finer than its scale."""
     grid = Grid.finer_than(scale)
     return grid.values(sampler.discrete_laplace((rows, columns), scale=scale / grid.step))

@@ -39,16 +39,17 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     Guarantee:
         None: ``guarantee.kind`` is "no differential privacy". Given x, the release is a single
         point, so two different records are told apart with certainty by anyone who holds the
-        encoder (``reticent.attacks.invert``). Whether a row is released is decided by the row
-        itself. The training rows, whose density estimate decides the scores, are not protected.
+        encoder (``reticent.attacks.invert``). The row itself decides whether it is released. The
+        training rows, whose density estimate decides the scores, are not protected.
 
     Args:
-        epsilon: the paper's epsilon, above 0: rows with a larger score are withheld.
-        alpha: one minus the confidence of the density's interval, above 0; the paper's delta.
+        epsilon: the paper's epsilon, above 0. Rows with a larger score are withheld.
+        alpha: the paper's delta, one minus the confidence of the density's interval, above 0.
         schema: the public description of rows.
-        training: settings of the encoder; None for the paper's.
+        training: settings of the encoder. None for the paper's.
         bandwidth_factor: multiple of Scott's bandwidth, above 0.
-        density_rows: at most so many training rows become centers of the density estimate, from 2.
+        density_rows: the largest number of training rows that become centers of the density
+            estimate, from 2.
         random_state: seed of training.
 
     Attributes:
@@ -75,7 +76,7 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
           model agnostic consumption", arXiv:2510.05581, algorithm 1.
 
     See Also:
-        reticent.PowerEncoder: releases embeddings of table rows with a proof.
+        reticent.PowerEncoder: embeddings of table rows that are released with a proof.
     """
 
     epsilon: float
@@ -97,10 +98,10 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Args:
             X: shape (n, columns), as the schema says.
             y: shape (n,), labels that embeddings should keep.
-            report: told after every step.
+            report: a callback that is told after every step.
 
         Raises:
-            InvalidInput, InvalidParameter: before anything is trained.
+            InvalidInput, InvalidParameter: rows or settings do not fit. Nothing is trained then.
         """
         _ = self.guarantee
         factor = positive(self.bandwidth_factor, name="bandwidth_factor")

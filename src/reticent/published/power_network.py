@@ -2,8 +2,8 @@
 training, as published.
 
 The paper's per-sample epsilon (``smoothness``) bounds how fast the *population density* of z
-changes around one sample. It says nothing about what an observer of z learns of x: given x, z is
-certain. See docs/power.md.
+changes around one sample. It says nothing about what an observer of z learns of x, because given x,
+z is certain (docs/power.md).
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ class PowerConfig:
     """Everything that decides a power encoder, apart from the rows.
 
     Attributes:
-        power: p, how often w -> H(w) w is applied, with shared weights (published: 1).
+        power: p, the number of times that w -> H(w) w is applied, with shared weights
+            (published: 1).
         hidden: widths of the tanh layers behind which the matrix H is read off.
         utility_hidden: widths of the utility network's ReLU layers.
         weight: lambda, weight of the utility loss in the joint loss.
         steps: training steps (published: 100 Forest Cover and Higgs, 30 Adult).
         batch_size: rows per step (published: 128 or 512).
-        learning_rate: of Adam (published: 3e-4, Adult 1e-3).
-        private: whether the privacy loss is part of the joint loss; without it this is the paper's
+        learning_rate: the rate of Adam (published: 3e-4, Adult 1e-3).
+        private: True if the privacy loss is part of the joint loss. Without it this is the paper's
             non-private baseline.
-        seed: of weights and batches.
+        seed: the seed of weights and batches.
     """
 
     power: int = 1
@@ -67,7 +68,7 @@ class PowerConfig:
 
 
 class PowerNetwork(nn.Module):
-    """w -> H(w) w, applied p times with the same H = reshape(B + V h(w)), h a tanh network.
+    """The map w -> H(w) w, applied p times with the same H = reshape(B + V h(w)), h a tanh network.
 
     B starts at the identity and V near zero, so that the map starts near the identity and can be
     inverted.
@@ -75,7 +76,7 @@ class PowerNetwork(nn.Module):
     Args:
         dimension: number of coordinates d of rows and of embeddings.
         hidden: widths of the tanh layers.
-        power: p.
+        power: p, the number of applications.
     """
 
     def __init__(self, dimension: int, hidden: tuple[int, ...], power: int) -> None:
@@ -94,7 +95,7 @@ class PowerNetwork(nn.Module):
         return [layer for layer in self.hidden if isinstance(layer, nn.Linear)]
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Embeddings, shape (n, d), of ``rows`` of shape (n, d)."""
+        """Return embeddings, shape (n, d), of ``rows`` of shape (n, d)."""
         for _ in range(self.power):
             features = rows
             for layer in self.layers:
@@ -104,10 +105,11 @@ class PowerNetwork(nn.Module):
         return rows
 
     def step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """One application: g(w), shape (n, d), and its Jacobian, shape (n, d, d), for w = ``rows``.
+        """Apply the map once. Return g(w), shape (n, d), and its Jacobian, shape (n, d, d), for w =
+        ``rows``.
 
-        With g(w) = B w + sum_k h_k(w) V_k w the Jacobian is B + sum_k h_k(w) V_k + [V_1 w, ...,
-        V_K w] h'(w): exact, with no pass per coordinate.
+        With g(w) = B w + sum_k h_k(w) V_k w the Jacobian is B + sum_k h_k(w) V_k + [V_1 w, ..., V_K
+        w] h'(w). It is exact, and takes no pass per coordinate.
         """
         features = rows
         slopes = torch.eye(self.dimension, dtype=rows.dtype)
@@ -122,7 +124,9 @@ class PowerNetwork(nn.Module):
         return image, jacobian
 
     def jacobians(self, rows: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """G(x), shape (n, d), and the Jacobian of every application, each of shape (n, d, d)."""
+        """Return G(x), shape (n, d), and the Jacobian of every application, each of shape
+        (n, d, d).
+        """
         parts = []
         for _ in range(self.power):
             rows, jacobian = self.step(rows)
@@ -130,7 +134,7 @@ class PowerNetwork(nn.Module):
         return rows, parts
 
     def embed(self, rows: npt.ArrayLike) -> Array:
-        """Embeddings, shape (n, d), float64, of a whole array of rows, without gradients."""
+        """Return embeddings, shape (n, d), float64, of a whole array of rows, without gradients."""
         points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
         kind = self.matrix.dtype
         with torch.no_grad():
@@ -143,15 +147,16 @@ class PowerNetwork(nn.Module):
 def log_det_gradient(
     network: PowerNetwork, rows: torch.Tensor, *, differentiable: bool = False
 ) -> torch.Tensor:
-    """Per-sample gradient of sum_k log |det J_k| with respect to x, shape (n, d); exact.
+    """Return the per-sample gradient of sum_k log |det J_k| with respect to x, shape (n, d),
+    exactly.
 
     Rows do not meet each other on the way, so the gradient of the sum over the batch is the
-    gradient of each row's own term, and one backward pass serves all of them.
+    gradient of each row's own term. One backward pass serves all of them.
 
     Args:
         network: the privatisation network.
         rows: shape (n, d).
-        differentiable: whether gradients may flow through the result to the weights.
+        differentiable: True if gradients may flow through the result to the weights.
 
     Edge cases: a singular Jacobian gives entries that are not finite (its log-determinant has no
     gradient there).
@@ -165,7 +170,7 @@ def log_det_gradient(
 
 
 def log_det_gradients(network: PowerNetwork, rows: npt.ArrayLike) -> Array:
-    """``log_det_gradient`` of a whole array, in blocks; shape (n, d), float64."""
+    """Return ``log_det_gradient`` of a whole array, in blocks, shape (n, d), float64."""
     points = finite_array(rows, name="rows", ndim=2, columns=network.dimension)
     kind = network.matrix.dtype
     return np.concatenate(
@@ -183,8 +188,8 @@ class PowerTraining:
     Attributes:
         network: the privatisation network.
         utility: the utility network, from embeddings to logits.
-        privacy_losses, utility_losses: one entry per step: mean norm of score minus log-det
-            gradient; cross entropy.
+        privacy_losses, utility_losses: mean norm of score minus log-det gradient, and cross
+            entropy, one entry per step.
     """
 
     network: PowerNetwork
@@ -201,7 +206,7 @@ def train_power(
     density: KernelDensity,
     report: Report = silent,
 ) -> PowerTraining:
-    """Both networks, trained on the paper's joint loss (equation 1).
+    """Train both networks on the paper's joint loss (equation 1).
 
     The loss of a batch is the mean of ||score(x) - grad_x sum_k log |det J_k||| plus ``weight``
     times the cross entropy of the utility network on G(x). Scores are those of ``density`` at the
@@ -212,10 +217,10 @@ def train_power(
         labels: shape (n,), integers from 0, at least two classes.
         config: sizes and settings.
         density: estimate of the rows' density.
-        report: told after every step.
+        report: a callback that is told after every step.
 
     Raises:
-        InvalidInput: rows, labels and density that do not fit together.
+        InvalidInput: rows, labels and density do not fit together.
     """
     training = PowerSteps(rows, labels, config, density=density)
     privacy_losses, utility_losses = [], []
@@ -238,11 +243,11 @@ class PowerSteps:
     Args:
         rows: shape (n, d), encoded rows.
         labels: shape (n,), integers from 0, at least two classes.
-        config: sizes and settings; ``steps`` is not used.
+        config: sizes and settings. ``steps`` is not used.
         density: estimate of the rows' density.
 
     Raises:
-        InvalidInput: rows, labels and density that do not fit together.
+        InvalidInput: rows, labels and density do not fit together.
     """
 
     def __init__(
@@ -272,8 +277,9 @@ class PowerSteps:
         return [*self.network.parameters(), *self.utility.parameters()]
 
     def step(self) -> tuple[float, float]:
-        """One step; the privacy loss and the utility loss of its batch. Draws from torch's
-        global generator.
+        """Make one step. Return the privacy loss and the utility loss of its batch.
+
+        It draws from torch's global generator.
         """
         config = self._config
         chosen = torch.randint(len(self._points), (min(config.batch_size, len(self._points)),))
@@ -301,11 +307,11 @@ def smoothness(
     log_variance_constant: float,
     alpha: float,
 ) -> Array:
-    """Per-sample epsilon of the paper's section 4.6, shape (n,); at least 0, infinite where it is
-    not defined.
+    """Return the per-sample epsilon of the paper's section 4.6, shape (n,).
 
-    With K = mu_K / (n h^d), fhat the density, s = grad fhat / fhat its score, g the gradient of the
-    log-determinants, and z the normal quantile at 1 - alpha / 2, it is
+    It is at least 0, and infinite where it is not defined. Let K = mu_K / (n h^d), fhat the
+    density, s = grad fhat / fhat its score, g the gradient of the log-determinants, and z the
+    normal quantile at 1 - alpha / 2. Then it is
 
         max(||s / (1 - z r) - g||, ||s / (1 + z r) - g||) + d z r / 2,     r = sqrt(K / fhat),
 
@@ -319,10 +325,10 @@ def smoothness(
         alpha: one minus the confidence of the density's interval, in (0, 1).
 
     Edge cases: where the interval reaches down to density 0 (z r >= 1) no bound exists, and the
-    answer is infinity; so it is where the log-determinant has no gradient.
+    answer is infinity. So it is where the log-determinant has no gradient.
 
     Raises:
-        InvalidInput: shapes that do not fit.
+        InvalidInput: shapes do not fit.
     """
     probability(alpha, name="alpha", allow_zero=False)
     logs = finite_array(log_density, name="log_density", ndim=1)
@@ -348,11 +354,12 @@ def smoothness(
 def per_sample_epsilon(
     network: PowerNetwork, density: KernelDensity, rows: npt.ArrayLike, *, alpha: float
 ) -> Array:
-    """``smoothness`` of every row under a trained network and a density estimate, shape (n,).
+    """Return ``smoothness`` of every row under a trained network and a density estimate, shape
+    (n,).
 
-    Where ``rows`` are the centers of the estimate themselves, each row's own kernel takes part,
-    as published. In high dimensions that kernel outweighs all others, and its gradient at its
-    own center is 0: the number then measures the log-determinant alone.
+    Where ``rows`` are the centers of the estimate themselves, each row's own kernel takes part, as
+    published. In high dimensions that kernel outweighs all others, and its gradient at its own
+    center is 0. The number then measures the log-determinant alone.
     """
     log_density, score = density.evaluate(rows)
     gradients = log_det_gradients(network, rows)

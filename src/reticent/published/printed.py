@@ -1,4 +1,4 @@
-"""What marks an algorithm as its paper prints it: a type that no release takes."""
+"""The mark of an algorithm as its paper prints it, a type that no release takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reticent.mechanisms.mechanism import Mechanism
 
 
 class AsPrinted(Mechanism):
-    """An algorithm as its paper prints it, flaws included. For study; not private by type.
+    """An algorithm as its paper prints it, flaws included, for study. It is not private by type.
 
     A release books an event before it draws. This type has none to book, whatever ``guarantee``
     says, so no estimator can release by it and no ledger can be charged for it.
@@ -22,13 +22,13 @@ class AsPrinted(Mechanism):
           meet.
 
     See Also:
-        reticent.mechanisms: what a release takes.
+        reticent.mechanisms: the mechanisms that a release takes.
     """
 
     @property
     @override
     def event(self) -> NoReturn:
-        """Refused.
+        """No event, because such an algorithm is refused.
 
         Raises:
             IncompatibleGuarantees: always.

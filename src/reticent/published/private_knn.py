@@ -1,9 +1,9 @@
-"""A diagnostic for whoever may see the private data: what the votes that really occurred would have
-cost.
+"""A diagnostic for whoever may see the private data: the cost that the votes that really occurred
+would have had.
 
-These numbers depend on private data through more than the releases, so they are themselves
-private. Nothing here can reach a guarantee, a card, an event or a ledger, and every function
-wants to hear that its caller knows.
+These numbers depend on private data through more than the releases, so they are themselves private.
+Nothing here can reach a guarantee, a card, an event or a ledger. Every function asks its caller to
+state this.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 def data_dependent_label_rdp(
     votes: npt.ArrayLike, orders: npt.ArrayLike, *, sigma: float, private: bool
 ) -> Array:
-    """Rényi divergence of a noisy label at these very votes, without sampling. *Private: never to
-    be published.*
+    """Return the Rényi divergence of a noisy label at these very votes, without sampling. *Private:
+    never to be published.*
 
     Args:
-        votes: shape (classes,), of one query, not negative.
+        votes: the votes of one query, shape (classes,), not negative.
         orders: shape (k,), each above 1.
         sigma: Gaussian noise of every vote.
         private: True, by which the caller states that the result stays with those who may see the
@@ -40,7 +40,7 @@ def data_dependent_label_rdp(
         InvalidParameter: ``private`` is not True, or another parameter is out of its range.
         InvalidInput: votes of another shape or negative.
 
-    Edge cases: what it means on a subsample is an open problem, and it is not offered there: the
+    Edge cases: its meaning on a subsample is an open problem, and it is not offered there. The
     divergence at the sample that happened to be drawn is not the one at other samples.
 
     Example:
@@ -82,15 +82,15 @@ def data_dependent_label_rdp(
 def data_dependent_screening_rdp(
     votes: npt.ArrayLike, orders: npt.ArrayLike, *, threshold: float, sigma: float, private: bool
 ) -> Array:
-    """Rényi divergence of a screening bit at these very votes, without sampling. *Private: never to
-    be published.*
+    """Return the Rényi divergence of a screening bit at these very votes, without sampling.
+    *Private: never to be published.*
 
     Args:
-        votes: shape (classes,), of one query, whole numbers, not negative.
+        votes: the votes of one query, shape (classes,), whole numbers, not negative.
         orders: shape (k,), each above 1.
         threshold: votes that the noisy largest vote must reach.
         sigma: Gaussian noise of the largest vote.
-        private: see ``data_dependent_label_rdp``.
+        private: True, as for ``data_dependent_label_rdp``.
 
     Returns:
         Shape (k,), the larger divergence of the bit from that at a largest vote of one more or one
@@ -124,8 +124,8 @@ def data_dependent_screening_rdp(
 
 
 def log_probability_of_another(votes: npt.ArrayLike, *, sigma: float) -> float:
-    """Logarithm of a bound on the probability that noise makes another class win than the one with
-    the most votes.
+    """Return the logarithm of a bound on the probability that noise makes another class win than
+    the one with the most votes.
 
     Example:
         >>> round(log_probability_of_another([150, 150], sigma=40.0), 3)

@@ -43,7 +43,7 @@ _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
 )
 
-_REFUSALS = 100
+_REFUSALS = 25
 """Refusals that one client gets at once, and then each second. Those without a valid key are one
 client together: to refuse costs a server as much as it costs to ask.
 """

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
-    from reticent.systems.votes.noisy_counts import Pace
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.pate import PateClassifier, PateRegressor
     from reticent.systems.votes.public_models import PublicModelsClassifier
@@ -73,7 +72,6 @@ else:
             "reticent.systems.private_knn.radii": ("Ball",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
-            "reticent.systems.votes.noisy_counts": ("Pace",),
             "reticent.systems.features": ("Features",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
@@ -122,7 +120,6 @@ __all__ = [
     "NoiseAware",
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
-    "Pace",
     "PateClassifier",
     "PateRegressor",
     "PosthocClassifier",

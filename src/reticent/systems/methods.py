@@ -308,7 +308,6 @@ BUILT_IN = (
     _own("Teachers", "systems.votes.teachers", "a model of any kind on parts", role="part"),
     _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
     _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),
-    _own("Pace", "systems.votes.noisy_counts", "how far a step of a descent goes", role="part"),
     _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""

@@ -1,4 +1,4 @@
-"""Tables: what is public about them, their files, and the way back from coordinates to words."""
+"""Tables: their public descriptions, their files, and the way back from coordinates to words."""
 
 from reticent.tables.attributes import (
     Categorical,

@@ -1,7 +1,7 @@
-"""Kinds of attributes of a table: what is public about each, and how a cell is encoded by it.
+"""Kinds of attributes of a table: the public facts of each, and the encoding of a cell by it.
 
-Every kind maps a cell by itself, and two cells of one attribute, whatever they hold, are at most 1
-apart in l2 once they are encoded. Kinds of numbers give coordinates in [0, 1]; kinds of codes
+Every kind maps a cell by itself. Two cells of one attribute, whatever they hold, are at most 1
+apart in l2 once they are encoded. Kinds of numbers give coordinates in [0, 1]. Kinds of codes
 choose one of their coordinates, which then holds ``HALF_ROOT``.
 """
 

@@ -57,7 +57,7 @@ class Batch:
 
     Attributes:
         rows: a data frame with the columns that were asked for.
-        subjects: for each row whose it is, or None where no column says so.
+        subjects: the subject of each row, or None where no column names one.
     """
 
     rows: Any
@@ -68,10 +68,11 @@ class Batch:
 
 
 def file_kind(path: str | Path, *, name: str = "path") -> str:
-    """Return what a file holds, by its first bytes: "parquet", "arrow", "npy", "npz" or "csv".
+    """Return the kind of a file by its first bytes: "parquet", "arrow", "npy", "npz" or "csv".
 
     Raises:
-        InvalidInput: it cannot be read, or its name ends as no text and no archive of arrays does.
+        InvalidInput: the file cannot be read, or its name ends as no text and no archive of arrays
+            does.
     """
     try:
         with Path(path).open("rb") as file:
@@ -113,24 +114,24 @@ def read_batches(
     skip: int = 0,
     name: str = "path",
 ) -> Iterator[Batch]:
-    """The rows of a CSV, Parquet or Arrow IPC file, ``rows`` of them at a time.
+    """Yield the rows of a CSV, Parquet or Arrow IPC file, ``rows`` of them at a time.
 
     Args:
         path: a plain file.
         columns: the schema whose columns are read, or the names of columns of numbers.
-        rows: of a batch, from 1 to ``LARGEST_BATCH``; the last may be shorter.
-        ignore: columns of the file that are not read, such as labels; each must be there.
-        subject_column: a column that says whose each row is, and that ``columns`` does not name.
+        rows: the number of rows of a batch, from 1 to ``LARGEST_BATCH``. The last may be shorter.
+        ignore: columns of the file that are not read, such as labels. Each must be there.
+        subject_column: a column with the subject of each row, which ``columns`` does not name.
         skip: rows at the beginning that are left out.
-        name: what the caller calls the file; used in messages.
+        name: the caller's name of the file, used in messages.
 
     Yields:
-        Batches. Columns are checked before the first; cells of CSV files when they are read.
+        Batches. Columns are checked before the first, cells of CSV files when they are read.
 
     Raises:
         InvalidInput: the file cannot be read whole, or has no rows, or lacks a column, or has one
             that is neither named nor ignored.
-        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+        MissingExtra: the file is Parquet or Arrow, and pyarrow is not installed.
     """
     if count(rows, name="rows") > LARGEST_BATCH:
         raise InvalidInput(f"rows={rows}: expected at most {LARGEST_BATCH}")
@@ -152,9 +153,10 @@ def read_whole(
     subject_column: str | None = None,
     name: str = "path",
 ) -> Batch:
-    """All rows of a CSV, Parquet or Arrow file at once; arguments and errors as ``read_batches``.
+    """Return all rows of a CSV, Parquet or Arrow file at once.
 
-    A CSV file is read once, so that it may be a pipe.
+    Arguments and errors are those of ``read_batches``. A CSV file is read once, so that it may be a
+    pipe.
     """
     schema = columns if isinstance(columns, TabularSchema) else _numbers(columns)
     where = f"{name}={str(path)!r}"
@@ -174,16 +176,17 @@ def read_whole(
 def read_frame(path: str | Path, *, name: str = "path") -> Any:
     """Return a data frame of all columns of a CSV, Parquet or Arrow file, without a schema.
 
-    In a CSV file a column whose cells are all numbers holds numbers, one of true and false truth
-    values, one of ISO 8601 dates datetime values, and any other words; an empty cell is no value.
+    In a CSV file a column whose cells are all numbers holds numbers. Columns of true and false hold
+    truth values, columns of ISO 8601 dates datetime values, and all others words. An empty cell is
+    no value.
 
     Args:
         path: a plain file.
-        name: what the caller calls it; used in messages.
+        name: the caller's name of the file, used in messages.
 
     Raises:
         InvalidInput: the file cannot be read whole, or has no rows.
-        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+        MissingExtra: the file is Parquet or Arrow, and pyarrow is not installed.
     """
     where = f"{name}={str(path)!r}"
     kind = _table_kind(file_kind(path, name=name), where)
@@ -207,10 +210,9 @@ def names_in(path: str | Path, column: str, *, name: str = "path") -> list[str]:
     """Return the names in one column of a CSV, Parquet or Arrow file, one for each row.
 
     Raises:
-        InvalidInput: the file cannot be read whole, has no rows, lacks the column, or holds
-            something there that is no name for ``Scope``. The message names the rows, never what
-            stands there.
-        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+        InvalidInput: the file cannot be read whole, has no rows, lacks the column, or holds a cell
+            there that is no name for ``Scope``. The message names the rows, never their cells.
+        MissingExtra: the file is Parquet or Arrow, and pyarrow is not installed.
     """
     where = f"{name}={str(path)!r}"
     kind = _table_kind(file_kind(path, name=name), where)
@@ -229,11 +231,11 @@ def names_in(path: str | Path, column: str, *, name: str = "path") -> list[str]:
 
 
 def column_names(path: str | Path, *, name: str = "path") -> list[str]:
-    """The names of the columns of a CSV, Parquet or Arrow IPC file.
+    """Return the names of the columns of a CSV, Parquet or Arrow IPC file.
 
     Raises:
         InvalidInput: the file cannot be read.
-        MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
+        MissingExtra: the file is Parquet or Arrow, and pyarrow is not installed.
     """
     where = f"{name}={str(path)!r}"
     kind = _table_kind(file_kind(path, name=name), where)
@@ -241,10 +243,10 @@ def column_names(path: str | Path, *, name: str = "path") -> list[str]:
 
 
 def check_format(format: str) -> None:
-    """Nothing, if tables can be written in a format; to be asked before anything is paid for.
+    """Raise if tables cannot be written in a format. To be called before anything is paid for.
 
     Raises:
-        UnknownName: none of ``FORMATS``.
+        UnknownName: the format is none of ``FORMATS``.
         MissingExtra: pyarrow is not installed, for "parquet" and "arrow".
     """
     if one_of(format, FORMATS, name="format") != "csv":
@@ -255,11 +257,11 @@ def encoded_columns(columns: Mapping[str, Any], format: str) -> bytes:
     """Return a table as the bytes of a file.
 
     Args:
-        columns: names, and for each an array or list of n values; NaN and None are no value in CSV.
+        columns: names, and for each an array or list of n values. NaN and None are no value in CSV.
         format: one of ``FORMATS``.
 
     Raises:
-        UnknownName, MissingExtra: see ``check_format``.
+        UnknownName, MissingExtra: ``check_format`` raises it.
     """
     check_format(format)
     if format == "csv":
@@ -287,7 +289,7 @@ def _csv(columns: Mapping[str, Any]) -> bytes:
 
 
 def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
-    """A Parquet or Arrow file, and the names of its columns."""
+    """Return a Parquet or Arrow file, and the names of its columns."""
     arrow = require("pyarrow", extra="arrow")
     with _in_plain_words(where, arrow):
         if kind == "parquet":
@@ -298,7 +300,7 @@ def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
 
 
 def _numbers(columns: Sequence[str]) -> TabularSchema:
-    """A schema that reads columns of numbers; their range is not used."""
+    """Return a schema that reads columns of numbers. Their range is not used."""
     return TabularSchema.numbers(len(columns), 0.0, 1.0, names=columns)
 
 
@@ -332,7 +334,7 @@ def _arrow_batches(
 
 
 def _subjects(table: Any, column: str | None, where: str, first: int) -> tuple[str, ...] | None:
-    """Whose each row is; ``first`` is the number of the first row in its file."""
+    """Return the subject of each row. ``first`` is the number of the first row in its file."""
     if column is None:
         return None
     found = table.column(column).to_pylist()
@@ -347,8 +349,10 @@ def _subjects(table: Any, column: str | None, where: str, first: int) -> tuple[s
 
 
 def _values(words: list[str], *, comma: bool) -> npt.NDArray[np.object_]:
-    """Cells of a column as what all of them look like; None where empty. ``comma``: numbers may
-    have a decimal comma.
+    """Return the cells of a column in the type that fits all of them, and None where a cell is
+    empty.
+
+    With ``comma`` numbers may have a decimal comma.
     """
     found = np.empty(len(words), dtype=object)
     found[:] = words
@@ -386,7 +390,7 @@ def _time(word: str) -> np.datetime64 | None:
 
 @contextmanager
 def _in_plain_words(where: str, arrow: Any) -> Iterator[None]:
-    """Errors of pyarrow without their text, which may show cells."""
+    """Raise errors of pyarrow without their text, which may show cells."""
     try:
         yield
     except (arrow.ArrowException, OSError) as error:
@@ -396,7 +400,7 @@ def _in_plain_words(where: str, arrow: Any) -> Iterator[None]:
 
 
 def _cut(pieces: Iterator[Batch], rows: int, skip: int, where: str) -> Iterator[Batch]:
-    """The same rows in batches of ``rows``, without the first ``skip``."""
+    """Yield the same rows in batches of ``rows``, without the first ``skip``."""
     waiting: list[Batch] = []
     held, left, seen = 0, skip, 0
     for piece in pieces:

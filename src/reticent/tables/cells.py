@@ -1,5 +1,5 @@
-"""Cells of a table: which are missing, how numbers, instants and truth values are read, and what is
-refused.
+"""Cells of a table: those that are missing, the reading of numbers, instants and truth values, and
+refusals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_VALUE = frozenset({"NAType", "NaTType"})
 
 
 def word_of(value: Any) -> str:
-    """One spelling of a category, the same for 3, 3.0 and numpy's own numbers.
+    """Return one spelling of a category, the same for 3, 3.0 and numpy's own numbers.
 
     Example:
         >>> word_of(3.0), word_of(2.5), word_of("office")
@@ -38,13 +38,13 @@ def word_of(value: Any) -> str:
     try:
         return str(value)
     except Exception:
-        # Python writes no integers of more than 4300 digits, and a class of somebody's own may
+        # Python writes no integers of more than 4300 digits, and a caller's own class may
         # raise anything.
         return f"<{type(value).__name__} that cannot be written>"
 
 
 def absent(cells: npt.NDArray[Any]) -> Booleans:
-    """Which cells hold no value: None, NaN, NaT, pandas' NA or an empty word.
+    """Return True for cells without a value: None, NaN, NaT, pandas' NA or an empty word.
 
     Args:
         cells: shape (n,), of any type.
@@ -65,10 +65,10 @@ def absent(cells: npt.NDArray[Any]) -> Booleans:
 
 
 def numbers(cells: npt.NDArray[Any], *, name: str) -> Array:
-    """Cells as float64, NaN where there is no value.
+    """Return cells as float64, NaN where there is no value.
 
     Raises:
-        InvalidInput: infinity, or something that is no number. Values are never shown.
+        InvalidInput: a cell is infinite or no number. Values are never shown.
     """
     if cells.dtype.kind == "O":
         empty = absent(cells)
@@ -88,15 +88,15 @@ def numbers(cells: npt.NDArray[Any], *, name: str) -> Array:
 
 
 def instants(cells: npt.NDArray[Any], *, name: str) -> Array:
-    """Cells as microseconds since 1970, NaN where there is no value.
+    """Return cells as microseconds since 1970, NaN where there is no value.
 
     Args:
-        cells: shape (n,): numpy's, Python's or pandas' dates and times, or ISO 8601 texts.
-            Those with a time zone are moved to UTC, those without are taken as they are.
-        name: what the caller calls them; used in messages.
+        cells: numpy's, Python's or pandas' dates and times, or ISO 8601 texts, shape (n,). Those
+            with a time zone are moved to UTC, those without are taken as they are.
+        name: the caller's name of the cells, used in messages.
 
     Raises:
-        InvalidInput: something that is no date or time. Values are never shown.
+        InvalidInput: a cell is no date or time. Values are never shown.
 
     Example:
         >>> instants(np.array(["1970-01-02", None], dtype=object), name="day").tolist()
@@ -120,7 +120,7 @@ def instants(cells: npt.NDArray[Any], *, name: str) -> Array:
 
 
 def instant_of_word(word: str) -> float | None:
-    """Microseconds since 1970 of an ISO 8601 text, or None."""
+    """Return the microseconds since 1970 of an ISO 8601 text, or None."""
     if not _INSTANT.fullmatch(word):
         return None
     text = f"{word}-01" if len(word) == 7 else word
@@ -131,13 +131,15 @@ def instant_of_word(word: str) -> float | None:
 
 
 def truth_of_word(word: str) -> bool | None:
-    """What "true", "yes", "1", "false", "no", "0" say, in upper or lower case, or None."""
+    """Return the meaning of "true", "yes", "1", "false", "no", "0", in upper or lower case, or
+    None.
+    """
     low = word.lower()
     return True if low in _TRUE else False if low in _FALSE else None
 
 
 def positions_of(cells: npt.NDArray[Any], positions: dict[str, int]) -> Codes:
-    """The position of every cell's word, -1 for one that has none."""
+    """Return the position of every cell's word, -1 for one that has none."""
 
     def found(values: list[Any]) -> Codes:
         # One by one: an array of words would be as wide as the longest one, and drop NULs at
@@ -154,7 +156,7 @@ def positions_of(cells: npt.NDArray[Any], positions: dict[str, int]) -> Codes:
 def beyond(
     values: Array, empty: npt.NDArray[np.bool_], lower: float, upper: float
 ) -> dict[str, int]:
-    """How many values are missing, below and above a range."""
+    """Count the values that are missing, below or above a range."""
     return {
         "missing": int(empty.sum()),
         "below": int((~empty & (values < lower)).sum()),
@@ -163,10 +165,10 @@ def beyond(
 
 
 def refuse_missing(name: str, empty: npt.NDArray[np.bool_]) -> None:
-    """Refuses a column with cells that hold no value.
+    """Refuse a column with cells that hold no value.
 
     Raises:
-        InvalidInput: says how many.
+        InvalidInput: some cells hold none. The message says how many.
     """
     if empty.any():
         raise InvalidInput(
@@ -176,10 +178,10 @@ def refuse_missing(name: str, empty: npt.NDArray[np.bool_]) -> None:
 
 
 def refuse_unknown(name: str, codes: npt.NDArray[np.integer[Any]], what: str) -> None:
-    """Refuses a column with codes below 0, which stand for unknown values.
+    """Refuse a column with codes below 0, which stand for unknown values.
 
     Raises:
-        InvalidInput: says how many; values are never shown.
+        InvalidInput: some codes are unknown. The message says how many and never shows values.
     """
     unknown = int((codes < 0).sum())
     if unknown:
@@ -189,7 +191,7 @@ def refuse_unknown(name: str, codes: npt.NDArray[np.integer[Any]], what: str) ->
 
 
 def check_name(name: Any) -> None:
-    """Refuses what is no name of a column.
+    """Refuse anything that is no name of a column.
 
     Raises:
         InvalidParameter: it is no text.

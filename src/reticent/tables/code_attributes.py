@@ -33,18 +33,18 @@ _ROWS_AT_ONCE = 8192  # so that a wide one-hot table is not copied as a whole
 
 
 class _Coded:
-    """What the kinds of codes share: one of their coordinates holds the one."""
+    """The shared part of the kinds of codes: one of their coordinates holds the one."""
 
     codes: ClassVar[bool] = True
 
     @property
     def width(self) -> int:
-        """Encoded coordinates."""
+        """The number of encoded coordinates."""
         raise NotImplementedError
 
     @property
     def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
+        """The largest encoded value of each coordinate. The smallest is 0."""
         return [HALF_ROOT] * self.width
 
 
@@ -53,13 +53,13 @@ class Categorical(_Coded):
     """A column of words or numbers from a public list, encoded one-hot with the value sqrt(1/2).
 
     Attributes:
-        name: of the column.
-        categories: every value that may occur; a missing value is one of them ("?"), or may not
+        name: the name of the column.
+        categories: every value that may occur. A missing value is one of them ("?"), or may not
             occur.
-        other: the category that stands for any value not in the list, or None: such values are
-            then refused.
-        missing: the category that stands for "no value" (None, NaN, NaT, an empty cell), or None:
-            it is then ``other``, where there is one, or refused.
+        other: the category that stands for any value not in the list. With None such values are
+            refused.
+        missing: the category that stands for "no value" (None, NaN, NaT, an empty cell). With None
+            it is ``other``, where there is one, or refused.
     """
 
     name: str
@@ -94,14 +94,15 @@ class Categorical(_Coded):
 
     @property
     def width(self) -> int:
-        """Encoded coordinates."""
+        """The number of encoded coordinates."""
         return len(self.categories)
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
-        """The position in the list of each value of a column of shape (n, 1), shape (n,).
+        """Return the position in the list of each value of a column of shape (n, 1), shape (n,).
 
         Raises:
-            InvalidInput: a value that is not in the list, and no ``other``. Values are never shown.
+            InvalidInput: a value is not in the list, and there is no ``other``. Values are never
+                shown.
         """
         codes, _ = self._codes(rows)
         unknown = int((codes < 0).sum())
@@ -114,7 +115,7 @@ class Categorical(_Coded):
         return codes
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """How many cells are missing, and how many unknown."""
+        """Count the cells that are missing, and those that are unknown."""
         _, counts = self._codes(rows)
         return counts
 
@@ -123,7 +124,9 @@ class Categorical(_Coded):
         return {word_of(value): position for position, value in enumerate(self.categories)}
 
     def _codes(self, rows: npt.NDArray[Any]) -> tuple[Codes, dict[str, int]]:
-        """Positions, -1 for values that are refused; and how many are missing and unknown."""
+        """Return positions, -1 for values that are refused, and the counts of missing and unknown
+        values.
+        """
         codes = positions_of(rows[:, 0], self._positions)
         fallback = -1 if self.other is None else self._positions[word_of(self.other)]
         none = fallback if self.missing is None else self._positions[word_of(self.missing)]
@@ -140,8 +143,8 @@ class OneHot(_Coded):
     """One attribute that stands in the table as several 0/1 columns, exactly one of which is 1.
 
     Attributes:
-        name: of the attribute.
-        names: of its columns.
+        name: the name of the attribute.
+        names: the names of its columns.
     """
 
     name: str
@@ -164,19 +167,20 @@ class OneHot(_Coded):
 
     @property
     def columns(self) -> int:
-        """Columns of the table."""
+        """The number of columns of the table."""
         return len(self.names)
 
     @property
     def width(self) -> int:
-        """Encoded coordinates."""
+        """The number of encoded coordinates."""
         return len(self.names)
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
-        """Which column holds the one, for each row of columns of shape (n, width), shape (n,).
+        """Return the column that holds the one, for each row of columns of shape (n, width), shape
+        (n,).
 
         Raises:
-            InvalidInput: a row with another number of ones than one. Values are never shown.
+            InvalidInput: a row has another number of ones than one. Values are never shown.
         """
         codes, wrong = np.empty(len(rows), dtype=np.int32), 0
         for start in range(0, len(rows), _ROWS_AT_ONCE):
@@ -195,7 +199,7 @@ class OneHot(_Coded):
         return codes
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """Nothing: a row that is not one-hot is refused."""
+        """Return no counts, because a row that is not one-hot is refused."""
         self.code(rows)
         return {}
 
@@ -208,8 +212,8 @@ class Truth(_Coded):
     and no.
 
     Attributes:
-        name: of the column.
-        missing: whether a cell may hold no value.
+        name: the name of the column.
+        missing: True if a cell may hold no value.
     """
 
     name: str
@@ -224,14 +228,14 @@ class Truth(_Coded):
 
     @property
     def width(self) -> int:
-        """Encoded coordinates."""
+        """The number of encoded coordinates."""
         return 3 if self.missing else 2
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
-        """0 for False, 1 for True, 2 for no value, shape (n,).
+        """Return 0 for False, 1 for True, 2 for no value, shape (n,).
 
         Raises:
-            InvalidInput: anything else. Values are never shown.
+            InvalidInput: a cell is anything else. Values are never shown.
         """
         codes = np.full(len(rows), -1, dtype=np.int32)
         empty = absent(rows[:, 0])
@@ -245,11 +249,11 @@ class Truth(_Coded):
         return codes
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """How many cells are missing."""
+        """Count the cells that are missing."""
         return {"missing": int((self.code(rows) == 2).sum())}
 
     def of_word(self, word: str) -> Any:
-        """The cell of a file, or None where it is none of this column's."""
+        """Return the cell of a file, or None where it is none of this column's."""
         if not word:
             return "" if self.missing else None
         return truth_of_word(word)
@@ -263,10 +267,10 @@ class Hashed(_Coded):
     other rows, or about which values occur, is used.
 
     Attributes:
-        name: of the column.
-        buckets: how many, at least 2.
+        name: the name of the column.
+        buckets: the number of buckets, at least 2.
         salt: public text that enters the hash.
-        missing: whether a cell may hold no value, which then has a bucket of its own.
+        missing: True if a cell may hold no value, which then has a bucket of its own.
     """
 
     name: str
@@ -286,14 +290,14 @@ class Hashed(_Coded):
 
     @property
     def width(self) -> int:
-        """Encoded coordinates."""
+        """The number of encoded coordinates."""
         return self.buckets + self.missing
 
     def code(self, rows: npt.NDArray[Any]) -> Codes:
-        """The bucket of each value of a column of shape (n, 1), shape (n,).
+        """Return the bucket of each value of a column of shape (n, 1), shape (n,).
 
         Raises:
-            InvalidInput: a cell without a value, where none may be.
+            InvalidInput: a cell holds no value, where none may be missing.
         """
         cells = rows[:, 0]
         empty = absent(cells)
@@ -306,14 +310,14 @@ class Hashed(_Coded):
         return codes
 
     def bucket(self, word: str) -> int:
-        """The bucket of a word."""
+        """Return the bucket of a word."""
         key = f"{self.salt}\0{word}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(key, digest_size=16).digest(), "big") % self.buckets
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """How many cells are missing."""
+        """Count the cells that are missing."""
         return {"missing": int(absent(rows[:, 0]).sum())}
 
     def of_word(self, word: str) -> str | None:
-        """The cell of a file, or None where it is none of this column's."""
+        """Return the cell of a file, or None where it is none of this column's."""
         return word if word or self.missing else None

@@ -1,5 +1,5 @@
-"""The way back from encoded coordinates to a table's words and numbers: what an attacker's guess
-says in plain words.
+"""The way back from encoded coordinates to a table's words and numbers, which puts an attacker's
+guess in plain words.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from reticent.tables.schema import TabularSchema
 
 
 def decode(schema: TabularSchema, encoded: npt.ArrayLike) -> npt.NDArray[np.object_]:
-    """The table rows that ``encoded`` says, shape (n, columns): floats in numeric columns,
-    categories in others.
+    """Return the table rows that ``encoded`` stands for, shape (n, columns): floats in numeric
+    columns, categories in others.
 
-    Coordinates need not come from ``schema.encode``: numbers are moved to the end of their public
-    range, and of a one-hot code the largest entry counts. For what ``schema.encode`` gave, this is
+    Coordinates need not come from ``schema.encode``. Numbers are moved to the end of their public
+    range, and of a one-hot code the largest entry counts. For results of ``schema.encode`` this is
     its inverse, but for numbers outside their range, for rounding, and for a category that the
     schema counts as another.
 
@@ -38,7 +38,7 @@ def decode(schema: TabularSchema, encoded: npt.ArrayLike) -> npt.NDArray[np.obje
         encoded: shape (n, dimension), finite.
 
     Raises:
-        InvalidInput: another shape, or values that are not finite.
+        InvalidInput: ``encoded`` has another shape, or values that are not finite.
 
     Example:
         >>> schema = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("Female", "Male"))))
@@ -56,7 +56,7 @@ def decode(schema: TabularSchema, encoded: npt.ArrayLike) -> npt.NDArray[np.obje
 
 
 def _cells(attribute: Attribute, block: Array) -> npt.NDArray[Any]:
-    """Cells of the attribute's columns, shape (n, columns), of coordinates (n, width)."""
+    """Return cells of the attribute's columns, shape (n, columns), from coordinates (n, width)."""
     if isinstance(attribute, Numeric):
         return _numbers(attribute, block)
     if isinstance(attribute, OneHot):
@@ -92,7 +92,7 @@ def _ranked(attribute: Any, block: Array) -> npt.NDArray[np.object_]:
 
 
 def _numbers(attribute: Numeric, block: Array) -> Array:
-    """Numbers, shape (n, 1), of coordinates of shape (n, width)."""
+    """Return numbers, shape (n, 1), from coordinates of shape (n, width)."""
     unit, span = np.clip(block[:, :1], 0.0, 1.0), attribute.upper - attribute.lower
     found = attribute.lower + (
         unit * span if attribute.scale == "linear" else np.expm1(unit * math.log1p(span))

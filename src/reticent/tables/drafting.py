@@ -35,15 +35,15 @@ class _Useless(InvalidInput):
 
 
 def schema_for(schema: Any, public_rows: Any) -> TabularSchema | None:
-    """Return the schema of a table, drafted where it is needed; None for numbers alone.
+    """Return the schema of a table, drafted where it is needed, or None for numbers alone.
 
     Args:
         schema: the one that is given, or None.
         public_rows: rows that may be published, or None.
 
     Returns:
-        ``schema``; or for a data frame with anything but finite numbers a draft, without columns
-        from which nothing can be drafted, which its note names.
+        ``schema`` where one is given. For a data frame with anything but finite numbers a draft,
+        whose note names the columns from which nothing can be drafted. They are left out.
 
     Raises:
         InvalidParameter: ``schema`` is something else.
@@ -74,19 +74,19 @@ def draft_schema(
     buckets: int = 256,
     leave_out: bool = False,
 ) -> TabularSchema:
-    """A draft for the columns of a public data frame.
+    """Return a draft for the columns of a public data frame.
 
     With ``leave_out`` a column from which nothing can be drafted is left out, and the note says so.
 
-    - Numbers are ``Numeric``; ends are rounded outward to a hundredth to a tenth of the span, and
+    - Numbers are ``Numeric``. Ends are rounded outward to a hundredth to a tenth of the span, and
       whole numbers stay whole. A column from 0 with a long tail gets a logarithm.
-    - Truth values are ``Truth``; dates and times ``Instant``, rounded outward to years, months or
-      days.
+    - Truth values are ``Truth``. Dates and times are ``Instant``, rounded outward to years, months
+      or days.
     - Words of few different values are ``Categorical``, with "(other)" for words that did not
-      occur; of many, ``Hashed``. Running text and identifiers are refused: nothing of them is worth
-      a category.
+      occur. Words of many are ``Hashed``. Running text and identifiers are refused, because nothing
+      of them is worth a category.
 
-    Args, Raises: see ``TabularSchema.from_frame``.
+    Arguments and errors are those of ``TabularSchema.from_frame``.
     """
     table, names = named_rows(public_rows)
     if names is None:
@@ -198,7 +198,7 @@ class _Draft:
 
 
 def outward(lower: float, upper: float) -> tuple[float, float]:
-    """A range that contains ``lower`` to ``upper`` and has ends of few digits.
+    """Return a range that contains ``lower`` to ``upper`` and has ends of few digits.
 
     Args:
         lower, upper: finite, lower < upper.
@@ -224,7 +224,7 @@ def outward(lower: float, upper: float) -> tuple[float, float]:
 
 
 def outward_dates(first: datetime, last: datetime) -> tuple[str, str]:
-    """A range of whole years, months or days that contains both, as ISO 8601 texts.
+    """Return a range of whole years, months or days that contains both, as ISO 8601 texts.
 
     Example:
         >>> outward_dates(datetime(1994, 5, 2), datetime(2019, 11, 30))

@@ -3,9 +3,9 @@
 Cells are separated by commas, semicolons or tabs, whichever the first line has most of. Between
 semicolons and tabs a number may have a decimal comma.
 
-A file is read to its end before it is refused, and one message says all that is wrong, with the
-lines. No message shows a cell. A file without a header line has a record where the names should be,
-so names that the schema does not know are shown only once all of the schema's own were found.
+A file is read to its end before it is refused, and one message lists all faults with their lines.
+No message shows a cell. A file without a header line has a record where the names should be, so
+names that the schema does not know are shown only once all of the schema's own were found.
 """
 
 from __future__ import annotations
@@ -61,30 +61,30 @@ def read_rows(
     ignore: Sequence[str] = (),
     name: str = "path",
 ) -> npt.NDArray[Any]:
-    """The rows of a CSV file with a header line, as ``schema.encode`` takes them, in the order of
-    the file.
+    """Return the rows of a CSV file with a header line, as ``schema.encode`` takes them, in the
+    order of the file.
 
     Columns may stand in any order. Blanks around cells and names do not count. An empty cell is a
     missing value: the code that a numeric column has for it, the category "" or the one for all
-    others; it is refused where the schema has neither. Numbers outside their public range are left
-    as they are; encoding moves them to its end.
+    others. It is refused where the schema has neither. Numbers outside their public range are left
+    as they are, and encoding moves them to its end.
 
     Args:
-        path: UTF-8 text separated by commas, semicolons or tabs, plain or gzipped, quoted as in
-            RFC 4180; or the content of such a file.
-        schema: names the columns.
-        ignore: names of columns of the file that are not read, such as labels; each must be there.
-        name: what the caller calls the file; used in messages.
+        path: UTF-8 text separated by commas, semicolons or tabs, plain or gzipped, quoted as in RFC
+            4180, or the content of such a file.
+        schema: the schema that names the columns.
+        ignore: names of columns of the file that are not read, such as labels. Each must be there.
+        name: the caller's name of the file, used in messages.
 
     Returns:
         Shape (n, schema.columns): float64 where every column holds numbers, else objects (floats
         and words).
 
     Raises:
-        InvalidInput: the file cannot be read whole, has no header or no rows, lacks columns or
-            has some too many or twice, has lines with another number of cells, or cells that
-            the schema does not allow. The message names all lines and columns that are wrong, a
-            few lines of each kind, never what stands there.
+        InvalidInput: the file cannot be read whole, has no header or no rows, or lacks columns or
+            has some too many or twice. Or it has lines with another number of cells, or cells that
+            the schema does not allow. The message names all lines and columns that are wrong, a few
+            lines of each kind, never their cells.
     """
     return csv_table(path, schema, ignore=ignore, name=name)[0]
 
@@ -97,15 +97,16 @@ def csv_table(
     subject_column: str | None = None,
     name: str = "path",
 ) -> tuple[npt.NDArray[Any], tuple[str, ...] | None]:
-    """Return what ``read_rows`` and ``read_names`` read, from one pass over the file.
+    """Return the rows of ``read_rows`` and the names of ``read_names``, from one pass over the
+    file.
 
     Args:
-        path, schema, name: as for ``read_rows``.
-        ignore: as for ``read_rows``, without ``subject_column``.
-        subject_column: as for ``read_names``; None for none.
+        path, schema, name: the arguments of ``read_rows``.
+        ignore: the argument of ``read_rows``, without ``subject_column``.
+        subject_column: the ``column`` of ``read_names``, or None.
 
     Raises:
-        InvalidInput: as ``read_rows`` and ``read_names``, all in one message.
+        InvalidInput: ``read_rows`` or ``read_names`` would raise it. One message holds all faults.
     """
     where = _place(path, name)
     parts = list(_parts(path, where, schema, ignore, subject_column))
@@ -118,21 +119,21 @@ def csv_table(
 
 
 def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> list[str]:
-    """The names in one column of a CSV file with a header line, one for each row that ``read_rows``
-    reads: whose row it is.
+    """Return the names in one column of a CSV file with a header line, the subject of each row that
+    ``read_rows`` reads.
 
     Args:
-        path: as for ``read_rows``.
-        column: which column; blanks around it, and around the names, do not count.
-        name: what the caller calls the file; used in messages.
+        path: the argument of ``read_rows``.
+        column: the name of the column. Blanks around it, and around the names, do not count.
+        name: the caller's name of the file, used in messages.
 
     Returns:
         One name for each row, as ``Scope`` takes them.
 
     Raises:
-        InvalidInput: the file cannot be read whole, has no header or no rows, lacks the column
-            or has it twice, has a line with another number of cells, or a cell that is empty or
-            no name. The message names the line, never what stands there.
+        InvalidInput: the file cannot be read whole, has no header or no rows, or lacks the column
+            or has it twice. Or it has a line with another number of cells, or a cell that is empty
+            or no name. The message names the line, never its cells.
     """
     where = _place(path, name)
     parts = _parts(path, where, None, (), column)
@@ -150,17 +151,17 @@ def csv_batches(
     subject_column: str | None = None,
     name: str = "path",
 ) -> Iterator[tuple[NamedRows, tuple[str, ...] | None]]:
-    """Yield what ``csv_table`` reads some rows at a time, in constant memory.
+    """Yield the rows of ``csv_table``, some at a time, in constant memory.
 
     Args:
-        path, schema, ignore, subject_column, name: as for ``csv_table``.
+        path, schema, ignore, subject_column, name: the arguments of ``csv_table``.
 
     Yields:
-        Rows with the schema's column names, and for each row whose it is.
+        Rows with the schema's column names, and the subject of each row.
 
     Raises:
-        InvalidInput: as ``csv_table``. Columns are checked at once, cells when their line is
-            reached; from then on the rest of the file is read for what else is wrong.
+        InvalidInput: ``csv_table`` would raise it. Columns are checked at once, cells when their
+            line is reached. From a fault on, the rest of the file is read for further faults.
     """
     columns = tuple(schema.column_names)
     for part, whose in _parts(path, _place(path, name), schema, ignore, subject_column):
@@ -168,7 +169,7 @@ def csv_batches(
 
 
 def csv_cells(path: str | Path, *, name: str = "path") -> tuple[list[str], list[list[str]], str]:
-    """Return the first line of a CSV file, the cells of all others, and what separates cells.
+    """Return the first line of a CSV file, the cells of all others, and the separator of cells.
 
     Raises:
         InvalidInput: the file cannot be read whole, or lines have another number of cells than the
@@ -187,7 +188,7 @@ def csv_cells(path: str | Path, *, name: str = "path") -> tuple[list[str], list[
 
 
 def csv_names(path: str | Path | bytes, *, name: str = "path") -> list[str]:
-    """The names in the first line of a CSV file.
+    """Return the names in the first line of a CSV file.
 
     Raises:
         InvalidInput: the file cannot be read, or is empty.
@@ -198,7 +199,7 @@ def csv_names(path: str | Path | bytes, *, name: str = "path") -> list[str]:
 
 
 def no_subject(name: str) -> str:
-    """Return what keeps ``name`` from being a subject of a ledger's scope; "" where nothing does.
+    """Return the reason that keeps ``name`` from being a subject of a ledger's scope, or "".
 
     The name is not shown.
     """
@@ -212,13 +213,13 @@ def no_subject(name: str) -> str:
 def column_faults(
     found: Sequence[str], wanted: Sequence[str], ignored: Iterable[str], subject: str | None
 ) -> list[str]:
-    """Return all that is wrong with the columns of a file.
+    """Return all faults of the columns of a file.
 
     Args:
         found: names of its columns.
         wanted: columns that are read as data.
-        ignored: columns that are not read; each must be there.
-        subject: column that says whose each row is, or None.
+        ignored: columns that are not read. Each must be there.
+        subject: the column with the subject of each row, or None.
 
     Raises:
         InvalidInput: ``wanted`` names a column twice.
@@ -269,7 +270,9 @@ def _parts(
     ignore: Sequence[str],
     subject_column: str | None,
 ) -> Iterator[tuple[npt.NDArray[Any], tuple[str, ...] | None]]:
-    """Yield blocks of rows, and whose each row is; without a schema all other columns are left."""
+    """Yield blocks of rows, and the subject of each row. Without a schema all other columns are
+    left.
+    """
     with _lines(path, where) as lines:
         head = _Head.read(lines, where)
         order, subject = _order(head.names, schema, ignore, subject_column, where)
@@ -279,16 +282,16 @@ def _parts(
 def rows_of_words(
     words: npt.NDArray[np.str_], schema: TabularSchema, *, name: str
 ) -> npt.NDArray[Any]:
-    """Rows that are all written as words, read as ``read_rows`` reads the cells of a file.
+    """Return rows that are all written as words, read as ``read_rows`` reads the cells of a file.
 
     Args:
         words: shape (n, schema.columns), in the schema's order.
-        schema: says which columns hold numbers.
-        name: what the caller calls the array; used in messages.
+        schema: the schema that says which columns hold numbers.
+        name: the caller's name of the array, used in messages.
 
     Raises:
-        InvalidInput: another shape, no rows, or a word that the schema does not allow. The
-            message names its row, counted from 1.
+        InvalidInput: ``words`` has another shape or no rows, or a word that the schema does not
+            allow. The message names its row, counted from 1.
     """
     if words.ndim != 2 or words.shape[1] != schema.columns or len(words) == 0:
         raise InvalidInput(
@@ -304,11 +307,11 @@ def rows_of_words(
 
 @dataclass
 class Faults:
-    """Collects what is wrong with a file, for one message.
+    """A collection of a file's faults for one message.
 
     Attributes:
         where: the file, as messages name it.
-        unit: what is counted: lines or rows.
+        unit: the unit that is counted: lines or rows.
         found: for each fault the first places that have it, and how many have it.
     """
 
@@ -317,7 +320,7 @@ class Faults:
     found: dict[str, tuple[list[int], int]] = field(default_factory=dict)
 
     def add(self, fault: str, place: int) -> None:
-        """Note a fault; ``fault`` goes on after "line 7"."""
+        """Note a fault. ``fault`` goes on after "line 7"."""
         places, count = self.found.setdefault(fault, ([], 0))
         if count < _LINES_SHOWN:
             places.append(place)
@@ -329,7 +332,7 @@ class Faults:
             raise self.error()
 
     def error(self) -> InvalidInput:
-        """Return the error that says all that was found."""
+        """Return the error that lists all faults."""
         said = [
             f"{self._places(*at)}{fault}" for fault, at in list(self.found.items())[:FAULTS_SHOWN]
         ]
@@ -349,8 +352,8 @@ class _Marks:
     """The decimal mark of a file: a point, or between semicolons and tabs also a comma.
 
     Attributes:
-        comma: whether a comma may be one.
-        mark: the one that was met first, "" before.
+        comma: True if a comma may be one.
+        mark: the mark that was met first, "" before.
     """
 
     comma: bool
@@ -382,7 +385,7 @@ class _Marks:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Reads the cells of a column of numbers; ``missing`` stands for an empty one."""
+    """A reader of a column of numbers. ``missing`` stands for an empty cell."""
 
     name: str
     missing: float | None
@@ -400,7 +403,7 @@ class _Numbers:
             pass
         else:
             text = "".join(cells)
-            # Python reads 1_000 and the digits of every script; a table that holds them was not
+            # Python reads 1_000 and the digits of every script. A table that holds them was not
             # meant for it.
             if np.isfinite(values).all() and text.isascii() and "_" not in text:
                 return values
@@ -414,7 +417,7 @@ class _Numbers:
         return found
 
     def _number(self, cell: str, marks: _Marks) -> float | str:
-        """The number in a cell, or what is wrong with it."""
+        """Return the number in a cell, or the fault of the cell."""
         if not cell:
             if self.missing is not None:
                 return float(self.missing)
@@ -431,7 +434,7 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class _Words:
-    """Reads the cells of a column of categories."""
+    """A reader of a column of categories."""
 
     column: Categorical
 
@@ -459,14 +462,14 @@ class _Words:
         return [found[cell] or "" for cell in cells]
 
     def _category(self, cell: str, marks: _Marks) -> str | None:
-        """The category that ``cell`` names, or None."""
+        """Return the category that ``cell`` names, or None."""
         if cell not in self._known and self._numeric:
             plain = cell.replace(",", ".") if marks.comma else cell
             cell = word_of(float(plain)) if _NUMBER.fullmatch(plain) else cell
         return self._known.get(cell, self._else(empty=not cell))
 
     def _else(self, *, empty: bool) -> str | None:
-        """The category of a cell that names none."""
+        """Return the category of a cell that names none."""
         other = self.column.other
         if empty and self.column.missing is not None:
             other = self.column.missing
@@ -475,7 +478,7 @@ class _Words:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Reads the cells of a column of dates, truth values, ordered or hashed words."""
+    """A reader of a column of dates, truth values, ordered or hashed words."""
 
     column: Instant | Truth | Ordered | Hashed
 
@@ -501,7 +504,7 @@ class _Head:
 
     Attributes:
         names: its cells.
-        delimiter: what separates cells.
+        delimiter: the separator of cells.
         after: the number of the line after it.
     """
 
@@ -534,10 +537,10 @@ class _Reader:
     Attributes:
         head: the header line.
         where: the file, as messages name it.
-        schema: what the cells are, or None where only subjects are read.
-        order: for each column of the schema, its place in a line.
-        subject: place in a line of the name whose row it is, or None.
-        unit: what messages count.
+        schema: the schema of the cells, or None where only subjects are read.
+        order: the place in a line of each column of the schema.
+        subject: the place in a line of the row's subject, or None.
+        unit: the unit that messages count.
     """
 
     head: _Head
@@ -549,12 +552,12 @@ class _Reader:
 
     @property
     def width(self) -> int:
-        """Cells in a line."""
+        """The number of cells in a line."""
         return len(self.head.names)
 
     @cached_property
     def faults(self) -> Faults:
-        """All that is wrong so far."""
+        """All faults so far."""
         return Faults(self.where, self.unit)
 
     @cached_property
@@ -586,10 +589,10 @@ class _Reader:
     def blocks(
         self, lines: Iterator[str]
     ) -> Iterator[tuple[npt.NDArray[Any], tuple[str, ...] | None]]:
-        """Yield tables of up to ``_BLOCK`` lines, and whose each row is.
+        """Yield tables of up to ``_BLOCK`` lines, and the subject of each row.
 
         Raises:
-            InvalidInput: anything is wrong, once the rest was read; no table follows the fault.
+            InvalidInput: there is a fault, once the rest was read. No table follows the fault.
         """
         for rows, places in self.records(lines):
             whose = None
@@ -662,8 +665,8 @@ class _Reader:
         return tuple(names)
 
     def _plain_numbers(self, block: list[str]) -> Array | None:
-        """Rows of a block that holds nothing but numbers, several times faster; None where
-        anything asks for a closer look.
+        """Return the rows of a block that holds nothing but numbers, several times faster, or None
+        where anything asks for a closer look.
         """
         if not self.order or not self._all_numbers or self.subject is not None or self.width < 2:
             return None
@@ -711,8 +714,8 @@ def _place(path: str | Path | bytes, name: str) -> str:
 
 @contextmanager
 def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
-    """The lines of a file, or of its content; what keeps them from being read is said in plain
-    words.
+    """Return the lines of a file, or of its content. Raise in plain words if they cannot be
+    read.
     """
     try:
         with (
@@ -745,8 +748,8 @@ def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
 def _records(
     block: Sequence[str], lines: Iterator[str], first: int, delimiter: str, faults: Faults
 ) -> tuple[list[list[str]], list[int], int]:
-    """Cells of every record that starts in ``block``, the lines that they start in, and how many
-    lines were read.
+    """Return the cells of every record that starts in ``block``, the lines that they start in, and
+    the number of lines read.
 
     A quoted cell may reach into ``lines``, which follow the block. A blank line has no cells.
     """
@@ -774,10 +777,10 @@ def _order(
     subject_column: str | None,
     where: str,
 ) -> tuple[tuple[int, ...], int | None]:
-    """For each column of the schema its place in the header, and the place of the subjects.
+    """Return the place in the header of each column of the schema, and the place of the subjects.
 
     Raises:
-        InvalidInput: says all that is wrong with the columns.
+        InvalidInput: the columns have faults. The message lists all of them.
     """
     subject = None if subject_column is None else subject_column.strip()
     wanted = [] if schema is None else [name.strip() for name in schema.column_names]

@@ -1,13 +1,13 @@
-"""Data frames of pandas, polars and pyarrow as plain rows with names; releases as frames.
+"""Data frames of pandas, polars and pyarrow as plain rows with names, and releases as frames.
 
 Whatever the library, columns are found by name. Frames of other kinds count if they have
 ``columns`` and can be read by numpy. Arrays and lists have no names, and their columns count by
 position.
 
-An estimator that was fitted on a data frame finds the same columns by name in every later one, and
+An estimator that was fitted on a data frame finds the same columns by name in every later one. It
 refuses one that lacks some or has others. Attributes are scikit-learn's (``feature_names_in_``).
-Its rule, that names must also stand in the same order, is not needed: rows are put in the order of
-``fit`` here.
+Its rule that names must also stand in the same order is not needed, because rows are put in the
+order of ``fit`` here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class NamedRows:
-    """An array whose columns have names: the smallest data frame that every estimator takes.
+    """An array whose columns have names, the smallest data frame that every estimator takes.
 
     Attributes:
         values: shape (n, columns).
@@ -55,24 +55,25 @@ class NamedRows:
             )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """The values."""
+        """Return the values."""
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: slice) -> NamedRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return NamedRows(self.values[rows], self.columns)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the values."""
+        """The shape of the values."""
         return self.values.shape
 
 
 def names_of(X: Any) -> Names | None:
-    """The column names of a data frame, or None where there are none, or none that are texts.
+    """Return the column names of a data frame, or None where there are none, or none that are
+    texts.
 
     Raises:
         InvalidInput: some names are texts and others are not, a name stands there twice, or the
@@ -98,9 +99,9 @@ def names_of(X: Any) -> Names | None:
 
 
 def plain_rows(X: Any) -> Any:
-    """``X`` itself, or the rows of a data frame as an array, in its own order of columns.
+    """Return ``X`` itself, or the rows of a data frame as an array, in its own order of columns.
 
-    Numbers and booleans become float64 (a missing value is NaN); a frame that holds anything else
+    Numbers and booleans become float64 (a missing value is NaN). A frame that holds anything else
     becomes an array of objects (a missing value is None).
 
     Example:
@@ -112,11 +113,11 @@ def plain_rows(X: Any) -> Any:
 
 
 def ordered_rows(X: Any, names: Sequence[str]) -> npt.NDArray[Any]:
-    """The columns ``names`` of a data frame, in that order, as ``plain_rows`` gives them.
+    """Return the columns ``names`` of a data frame, in that order, as ``plain_rows`` gives them.
 
     Args:
         X: a data frame that has them all.
-        names: of columns.
+        names: the names of the columns.
     """
     frame = _narwhals(X)
     if frame is not None:
@@ -130,19 +131,20 @@ def ordered_rows(X: Any, names: Sequence[str]) -> npt.NDArray[Any]:
 
 
 def named_rows(X: Any) -> tuple[Any, Names | None]:
-    """What a fit reads: rows in the frame's own order, and their names or None."""
+    """Return the input of a fit: rows in the frame's own order, and their names or None."""
     names = names_of(X)
     return (plain_rows(X) if names is None else ordered_rows(X, names.tolist())), names
 
 
 def rows_named_alike(X: Any, names: Iterable[str] | None, *, of: str, name: str) -> Any:
-    """Rows that go with others: by the same names, in the order of the others, or both by position.
+    """Return rows that go with others: by the same names, in the order of the others, or both by
+    position.
 
     Args:
         X: a data frame or an array.
-        names: of the others' columns, or None.
-        of: what the others are called, such as "the private records".
-        name: what the caller calls X.
+        names: the names of the others' columns, or None.
+        of: the name of the others in messages, such as "the private records".
+        name: the caller's name of X.
 
     Raises:
         InvalidInput: only one of the two has names, or other columns.
@@ -158,15 +160,15 @@ def rows_named_alike(X: Any, names: Iterable[str] | None, *, of: str, name: str)
 
 
 def check_columns(given: Sequence[str], expected: Sequence[str], *, by: str, name: str) -> None:
-    """Refuses columns that are not the expected ones, in whatever order.
+    """Refuse columns that are not the expected ones, in whatever order.
 
     Args:
         given, expected: names, each once.
-        by: what expects them, "fit" or "the schema".
-        name: what the caller calls the table.
+        by: the part that expects them, "fit" or "the schema".
+        name: the caller's name of the table.
 
     Raises:
-        InvalidInput: one line with the names that differ.
+        InvalidInput: columns differ. The message is one line with their names.
     """
     known, seen = set(expected), set(given)
     unseen = [column for column in given if column not in known]
@@ -178,8 +180,8 @@ def check_columns(given: Sequence[str], expected: Sequence[str], *, by: str, nam
 
 
 def keep_names(estimator: Any, names: Iterable[str] | None) -> None:
-    """Sets ``feature_names_in_`` of a freshly fitted or loaded estimator, or removes it where
-    there are no names.
+    """Set ``feature_names_in_`` of a freshly fitted or loaded estimator, or remove it where there
+    are no names.
     """
     if names is None:
         estimator.__dict__.pop("feature_names_in_", None)
@@ -188,16 +190,16 @@ def keep_names(estimator: Any, names: Iterable[str] | None) -> None:
 
 
 def kept_names(estimator: Any) -> list[str] | None:
-    """``feature_names_in_`` as a plain list, for a bundle; None without names."""
+    """Return ``feature_names_in_`` as a plain list for a bundle, or None without names."""
     found = getattr(estimator, "feature_names_in_", None)
     return None if found is None else [str(name) for name in found]
 
 
 def stored_names(settings: dict[str, Any], features: int) -> list[str] | None:
-    """What ``kept_names`` wrote into a bundle's settings.
+    """Return the names that ``kept_names`` wrote into a bundle's settings.
 
     Raises:
-        KeyError, TypeError: it is missing, or not one text for each feature.
+        KeyError, TypeError: they are missing, or not one text for each feature.
     """
     names = settings["feature_names"]
     if names is None:
@@ -212,12 +214,13 @@ def stored_names(settings: dict[str, Any], features: int) -> list[str] | None:
 
 
 def rows_as_fitted(estimator: Any, X: Any) -> Any:
-    """The rows of ``X`` with the columns of ``fit``, in the order of ``fit``; encoded, where the
-    estimator has a schema.
+    """Return the rows of ``X`` with the columns of ``fit``, in the order of ``fit``.
+
+    They are encoded where the estimator has a schema.
 
     Args:
-        estimator: fitted.
-        X: a data frame in any order, if ``fit`` saw a data frame; otherwise an array, by position.
+        estimator: a fitted estimator.
+        X: a data frame in any order, if ``fit`` saw a data frame. Otherwise an array, by position.
 
     Raises:
         InvalidInput: a column is missing or unknown, or only one of the two had names.
@@ -246,8 +249,8 @@ def rows_as_fitted(estimator: Any, X: Any) -> Any:
 
 
 def rows_of(X: Any) -> Rows:
-    """Where released values go back to: the library of the frame that was asked about, and its
-    index.
+    """Return where released values go back to: the library of the frame that was asked about, and
+    its index.
     """
     frame = _narwhals(X)
     if frame is None:
@@ -258,15 +261,15 @@ def rows_of(X: Any) -> Rows:
 
 
 def framed(release: Release, X: Any, columns: Iterable[str]) -> Release:
-    """``release`` with what ``to_frame`` needs: names of the released columns, and the rows' own
-    library and index.
+    """Return ``release`` with the parts that ``to_frame`` needs: names of the released columns, and
+    the rows' own library and index.
     """
     rows = Rows() if isinstance(X, _PLAIN) else rows_of(X)
     return replace(release, columns=tuple(columns), rows=rows)
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first few names, for a message."""
+    """Return the first few names, for a message."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(repr(name) for name in names[:_SHOWN]) + more
 
@@ -284,7 +287,7 @@ def _columns(X: Any) -> list[Any] | None:
 
 
 def _narwhals(X: Any) -> Any:
-    """A frame of a library that narwhals knows, or None."""
+    """Return a frame of a library that narwhals knows, or None."""
     if isinstance(X, (*_PLAIN, NamedRows)) or _columns(X) is None:
         return None
     import narwhals.stable.v1 as nw

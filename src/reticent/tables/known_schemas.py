@@ -1,5 +1,5 @@
-"""Public schemas of the tables in ``reticent.datasets``, from their documentation; no row was
-looked at to write them.
+"""Public schemas of the tables in ``reticent.datasets``, written from their documentation. No row
+was looked at to write them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _ATLAS_SMALL = {
 
 
 def adult_schema() -> TabularSchema:
-    """UCI's documentation: ranges and category lists; "?" is a category of every word column."""
+    """Return UCI's ranges and category lists. "?" is a category of every word column."""
     attributes: list[Attribute] = []
     for name in COLUMNS:
         if name in _ADULT_NUMBERS:
@@ -89,9 +89,7 @@ def adult_schema() -> TabularSchema:
 
 
 def covertype_schema() -> TabularSchema:
-    """UCI's documentation, ranges rounded outward; hillshades are indices 0 to 255, angles
-    degrees.
-    """
+    """Return UCI's ranges, rounded outward. Hillshades are indices 0 to 255, angles degrees."""
     numbers = (
         Numeric(name, *bounds) for name, bounds in zip(QUANTITIES, _QUANTITY_RANGES, strict=True)
     )
@@ -101,8 +99,8 @@ def covertype_schema() -> TabularSchema:
 
 
 def higgs_schema(columns: tuple[str, ...]) -> TabularSchema:
-    """Ranges of UCI's normalised quantities: angles symmetric, momenta and masses positive, on a
-    log scale.
+    """Return the ranges of UCI's normalised quantities: angles symmetric, momenta and masses
+    positive, on a log scale.
     """
 
     def column(name: str) -> Numeric:
@@ -118,8 +116,8 @@ def higgs_schema(columns: tuple[str, ...]) -> TabularSchema:
 
 
 def atlas_schema(columns: tuple[str, ...]) -> TabularSchema:
-    """Ranges from the challenge's description, in GeV or radians; -999 stands for "does not
-    exist".
+    """Return the ranges of the challenge's description, in GeV or radians. -999 stands for "does
+    not exist".
     """
 
     def column(name: str) -> Numeric:

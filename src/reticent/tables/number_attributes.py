@@ -36,7 +36,9 @@ _LEAST_SPAN = 2.0**-1022  # below it doubles lose digits
 
 
 class _Number:
-    """What the kinds of numbers share: one coordinate, and a second one where a value may miss."""
+    """The shared part of the kinds of numbers: one coordinate, and a second one where a value may
+    miss.
+    """
 
     codes: ClassVar[bool] = False
     columns: ClassVar[int] = 1
@@ -44,12 +46,12 @@ class _Number:
 
     @property
     def width(self) -> int:
-        """Encoded coordinates."""
+        """The number of encoded coordinates."""
         return len(self.upper_corner)
 
     @property
     def upper_corner(self) -> list[float]:
-        """Largest encoded value of each coordinate; the smallest is 0."""
+        """The largest encoded value of each coordinate. The smallest is 0."""
         return [1.0] if self.missing is None or self.missing is False else [1.0, _MISSING_INDICATOR]
 
 
@@ -57,15 +59,15 @@ class _Number:
 class Numeric(_Number):
     """A column of numbers, encoded linearly (or by its logarithm) from its public range to [0, 1].
 
-    Values outside the range are moved to its ends: a clip moves no two values apart.
+    Values outside the range are clipped to its ends. A clip moves no two values apart.
 
     Attributes:
-        name: of the column.
-        lower, upper: public range, in the column's units; lower < upper, and the doubles hold upper
+        name: the name of the column.
+        lower, upper: public range, in the column's units. lower < upper, and the doubles hold upper
             - lower.
         scale: "linear", or "log" for log(1 + value - lower).
         missing: the number that stands for "no value", or None where every value must be there.
-            With it the column takes two coordinates: a missing value is 1/2 and sqrt(3/4), at
+            With a number the column takes two coordinates. A missing value is 1/2 and sqrt(3/4), at
             most 1 from any other.
     """
 
@@ -106,7 +108,7 @@ class Numeric(_Number):
         one_of(self.scale, ("linear", "log"), name=f"column {self.name!r}: scale")
 
     def encode(self, rows: npt.NDArray[Any]) -> Array:
-        """Encoded coordinates, shape (n, width), of a column of shape (n, 1)."""
+        """Return encoded coordinates, shape (n, width), of a column of shape (n, 1)."""
         values, empty = self._values(rows)
         clipped = np.clip(values, self.lower, self.upper) - self.lower
         span = self.upper - self.lower
@@ -114,12 +116,12 @@ class Numeric(_Number):
         return _coordinates(unit, None if self.missing is None else empty)
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """How many cells are missing, below and above the public range."""
+        """Count the cells that are missing, below or above the public range."""
         values, empty = self._values(rows)
         return beyond(values, empty, self.lower, self.upper)
 
     def _values(self, rows: npt.NDArray[Any]) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Numbers, those that are missing at the lower end, and which are missing."""
+        """Return the numbers, those that are missing at the lower end, and which are missing."""
         values = numbers(rows[:, 0], name=f"column {self.name!r}")
         empty = np.isnan(values)
         if self.missing is None:
@@ -136,9 +138,9 @@ class Instant(_Number):
     Values with a time zone are moved to UTC. Values outside the range are moved to its ends.
 
     Attributes:
-        name: of the column.
+        name: the name of the column.
         lower, upper: public range as ISO 8601 texts, lower < upper.
-        missing: whether a cell may hold no value; the column then takes two coordinates, as
+        missing: True if a cell may hold no value. The column then takes two coordinates, as
             ``Numeric`` does.
     """
 
@@ -168,18 +170,18 @@ class Instant(_Number):
         return lower, upper
 
     def encode(self, rows: npt.NDArray[Any]) -> Array:
-        """Encoded coordinates, shape (n, width), of a column of shape (n, 1)."""
+        """Return encoded coordinates, shape (n, width), of a column of shape (n, 1)."""
         times, empty = self._values(rows)
         lower, upper = self.ends
         unit = (np.clip(times, lower, upper) - lower) / (upper - lower)
         return _coordinates(unit, empty if self.missing else None)
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """How many cells are missing, below and above the public range."""
+        """Count the cells that are missing, below or above the public range."""
         return beyond(*self._values(rows), *self.ends)
 
     def of_word(self, word: str) -> str | None:
-        """The cell of a file, or None where it is none of this column's."""
+        """Return the cell of a file, or None where it is none of this column's."""
         if not word:
             return "" if self.missing else None
         return None if instant_of_word(word) is None else word
@@ -201,9 +203,9 @@ class Ordered(_Number):
     """A column of categories in an order, encoded by their rank from 0 to 1.
 
     Attributes:
-        name: of the column.
+        name: the name of the column.
         categories: every value that may occur, lowest first.
-        missing: whether a cell may hold no value; the column then takes two coordinates, as
+        missing: True if a cell may hold no value. The column then takes two coordinates, as
             ``Numeric`` does.
     """
 
@@ -219,21 +221,21 @@ class Ordered(_Number):
         flag(self.missing, name=f"column {self.name!r}: missing")
 
     def encode(self, rows: npt.NDArray[Any]) -> Array:
-        """Encoded coordinates, shape (n, width), of a column of shape (n, 1).
+        """Return encoded coordinates, shape (n, width), of a column of shape (n, 1).
 
         Raises:
-            InvalidInput: a value that is not in the list. Values are never shown.
+            InvalidInput: a value is not in the list. Values are never shown.
         """
         ranks, empty = self._ranks(rows)
         unit = np.maximum(ranks, 0) / (len(self.categories) - 1)
         return _coordinates(unit, empty if self.missing else None)
 
     def odd(self, rows: npt.NDArray[Any]) -> dict[str, int]:
-        """How many cells are missing."""
+        """Count the cells that are missing."""
         return {"missing": int(self._ranks(rows)[1].sum())}
 
     def of_word(self, word: str) -> str | None:
-        """The cell of a file, or None where it is none of this column's."""
+        """Return the cell of a file, or None where it is none of this column's."""
         if not word and self.missing:
             return ""
         return word if word in self._positions else None
@@ -255,7 +257,7 @@ class Ordered(_Number):
 
 
 def _coordinates(unit: Array, empty: npt.NDArray[np.bool_] | None) -> Array:
-    """Values of [0, 1] as one coordinate, or as two, the second of which says "no value"."""
+    """Return values of [0, 1] as one coordinate, or as two, the second of which says "no value"."""
     unit = np.clip(unit, 0.0, 1.0)
     if empty is None:
         return np.asarray(unit[:, None])

@@ -1,9 +1,9 @@
-"""What is public about a table: its columns, their ranges and categories. Encoding looks at nothing
+"""The public facts of a table: its columns, their ranges and categories. Encoding looks at nothing
 else.
 
-A schema is declared, or read from a file that was public before the data were seen. Encoding a
-row with it uses that row alone, so it leaks nothing about the others, and the encoded space has
-*public units*: in every attribute two rows are at most 1 apart, whatever they hold.
+A schema is declared, or read from a file that was public before the data were seen. Encoding a row
+with it uses that row alone, so it leaks nothing about the others. The encoded space has *public
+units*: in every attribute two rows are at most 1 apart, whatever they hold.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FAULTS_SHOWN = 20
 """Faults that one message lists at most."""
 
 ENCODING_VERSION = 1
-"""Version of the map from a row to an encoded row; raised whenever it changes, since distance
+"""Version of the map from a row to an encoded row, raised whenever the map changes, since distance
 changes with it.
 """
 
@@ -54,12 +54,12 @@ class TabularSchema:
 
     Guarantee:
         ``encode`` maps each row by itself, with nothing but the schema. Encoded rows lie in
-        ``domain``, and two rows that differ in k attributes, however much, are at most sqrt(k)
-        apart in l2; so l2 distance 1 covers any change of any one attribute.
+        ``domain``. Two rows that differ in k attributes, however much, are at most sqrt(k) apart in
+        l2. So l2 distance 1 covers any change of any one attribute.
 
     Attributes:
-        attributes: in the order of the table's columns.
-        note: where it comes from, for whoever reads the file; it changes nothing.
+        attributes: the attributes in the order of the table's columns.
+        note: the origin of the schema, for whoever reads the file. It changes nothing.
         left_out: further columns that a data frame may have, and that are not read.
 
     Example:
@@ -89,20 +89,22 @@ class TabularSchema:
     def numbers(
         cls, columns: int, lower: float, upper: float, *, names: Iterable[str] | None = None
     ) -> TabularSchema:
-        """``columns`` numeric columns with one public range; called x0, x1, ... without names."""
+        """Return ``columns`` numeric columns with one public range, called x0, x1, ... without
+        names.
+        """
         found = range(count(columns, name="columns"))
         called = [f"x{index}" for index in found] if names is None else list(names)
         return cls(tuple(Numeric(name, lower, upper) for name in called))
 
     @property
     def columns(self) -> int:
-        """Columns of the table."""
+        """The number of columns of the table."""
         return sum(attribute.columns for attribute in self.attributes)
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """Names of the table's columns, in order; an attribute of several columns has a name for
-        each.
+        """The names of the table's columns, in order. An attribute of several columns has a name
+        for each.
         """
         return tuple(
             name
@@ -112,12 +114,12 @@ class TabularSchema:
 
     @property
     def dimension(self) -> int:
-        """Encoded coordinates."""
+        """The number of encoded coordinates."""
         return sum(attribute.width for attribute in self.attributes)
 
     @property
     def groups(self) -> tuple[tuple[str, slice, bool], ...]:
-        """For each attribute its name, its encoded coordinates, and whether these are a one-hot
+        """The name of each attribute, its encoded coordinates, and True if these are a one-hot
         code.
         """
         ends = np.cumsum([0, *(attribute.width for attribute in self.attributes)]).tolist()
@@ -134,20 +136,21 @@ class TabularSchema:
 
     @property
     def diameter(self) -> float:
-        """Largest l2 distance of two encoded rows: 1 per attribute."""
+        """The largest l2 distance of two encoded rows: 1 per attribute."""
         return math.sqrt(len(self.attributes))
 
     def code(self, rows: npt.ArrayLike, *, name: str = "X") -> CodedRows:
-        """Encoded rows without their zeros: ``code(rows).dense()`` is ``encode(rows)``.
+        """Return encoded rows without their zeros, so that ``code(rows).dense()`` is
+        ``encode(rows)``.
 
         Args:
             rows: shape (n, columns).
-            name: what the caller calls them; used in messages.
+            name: the caller's name of the rows, used in messages.
 
         Raises:
-            InvalidInput: wrong shape, no rows, a number that is missing or not finite, an
-                unknown category, or a data frame whose columns are not the schema's, in its
-                order. The message says all that is wrong, column by column, and shows no value.
+            InvalidInput: the shape is wrong, there are no rows, a number is missing or not finite,
+                a category is unknown, or the columns of a data frame are not the schema's, in its
+                order. The message lists all faults, column by column, and shows no value.
         """
         table = self.rows(rows, name=name)
         if table.shape[1] != self.columns:
@@ -182,7 +185,7 @@ class TabularSchema:
             more = len(faults) - FAULTS_SHOWN
             rest = [f"and {more} other columns"] * (more > 0)
             raise InvalidInput("; ".join([*faults[:FAULTS_SHOWN], *rest]))
-        # What is charged rests on this; so it is looked at before anything is. Codes are in the box
+        # What is charged rests on this, so it is looked at before anything is. Codes are in the box
         # by what they are.
         inside = (
             (numbers >= self.domain.lower[places]) & (numbers <= self.domain.upper[places])
@@ -198,20 +201,21 @@ class TabularSchema:
         )
 
     def encode(self, rows: npt.ArrayLike, *, name: str = "X") -> Array:
-        """Encoded rows, shape (n, dimension), float64, inside ``domain``; see ``code`` for
-        arguments and what it raises.
+        """Return encoded rows, shape (n, dimension), float64, inside ``domain``.
+
+        Arguments and errors are those of ``code``.
         """
         return self.code(rows, name=name).dense()
 
     def rows(self, X: npt.ArrayLike, *, name: str = "X") -> npt.NDArray[Any]:
-        """The cells of a table, its columns in the schema's order, shape (n, columns).
+        """Return the cells of a table, its columns in the schema's order, shape (n, columns).
 
         Args:
             X: a data frame, whose columns are found by name, or an array by position.
-            name: what the caller calls it; used in messages.
+            name: the caller's name of the table, used in messages.
 
         Raises:
-            InvalidInput: wrong shape, no rows, or columns that are not the schema's.
+            InvalidInput: the shape is wrong, there are no rows, or columns are not the schema's.
         """
         names = names_of(X)
         if names is None:
@@ -222,7 +226,7 @@ class TabularSchema:
 
     @cached_property
     def digest(self) -> str:
-        """Identity of the encoded space: 32 hexadecimal digits of SHA-256 of ``to_dict`` and of
+        """The identity of the encoded space: 32 hexadecimal digits of SHA-256 of ``to_dict`` and of
         ``ENCODING_VERSION``.
         """
         described = {"encoding": ENCODING_VERSION, "attributes": self.to_dict()["attributes"]}
@@ -230,17 +234,17 @@ class TabularSchema:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; ``from_dict`` reads them back."""
+        """Return plain JSON values, which ``from_dict`` reads back."""
         attributes = [{"kind": part.kind, **asdict(part)} for part in self.attributes]
         unread = {"left_out": list(self.left_out)} if self.left_out else {}
         return {"note": self.note, **unread, "attributes": attributes}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TabularSchema:
-        """The schema that ``to_dict`` described.
+        """Return the schema that ``to_dict`` described.
 
         Raises:
-            InvalidInput: not such a description.
+            InvalidInput: ``values`` are no such description.
         """
         try:
             attributes = []
@@ -270,22 +274,24 @@ class TabularSchema:
         most_categories: int = 50,
         buckets: int = 256,
     ) -> TabularSchema:
-        """A draft for the columns of a *public* data frame, to be read and edited.
+        """Return a draft for the columns of a *public* data frame, to be read and edited.
 
-        Never pass private rows: ranges and categories are taken from the values that occur, and
-        whoever sees the schema sees them. Ranges are rounded outward. See ``draft_schema``, which
-        also says what is refused.
+        Never pass private rows. Ranges and categories are taken from the values that occur, and
+        whoever sees the schema sees them. Ranges are rounded outward. ``draft_schema`` also says
+        what is refused.
 
         Args:
             public_rows: a data frame of rows that may be published.
             ignore: columns to leave out, such as labels.
             given: attributes that are known already, in place of a draft.
-            missing: whether every column gets a code for "no value", whether or not one occurs.
-            most_categories: words of at most so many different values are a ``Categorical``.
-            buckets: of a ``Hashed`` column, for words of more different values.
+            missing: True to give every column a code for "no value", even if none occurs.
+            most_categories: the largest number of different words that are a ``Categorical``.
+            buckets: the number of buckets of a ``Hashed`` column, for words of more different
+                values.
 
         Raises:
-            InvalidInput: no names, a constant column, or a column of texts or identifiers.
+            InvalidInput: there are no names, or a column is constant, or one of texts or
+                identifiers.
 
         Example:
             >>> from reticent.tables.frames import NamedRows
@@ -305,10 +311,11 @@ class TabularSchema:
         )
 
     def review(self, X: npt.ArrayLike) -> dict[str, dict[str, int]]:
-        """How many cells of each attribute are missing, beyond their public range, or unknown.
+        """Count the cells of each attribute that are missing, beyond their public range, or
+        unknown.
 
-        Such cells are answered as the schema says. The counts are as private as X: for the owner
-        of the rows only.
+        Such cells are answered as the schema says. The counts are as private as X, for the owner of
+        the rows only.
 
         Args:
             X: rows as ``encode`` takes them.
@@ -332,11 +339,11 @@ class TabularSchema:
         return found
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the schema as a JSON file that ``read`` reads, whole or not at all.
+        """Write the schema as a JSON file that ``read`` reads, whole or not at all.
 
         Args:
-            path: of the file.
-            overwrite: whether an existing file is replaced.
+            path: the path of the file.
+            overwrite: True to replace an existing file.
 
         Raises:
             WriteFailed, InvalidInput: nothing is written.
@@ -348,7 +355,7 @@ class TabularSchema:
 
     @classmethod
     def read(cls, path: str | Path) -> TabularSchema:
-        """The schema in a public JSON file.
+        """Return the schema in a public JSON file.
 
         Raises:
             InvalidInput: the file cannot be read or is not a schema.
@@ -363,11 +370,14 @@ class TabularSchema:
 
 
 def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:
-    """``rows`` (an array, a list of records, a data frame) as an array of shape (n, columns); words
-    stay words.
+    """Return ``rows`` (an array, a list of records, a data frame) as an array of shape
+    (n, columns).
+
+    Words stay words.
 
     Raises:
-        InvalidInput: sparse, complex, of another shape, or empty. Values are never shown.
+        InvalidInput: ``rows`` are sparse, complex, of another shape, or empty. Values are never
+            shown.
     """
     if np.ma.is_masked(rows) or (
         isinstance(rows, (list, tuple)) and any(np.ma.is_masked(row) for row in rows)

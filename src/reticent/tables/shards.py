@@ -29,12 +29,12 @@ class Shards:
     find the same integers as from one table, whatever the split.
 
     Attributes:
-        rows: arrays of shape (n_s, features), real numbers; usually ``numpy.memmap``. A table
+        rows: arrays of shape (n_s, features), real numbers, usually ``numpy.memmap``. A table
             without rows is one like any other.
-        labels: for each of them an array of shape (n_s,).
+        labels: an array of shape (n_s,) for each of them.
 
     Raises:
-        InvalidInput: no shards, other shapes, or not numbers.
+        InvalidInput: there are no shards, shapes do not fit, or rows are not numbers.
 
     Example:
         >>> shards = Shards(([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]), ([0], [1, 0]))
@@ -71,10 +71,10 @@ class Shards:
 
     @classmethod
     def of_files(cls, rows: Sequence[str | Path], labels: Sequence[str | Path]) -> Shards:
-        """Memory-mapped rows and labels from pairs of .npy files.
+        """Return memory-mapped rows and labels from pairs of .npy files.
 
         Raises:
-            InvalidInput: a file that cannot be read, or what it holds does not fit.
+            InvalidInput: a file cannot be read, or its content does not fit.
         """
         return cls(
             tuple(_mapped(Path(path)) for path in rows),
@@ -86,7 +86,7 @@ class Shards:
 
     @property
     def features(self) -> int:
-        """Numbers in a row."""
+        """The number of values in a row."""
         return int(self.rows[0].shape[1])
 
     @property
@@ -95,12 +95,12 @@ class Shards:
         return finite_array(self.rows[0][:1], name="X", ndim=2, allow_empty=True)
 
     def all_labels(self) -> npt.NDArray[Any]:
-        """Labels of all records, in order."""
+        """Return the labels of all records, in order."""
         return np.concatenate(self.labels)
 
     @property
     def block_sizes(self) -> list[int]:
-        """Rows of each of ``blocks``."""
+        """The number of rows of each of ``blocks``."""
         return [
             min(_AT_ONCE, len(table) - start)
             for table in self.rows
@@ -108,11 +108,11 @@ class Shards:
         ]
 
     def blocks(self) -> Iterator[Array]:
-        """Rows in order, a few thousand at a time, float64; of a table without rows one block of
-        none.
+        """Yield rows in order, a few thousand at a time, float64. A table without rows gives one
+        block of none.
 
         Raises:
-            InvalidInput: NaN or infinity.
+            InvalidInput: rows hold NaN or infinity.
         """
         for table in self.rows:
             for start in range(0, max(1, len(table)), _AT_ONCE):
@@ -121,18 +121,19 @@ class Shards:
                 _let_go(table)
 
     def check(self) -> None:
-        """Reads all rows once, so that no later pass can fail for what they hold.
+        """Read all rows once, so that no later pass can fail for what they hold.
 
         Raises:
-            InvalidInput: NaN or infinity.
+            InvalidInput: rows hold NaN or infinity.
         """
         for _ in self.blocks():
             pass
 
 
 def _let_go(table: npt.NDArray[Any]) -> None:
-    """Gives the pages of a mapped file back, which the next pass reads again: they would count as
-    memory of this process.
+    """Give the pages of a mapped file back, which the next pass reads again.
+
+    They would count as memory of this process.
     """
     pages = table.base
     if (

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from reticent.accounting.events import PrivacyEvent, ZeroConcentratedCost
 from reticent.audit import SequentialTest
-from reticent.audit.records import Examination, Reader, Records, examine
-from reticent.audit.sequential import Draw
+from reticent.audit.records import Reader, Records
+from reticent.audit.sequential import Draw, bet
 from reticent.core.arrays import Array
 from reticent.release.fits import not_counted
 from reticent.systems.votes.query_votes import QueryVotes
@@ -35,13 +35,13 @@ def check_audit(case: Case, seconds: float) -> None:
     on the coin. A sound system is refuted once in a million. Where the cost is that of Gaussian
     noise, the noise itself is the claim, which is refuted sooner than its (epsilon, delta).
     """
-    [found] = audited(case, seconds=seconds).tests
-    expect(not found.refuted, "audit", found.summary)
+    found = audited(case, seconds=seconds)
+    expect(not found.refuted, "audit", found.describe())
 
 
-def audited(case: Case, *, seconds: float) -> Examination:
-    """Return the audit of a case, which ends when the claim is refuted or the time is up; its
-    ``bound`` is how much of epsilon the runs show.
+def audited(case: Case, *, seconds: float) -> SequentialTest:
+    """Return the test of a case's claim, which ends when it is refuted or the time is up;
+    ``excluded`` is how much of epsilon the runs show.
     """
     fitted = case.fitted()
     with not_counted("an audit: nothing leaves"):
@@ -52,15 +52,10 @@ def audited(case: Case, *, seconds: float) -> Examination:
         else:
             event = fitted.price(fitted.checked(case.asking[:1])).event
         draw, batch = _input_draws(case, fitted) if case.kind == "input" else _draws(case)
-        return examine(
-            draw,
-            [SequentialTest(**claim_of(event), alpha=ALPHA)],
-            batch=batch,
-            seconds=seconds,
-            stop=True,
-            random=np.random.default_rng(),
-            clock=time.process_time,
-        )
+        test = SequentialTest(**claim_of(event), alpha=ALPHA)
+        random, clock = np.random.default_rng(), time.process_time
+        bet(draw, [test], batch=batch, seconds=seconds, random=random, clock=clock)
+        return test
 
 
 def claim_of(event: PrivacyEvent) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""A table for several targets where only touching nodes are neighbours: decode, solve, and weigh
-the targets anew.
+"""A table for several targets where only touching nodes are neighbours.
 
-For given decoders what a table is worth is linear in it, and the best table for that is what the
-solvers of label tables find. Decoding the table that they found never makes it worth less. Weights
-of the targets rise where a target keeps a small share of what it could have.
+Each turn decodes, solves, and weighs the targets anew. For given decoders the worth of a table is
+linear in it, and the solvers of label tables find the best table for it. Decoding the table that
+they found never makes it worth less. Weights of the targets rise where a target keeps a small share
+of what it could have.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def best_table(
         targets: at least one.
         cells: nodes, some of which touch.
         epsilon: above 0.
-        weights: of the targets in a sum; None for the largest least share.
-        whole: what each target could have alone, above 0.
+        weights: the weights of the targets in a sum, or None for the largest least share.
+        whole: the worth that each target could have alone, above 0.
         starts: tables, shape (nodes, answers).
 
     Raises:
@@ -107,7 +107,7 @@ def _solved(
     cells: Lattice | PublicGraph,
     epsilon: float,
 ) -> Shares:
-    """The best table for the decoders of ``table``."""
+    """Return the best table for the decoders of ``table``."""
     gains = np.zeros(table.T.shape)
     for target, weight in zip(targets, pull, strict=True):
         gains += weight * target.gradient(table.T)

@@ -1,5 +1,5 @@
-"""The baseline that private prediction is compared with: private training (DP-SGD, DP-Adam), by
-Opacus.
+"""Private training (DP-SGD, DP-Adam) by Opacus, the baseline that private prediction is compared
+with.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class PrivateTraining:
 
     Attributes:
         epsilon, delta: total of the trained weights, for the addition or removal of one record.
-        hidden: widths of the hidden ReLU layers; () is logistic regression.
+        hidden: widths of the hidden ReLU layers. () is logistic regression.
         epochs: passes over the records, on average.
-        batch_size: records per step, on average (Poisson samples); None is full batch.
-        learning_rate: of the first step.
-        rate_decay: step n = 0, 1, ... has rate learning_rate / (1 + rate_decay n).
+        batch_size: records per step, on average (Poisson samples). None is full batch.
+        learning_rate: the rate of the first step.
+        rate_decay: the decay of the rate, by which step n = 0, 1, ... has rate learning_rate / (1 +
+            rate_decay n).
         clip: largest l2 norm of one record's gradient.
         optimizer: "sgd" or "adam".
-        seed: of weights, samples and noise.
+        seed: the seed of weights, samples and noise.
     """
 
     epsilon: float
@@ -76,8 +77,8 @@ class PrivateModel:
     """A privately trained classifier.
 
     Attributes:
-        network: from features to logits, one per class.
-        guarantee: of its weights, were the noise drawn safely.
+        network: the map from features to logits, one per class.
+        guarantee: the guarantee of its weights, were the noise drawn safely.
         noise_multiplier: noise of one step over ``clip``.
         steps: number of steps.
     """
@@ -88,21 +89,21 @@ class PrivateModel:
     steps: int
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Labels, shape (n,), of features of shape (n, d)."""
+        """Return labels, shape (n,), for features of shape (n, d)."""
         with torch.no_grad():
             logits: torch.Tensor = self.network(torch.from_numpy(np.asarray(X, dtype=np.float32)))
         return np.asarray(logits.argmax(dim=1).numpy(), dtype=np.int64)
 
 
 def step_noise(*, epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:
-    """Noise multiplier with which ``steps`` Poisson-sampled Gaussian steps stay within
+    """Return the noise multiplier with which ``steps`` Poisson-sampled Gaussian steps stay within
     (``epsilon``, ``delta``).
 
-    The smallest one by privacy-loss distributions, to 0.3 % from above.
+    It is the smallest one by privacy-loss distributions, to 0.3 % from above.
 
     Args:
-        epsilon, delta: of all steps together.
-        sampling_probability: in (0, 1]; 1 is full batch.
+        epsilon, delta: the budget of all steps together.
+        sampling_probability: in (0, 1]. 1 is full batch.
         steps: at least 1.
 
     Example:
@@ -141,25 +142,25 @@ def train_private(
     initial: list[Array] | None = None,
     report: Report = silent,
 ) -> PrivateModel:
-    """A classifier trained with clipped and noised gradients.
+    """Train a classifier with clipped and noised gradients.
 
     **Guarantee.** The released weights cost (epsilon, delta) under the addition or removal of one
     record, by the accounting of Poisson-sampled Gaussian steps. *Floating point:* the noise is
-    PyTorch's, drawn in float32 from a seed; so this is a baseline for experiments, and not a
+    PyTorch's, drawn in float32 from a seed. This is therefore a baseline for experiments, and not a
     release path. The number of records, which sets sampling rate and step size, counts as public.
 
     Args:
         X: shape (n, d), finite.
         labels: shape (n,), integers 0..classes - 1.
         config: settings.
-        initial: starting weights per layer, shape (units, inputs + 1) with the bias last; for two
+        initial: starting weights per layer, shape (units, inputs + 1) with the bias last. For two
             classes and one output unit the first class' logit starts at 0. None draws PyTorch's
             from the seed.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Raises:
         MissingExtra: Opacus is not installed.
-        InvalidInput: shapes that do not fit.
+        InvalidInput: shapes do not fit.
 
     Reference: Abadi et al. 2016; Yousefpour et al. 2021 (Opacus).
     """
@@ -190,12 +191,12 @@ class PrivateSteps:
     ``train_private``.
 
     Args:
-        network: trained in place.
+        network: the network, trained in place.
         points: shape (n, d), float32.
         targets: shape (n,), int64.
-        config: settings; ``epochs`` is not used.
-        steps: how many steps there will be, which decides the noise.
-        generator: of samples and noise.
+        config: settings. ``epochs`` is not used.
+        steps: the number of steps to come, which decides the noise.
+        generator: the generator of samples and noise.
 
     Raises:
         MissingExtra: Opacus is not installed.
@@ -236,7 +237,7 @@ class PrivateSteps:
         self._done = 0
 
     def step(self) -> float:
-        """One step; the loss of its sample, 0 where the sample is empty."""
+        """Make one step. Return the loss of its sample, or 0 where the sample is empty."""
         for group in self._plain.param_groups:
             group["lr"] = self._config.learning_rate / (1.0 + self._config.rate_decay * self._done)
         count_of = len(self._points)
@@ -266,8 +267,8 @@ def private_optimizer(
     expected_batch_size: int,
     generator: torch.Generator,
 ) -> Any:
-    """``plain`` behind Opacus: per-sample gradients (``grad_sample`` of each parameter) are
-    clipped, summed and noised.
+    """Return ``plain`` behind Opacus, which clips, sums and noises per-sample gradients
+    (``grad_sample`` of each parameter).
 
     Raises:
         MissingExtra: Opacus is not installed.

@@ -1,6 +1,6 @@
 """The beta-VAE that turns pictures into the embeddings in which neighbourhoods are measured.
 
-Its latent space is what gives a radius R its meaning, so it is trained for reconstruction alone,
+Its latent space gives a radius R its meaning. It is therefore trained for reconstruction alone,
 exactly as published, and never for labels, for privacy or for a favourable scale.
 """
 
@@ -32,13 +32,13 @@ class EmbedderConfig(TrainingConfig):
     """Everything that decides an embedder, apart from the pictures.
 
     Attributes:
-        image_shape: height and width in pixels; multiples of 4 for the convolutional architecture.
+        image_shape: height and width in pixels, multiples of 4 for the convolutional architecture.
         latent_dimension: number of latents, 1 or more (published: 8 for MNIST and Fashion-MNIST, 10
             for UTKFace).
         architecture: ``dense`` (three layers with dropout) or ``convolutional``.
         beta: weight of the Kullback-Leibler term (published: 5).
         dropout: share of hidden units dropped in the dense encoder.
-        width: units of the first dense layer; the last convolution has an eighth as many channels.
+        width: units of the first dense layer. The last convolution has an eighth as many channels.
     """
 
     image_shape: tuple[int, int]
@@ -69,7 +69,7 @@ class EmbedderConfig(TrainingConfig):
 
 
 class Embedder(nn.Module):
-    """A trained beta-VAE; its embedding is the posterior *mean*, its decoder draws pictures of
+    """A trained beta-VAE. Its embedding is the posterior *mean*, its decoder draws pictures of
     neighbours.
 
     Args:
@@ -83,26 +83,32 @@ class Embedder(nn.Module):
         self.encoder, self.decoder = build(config)
 
     def posterior(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean and log-variance of the latents of ``images`` (n, height, width); each of shape
-        (n, latents).
+        """Return mean and log-variance of the latents of ``images`` (n, height, width), each of
+        shape (n, latents).
         """
         mean, log_variance = self.encoder(images.unsqueeze(1)).chunk(2, dim=1)
         return mean, log_variance
 
     def encode(self, images: torch.Tensor) -> torch.Tensor:
-        """Embeddings, shape (n, latents), of ``images`` of shape (n, height, width) in [0, 1]."""
+        """Return embeddings, shape (n, latents), of ``images`` of shape (n, height, width) in
+        [0, 1].
+        """
         return self.posterior(images)[0]
 
     def decode(self, embeddings: torch.Tensor) -> torch.Tensor:
-        """Pictures in [0, 1], shape (n, height, width), of ``embeddings`` of shape (n, latents)."""
+        """Return pictures in [0, 1], shape (n, height, width), of ``embeddings`` of shape
+        (n, latents).
+        """
         return torch.sigmoid(self._pixel_logits(embeddings))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Same as ``encode``, so that the module can be used wherever an encoder is expected."""
+        """Return the same as ``encode``, so that the module can be used wherever an encoder is
+        expected.
+        """
         return self.encode(images)
 
     def embed(self, images: Images, *, batch_size: int = 1000) -> Embeddings:
-        """Embeddings of a whole array of pictures, without gradients or dropout.
+        """Return embeddings of a whole array of pictures, without gradients or dropout.
 
         Args:
             images: shape (n, height, width), float32 in [0, 1].
@@ -112,7 +118,7 @@ class Embedder(nn.Module):
             Shape (n, latents), float32.
 
         Raises:
-            InvalidInput: pictures of another shape than the embedder was made for.
+            InvalidInput: pictures have another shape than the embedder was made for.
         """
         _check_images(images, self.config)
         self.eval()
@@ -128,8 +134,8 @@ class Embedder(nn.Module):
         )
 
     def pictures(self, embeddings: npt.ArrayLike) -> Images:
-        """Decoded pictures, shape (n, height, width) in [0, 1], of embeddings of shape (n,
-        latents).
+        """Return decoded pictures, shape (n, height, width) in [0, 1], of embeddings of shape
+        (n, latents).
         """
         self.eval()
         with torch.no_grad():
@@ -144,19 +150,19 @@ class Embedder(nn.Module):
 
 
 def train_embedder(images: Images, config: EmbedderConfig, *, report: Report = silent) -> Embedder:
-    """A beta-VAE trained on ``images``: summed binary cross entropy plus beta times the
+    """Train a beta-VAE on ``images``: summed binary cross entropy plus beta times the
     Kullback-Leibler term.
 
     Args:
         images: shape (n, height, width), float32 in [0, 1].
         config: architecture and settings.
-        report: told after every epoch (``progress.bar`` shows a progress bar).
+        report: a callback that is told after every epoch (``progress.bar`` shows a progress bar).
 
     Returns:
         The embedder in evaluation mode.
 
     Raises:
-        InvalidInput: ``images`` empty or of another shape than ``config.image_shape``.
+        InvalidInput: ``images`` is empty or of another shape than ``config.image_shape``.
 
     Reference:
         Higgins et al., "beta-VAE", ICLR 2017, equation 4; settings of Singh et al., "Posthoc
@@ -226,7 +232,9 @@ def _dense(config: EmbedderConfig) -> tuple[nn.Module, nn.Module]:
 
 
 def _convolutional(config: EmbedderConfig) -> tuple[nn.Module, nn.Module]:
-    """Stride-2 convolutions of 4 x 4 down to at most 7 pixels a side, and their mirror image."""
+    """Return stride-2 convolutions of 4 x 4 down to at most 7 pixels a side, and their mirror
+    image.
+    """
     height, width = config.image_shape
     halvings = 2
     while (

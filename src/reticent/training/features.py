@@ -1,5 +1,6 @@
-"""Feature maps for neighbour search: from a picture to a vector, one picture at a time, and
-where the map comes from.
+"""Feature maps for neighbour search, each from a picture to a vector, one picture at a time.
+
+Each map states its origin.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _FARTHEST = 1e6  # pixels
 
 
 class Origin(StrEnum):
-    """What a feature map was made from; only these may be used on private records."""
+    """The data that a feature map was made from. Only these origins may be used on private
+    records.
+    """
 
     FIXED = "fixed in advance, learned from nothing"
     PUBLIC = "learned from public data alone"
@@ -47,7 +50,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class FeatureBall:
-    """A public ball that says where features lie, and so how fine a grid they need.
+    """A public ball that holds the features, and so decides how fine a grid they need.
 
     Attributes:
         center: shape (d,).
@@ -62,21 +65,21 @@ class FeatureMap(ABC):
     """A map from inputs to vectors that the private records had no say in.
 
     **Guarantee.** None of its own. Private-kNN needs that a record's features depend on that record
-    and on public things only. So a map handles *one row at a time*: matrix products of a whole
+    and on public things only. So a map handles *one row at a time*. Matrix products of a whole
     batch may round a row differently in another batch, and then one record's presence would move
-    the features of others. And it must not have been fitted on the private records; ``origin`` says
-    what it was made from, and goes into the card.
+    the features of others. The map must not have been fitted on the private records. ``origin``
+    states what it was made from, and goes into the card.
 
-    It is *total*: every finite row has finite features. Values beyond 2^100 count as that, and a
-    row for which the map computes something that is not finite has the features 0. A map that
-    refused one record would tell that the record is there.
+    It is *total*: every finite row has finite features. Values beyond 2^100 count as that. A row
+    for which the map computes something that is not finite has the features 0. A map that refused
+    one record would tell that the record is there.
 
-    A map of your own has ``name``, ``origin`` and ``row``; and ``columns`` and ``ball`` where it
+    A map of your own has ``name``, ``origin`` and ``row``. It has ``columns`` and ``ball`` where it
     knows them.
 
     Attributes:
-        name: for cards and receipts.
-        origin: what it was made from.
+        name: the name on cards and receipts.
+        origin: the data that it was made from.
     """
 
     name: str
@@ -84,26 +87,28 @@ class FeatureMap(ABC):
 
     @property
     def columns(self) -> int | None:
-        """Values in one input row; None where the map takes any number."""
+        """The number of values in one input row, or None where the map takes any number."""
         return None
 
     @property
     def ball(self) -> FeatureBall | None:
-        """Where features lie, from public things alone; None where the map cannot say."""
+        """The ball that features lie in, from public things alone, or None where the map cannot
+        say.
+        """
         return None
 
     @abstractmethod
     def row(self, row: Array) -> Array:
-        """Features, shape (1, d), float64, of one row of shape (1, p) of finite numbers up to
-        2^100 in magnitude.
+        """Return features, shape (1, d), float64, of one row of shape (1, p) of finite numbers up
+        to 2^100 in magnitude.
         """
 
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """Features, shape (n, d), float64, finite, of inputs of shape (n, p).
+        """Return features, shape (n, d), float64, finite, of inputs of shape (n, p).
 
         Raises:
-            InvalidInput: inputs that the map is not made for, NaN or infinity. Values are never
-                shown.
+            InvalidInput: the map is not made for such inputs, or they hold NaN or infinity. Values
+                are never shown.
         """
         rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns, allow_empty=True)
         with np.errstate(all="ignore"):
@@ -124,12 +129,14 @@ class IdentityFeatures(FeatureMap):
 
     @override
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``; there is nothing to compute, and so nothing to cut."""
+        """Return the inputs, as ``FeatureMap.features`` does. Nothing is computed, and so nothing
+        is cut.
+        """
         return finite_array(inputs, name="inputs", ndim=2, allow_empty=True)
 
     @override
     def row(self, row: Array) -> Array:
-        """See ``FeatureMap.row``."""
+        """Return the row, as ``FeatureMap.row`` does."""
         return row
 
 
@@ -139,13 +146,13 @@ class HogFeatures(FeatureMap):
 
     Attributes:
         image_shape: channels, height, width.
-        cell: pixels a side of the squares that a histogram counts over; at most half of height and
+        cell: pixels a side of the squares that a histogram counts over, at most half of height and
             width.
         orientations: bins of a histogram.
-        upright: whether each plane is first sheared until its principal axis is vertical, and
-            centred; helps with handwriting.
+        upright: True to shear each plane first until its principal axis is vertical, and to centre
+            it. This helps with handwriting.
 
-    Reference: Dalal and Triggs 2005, see ``oriented_gradients``.
+    Reference: Dalal and Triggs 2005 (``oriented_gradients``).
 
     Example:
         >>> HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False).features(
@@ -175,21 +182,22 @@ class HogFeatures(FeatureMap):
     @property
     @override
     def columns(self) -> int:
-        """Pixels of all planes."""
+        """The number of pixels of all planes."""
         return int(np.prod(self.image_shape))
 
     @property
     @override
     def ball(self) -> FeatureBall:
-        """Every block of 2 x 2 cells is scaled to a length of at most 1."""
+        """The ball of features, in which every block of 2 x 2 cells has a length of at most 1."""
         planes, height, width = self.image_shape
         blocks = planes * (height // self.cell - 1) * (width // self.cell - 1)
         return FeatureBall(np.zeros(4 * self.orientations * blocks), float(np.sqrt(blocks)))
 
     @override
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``FeatureMap.features``; the planes of a few rows at once, since each comes out as if
-        it were alone.
+        """Return features, as ``FeatureMap.features`` does.
+
+        The planes of a few rows are computed at once, since each comes out as if it were alone.
         """
         rows = finite_array(inputs, name="inputs", ndim=2, columns=self.columns, allow_empty=True)
         with np.errstate(all="ignore"):
@@ -198,7 +206,7 @@ class HogFeatures(FeatureMap):
 
     @override
     def row(self, row: Array) -> Array:
-        """See ``FeatureMap.row``."""
+        """Return the features of one row, as ``FeatureMap.row`` does."""
         planes = row.reshape(-1, *self.image_shape[1:])
         if self.upright and len(planes):
             planes = np.stack([upright(plane) for plane in planes])
@@ -209,15 +217,15 @@ class HogFeatures(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class ReducedFeatures(FeatureMap):
-    """Another map's features along the principal directions of public ones; made by
+    """Another map's features along the principal directions of public ones, made by
     ``ReducedFeatures.of``.
 
     Attributes:
         base: the other map.
         center: shape (d,), mean of the public features.
         directions: shape (m, d), orthonormal rows.
-        radius: of the ball around 0 that is said to hold features: twice what the public ones
-            need.
+        radius: the radius of the ball around 0 that is said to hold features, twice that of the
+            public ones.
     """
 
     base: FeatureMap
@@ -227,25 +235,25 @@ class ReducedFeatures(FeatureMap):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """For cards and receipts."""
+        """The name on cards and receipts."""
         return f"{len(self.directions)} principal components of {self.base.name}"
 
     @property
     def origin(self) -> Origin:  # type: ignore[override]
-        """What it was made from."""
+        """The data that it was made from."""
         return Origin.PUBLIC if self.base.origin is Origin.FIXED else self.base.origin
 
     @classmethod
     def of(
         cls, base: FeatureMap, public_inputs: npt.ArrayLike, *, dimension: int
     ) -> ReducedFeatures:
-        """The map for the ``dimension`` directions in which the features of public inputs vary
-        most.
+        """Return the map for the ``dimension`` directions in which the features of public inputs
+        vary most.
 
         Args:
             base: the other map.
-            public_inputs: shape (n, p); never private records.
-            dimension: at least 1; at most as many as there are inputs and features are used.
+            public_inputs: shape (n, p), never private records.
+            dimension: at least 1. At most as many as there are inputs and features are used.
 
         Example:
             >>> ReducedFeatures.of(IdentityFeatures(), [[0, 0], [2, 0]], dimension=1).features(
@@ -257,7 +265,7 @@ class ReducedFeatures(FeatureMap):
         center = features.mean(axis=0)
         _, _, directions = np.linalg.svd(features - center, full_matrices=False)
         directions = directions[: count(dimension, name="dimension")]
-        # The sign of a direction is arbitrary; the largest entry is made positive, so that equal
+        # The sign of a direction is arbitrary. The largest entry is made positive, so that equal
         # inputs give equal maps.
         largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
         directions = directions * np.where(largest < 0, -1.0, 1.0)
@@ -267,18 +275,18 @@ class ReducedFeatures(FeatureMap):
     @property
     @override
     def columns(self) -> int | None:
-        """As of the other map."""
+        """The ``columns`` of the other map."""
         return self.base.columns
 
     @property
     @override
     def ball(self) -> FeatureBall:
-        """See ``radius``."""
+        """The ball of radius ``radius`` around 0."""
         return FeatureBall(np.zeros(len(self.directions)), self.radius)
 
     @override
     def row(self, row: Array) -> Array:
-        """See ``FeatureMap.row``."""
+        """Return the features of one row, as ``FeatureMap.row`` does."""
         return np.asarray(self.directions @ (self.base.row(row)[0] - self.center))[None, :]
 
 
@@ -287,10 +295,10 @@ class ModuleFeatures(FeatureMap):
     """Outputs of a torch module, in evaluation mode, one row at a time.
 
     Attributes:
-        module: from (1, *input_shape) to (1, ...).
+        module: the module, from (1, *input_shape) to (1, ...).
         input_shape: shape of one input of the module.
-        origin: what its weights were made from. The caller answers for this; a module that saw the
-            private records voids every guarantee.
+        origin: the data that its weights were made from. The caller answers for this. A module that
+            saw the private records voids every guarantee.
 
     Example:
         >>> from torch import nn
@@ -317,12 +325,12 @@ class ModuleFeatures(FeatureMap):
     @property
     @override
     def columns(self) -> int:
-        """Values of one input of the module."""
+        """The number of values of one input of the module."""
         return int(np.prod(self.input_shape))
 
     @override
     def row(self, row: Array) -> Array:
-        """See ``FeatureMap.row``."""
+        """Return the features of one row, as ``FeatureMap.row`` does."""
         return _outputs(self.module.eval(), row, self.input_shape)
 
 
@@ -331,7 +339,7 @@ class StudentFeatures(FeatureMap):
     """The last hidden layer of a student, scaled to unit length.
 
     Attributes:
-        student: trained on released labels only.
+        student: a student that was trained on released labels only.
     """
 
     student: Student
@@ -342,29 +350,29 @@ class StudentFeatures(FeatureMap):
     @property
     @override
     def columns(self) -> int:
-        """Pixels of all planes."""
+        """The number of pixels of all planes."""
         return int(np.prod(self.student.image_shape))
 
     @property
     @override
     def ball(self) -> FeatureBall:
-        """Every vector has a length of at most 1."""
+        """The ball of features, whose vectors have a length of at most 1."""
         return FeatureBall(np.zeros(self.student.head.in_features), 1.0)
 
     @override
     def row(self, row: Array) -> Array:
-        """See ``FeatureMap.row``."""
+        """Return the features of one row, as ``FeatureMap.row`` does."""
         hidden = _outputs(self.student.features.eval(), row, self.student.image_shape)
         return np.asarray(hidden / max(float(np.sqrt(hidden[0] @ hidden[0])), 1e-12))
 
 
 def upright(plane: Array) -> Array:
-    """One plane of a picture, sheared along its rows until rows and columns of its mass are
+    """Return one plane of a picture, sheared along its rows until rows and columns of its mass are
     uncorrelated, and centred.
 
-    Edge cases: a plane without mass, with all of it in one row, or with so little of it beside
-    so much of the other sign that center and shear lie outside of every picture, is returned as
-    it is.
+    Edge cases: a plane without mass, or with all of it in one row, is returned as it is. So is a
+    plane with so little mass beside so much of the other sign that center and shear lie outside of
+    every picture.
     """
     rows, columns = np.mgrid[: plane.shape[0], : plane.shape[1]]
     with np.errstate(all="ignore"):
@@ -388,7 +396,7 @@ def upright(plane: Array) -> Array:
 
 
 def _outputs(module: nn.Module, row: Array, shape: tuple[int, ...]) -> Array:
-    """Outputs of ``module`` for a row of shape (1, p) as float32 of shape (1, *shape),
+    """Return outputs of ``module`` for a row of shape (1, p) as float32 of shape (1, *shape),
     flattened, shape (1, d).
     """
     torch = require("torch", extra="networks")

@@ -1,4 +1,4 @@
-"""The server's model: a classifier trained on released embeddings, noise and all."""
+"""The server's model, a classifier trained on released embeddings with their noise."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Head(nn.Module):
         self.register_buffer("spread", torch.ones(inputs))
 
     def forward(self, released: torch.Tensor) -> torch.Tensor:
-        """Logits, shape (n, classes), of released values of shape (n, inputs)."""
+        """Return logits, shape (n, classes), of released values of shape (n, inputs)."""
         logits: torch.Tensor = self.network((released - self.center) / self.spread)
         return logits
 
     def predict(self, released: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Labels, shape (n,), of released values; -1 where a row is withheld (NaN).
+        """Return labels, shape (n,), of released values, and -1 where a row is withheld (NaN).
 
         A withheld answer carries no label, and -1 is wrong under every accuracy that is computed
         from this.
@@ -86,21 +86,22 @@ def train_head(
     noise: AddNoise | None,
     report: Report = silent,
 ) -> Head:
-    """A head trained on ``values``, with fresh noise on every batch where ``noise`` is given.
+    """Train a head on ``values``, with fresh noise on every batch where ``noise`` is given.
 
     Args:
-        values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are
-            left out. With ``noise`` they are the noise-free outputs of public training data.
+        values: shape (n, m). Without ``noise`` these are released values, and withheld rows (NaN)
+            are left out. With ``noise`` they are the noise-free outputs of public training data.
         labels: shape (n,), integers 0..classes - 1.
         config: widths and settings.
-        noise: adds the release noise to a batch, or None when ``values`` carry it already.
-        report: told after every epoch.
+        noise: a function that adds the release noise to a batch, or None when ``values`` carry it
+            already.
+        report: a callback that is told after every epoch.
 
     Returns:
         The head in evaluation mode.
 
     Raises:
-        InvalidInput: shapes that do not fit, or no row that was released.
+        InvalidInput: shapes do not fit, or no row was released.
     """
     raw = np.asarray(values, dtype=np.float32)
     targets = np.asarray(labels)

@@ -12,7 +12,7 @@ from reticent.core.checks import count, finite_array
 from reticent.core.errors import InvalidInput
 
 _SMALL = 1e-5
-"""What is added to a block's length before it is divided by it."""
+"""A number added to a block's length before it is divided by it."""
 
 _CLIP = 0.2
 
@@ -26,11 +26,11 @@ beside them in either case.
 
 
 def oriented_gradients(planes: npt.ArrayLike, *, orientations: int, cell: int) -> Array:
-    """Normalised histograms of gradient directions, as ``skimage.feature.hog`` computes them with
-    blocks of 2 x 2 cells.
+    """Return normalised histograms of gradient directions, as ``skimage.feature.hog`` computes them
+    with blocks of 2 x 2 cells.
 
     Gradients are central differences, 0 at the edges. Each adds its length to the bin of its
-    direction, out of ``orientations`` in [0, 180) degrees, in the histogram of its cell; pixels
+    direction, out of ``orientations`` in [0, 180) degrees, in the histogram of its cell. Pixels
     beyond the last whole cell are left out. Blocks of 2 x 2 cells, one for each corner inside, are
     scaled to length 1, cut at 0.2 and scaled again ("L2-Hys").
 
@@ -45,8 +45,8 @@ def oriented_gradients(planes: npt.ArrayLike, *, orientations: int, cell: int) -
         in every batch.
 
     Raises:
-        InvalidInput: planes of another shape, too small for 2 x 2 cells, NaN or infinity. Values
-            are never shown.
+        InvalidInput: planes have another shape, are too small for 2 x 2 cells, or hold NaN or
+            infinity. Values are never shown.
         InvalidParameter: ``orientations`` or ``cell`` is no integer of at least 1.
 
     Edge cases: a plane of one colour has the features 0. Values up to the largest double give
@@ -84,7 +84,7 @@ def oriented_gradients(planes: npt.ArrayLike, *, orientations: int, cell: int) -
 
 
 def _scaled(pictures: Array) -> Array:
-    """Each plane times a power of two that leaves ordinary ones as they are."""
+    """Return each plane times a power of two that leaves ordinary ones as they are."""
     _, exponents = np.frexp(np.abs(pictures).max(axis=(1, 2), initial=0.0))
     return np.asarray(
         np.ldexp(pictures, np.minimum(_LARGEST_EXPONENT - exponents, 0)[:, None, None])
@@ -92,7 +92,9 @@ def _scaled(pictures: Array) -> Array:
 
 
 def _histograms(pictures: Array, orientations: int, cell: int, rows: int, columns: int) -> Array:
-    """Mean length of gradient in each bin of each cell, shape (n, rows, columns, orientations)."""
+    """Return the mean length of gradient in each bin of each cell, shape (n, rows, columns,
+    orientations).
+    """
     down, right = np.zeros_like(pictures), np.zeros_like(pictures)
     down[:, 1:-1] = pictures[:, 2:] - pictures[:, :-2]
     right[:, :, 1:-1] = pictures[:, :, 2:] - pictures[:, :, :-2]
@@ -119,13 +121,13 @@ def _histograms(pictures: Array, orientations: int, cell: int, rows: int, column
 
 
 def _cells(cell: int, rows: int, columns: int) -> npt.NDArray[np.int64]:
-    """Number of the cell that each pixel lies in, shape (rows cell, columns cell)."""
+    """Return the number of the cell that each pixel lies in, shape (rows cell, columns cell)."""
     return (np.arange(rows * cell) // cell * columns)[:, None] + np.arange(columns * cell) // cell
 
 
 def _by_pixel(values: npt.NDArray[Any], cell: int) -> npt.NDArray[Any]:
-    """``values`` of shape (n, rows cell, columns cell) as one row for each of the pixels of a
-    cell.
+    """Return ``values`` of shape (n, rows cell, columns cell) as one row for each of the pixels of
+    a cell.
     """
     n, height, width = values.shape
     split = values.reshape(n, height // cell, cell, width // cell, cell)

@@ -1,4 +1,4 @@
-"""Ours, for labels: a classifier trained for exactly the mechanism that will release its label."""
+"""Our classifier for labels, trained for exactly the mechanism that will release its label."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class LabelAwareConfig(TrainingConfig):
     Attributes:
         epsilon: budget of one label.
         radius: neighbourhood radius R in ``input_norm``.
-        mechanism: ``softmax``, ``stability`` or ``noisy-max``; or one of ``PLAIN``, for which the
-            best classifier is simply the one that is right most often.
-        input_norm: norm in which neighbours are near; linf or l1.
+        mechanism: ``softmax``, ``stability`` or ``noisy-max``, or one of ``PLAIN``, for which the
+            best classifier is the one that is right most often.
+        input_norm: norm in which neighbours are near, linf or l1.
         hidden: widths of the hidden layers.
         warm_up: share of training, in [0, 1), that raises the mean *log* chance of the right label,
-            which has a gradient everywhere; the rest raises the mean chance, which is the accuracy
+            which has a gradient everywhere. The rest raises the mean chance, which is the accuracy
             that will be seen.
     """
 
@@ -69,7 +69,7 @@ def train_label_release(
     *,
     report: Report = silent,
 ) -> nn.Sequential:
-    """A classifier whose *released* label is right as often as possible.
+    """Train a classifier whose *released* label is right as often as possible.
 
     The loss divides the logits by ``U * radius / epsilon`` with U the differentiable bound on the
     spread (the largest difference of two logits), so that the mechanism in the loss is that of the
@@ -79,16 +79,16 @@ def train_label_release(
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
         config: mechanism, radius, budget, sizes and settings.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Returns:
-        Linear and ReLU layers from d inputs to one logit per class, in evaluation mode, scaled so
-        that the training bound on their spread is 1 (not for mechanisms of ``PLAIN``). Certify it
-        before use: the training bound is float32.
+        Linear and ReLU layers from d inputs to one logit per class, in evaluation mode. They are
+        scaled so that the training bound on their spread is 1 (not for mechanisms of ``PLAIN``).
+        Certify it before use, because the training bound is float32.
 
     Raises:
-        InvalidInput: embeddings and labels that do not fit.
-        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs
+        InvalidInput: embeddings and labels do not fit.
+        UnsupportedNorm: the input norm has infinitely many extreme points, or inputs are too many
             to enumerate.
     """
     points, targets, classes = labelled(embeddings, labels)
@@ -118,8 +118,10 @@ def _plain(
     config: LabelAwareConfig,
     report: Report,
 ) -> nn.Sequential:
-    """``network`` trained by cross entropy on standardised embeddings: one that hardly varies may
-    say much about the label. The standardisation goes into the first layer.
+    """Train ``network`` by cross entropy on standardised embeddings, and put the standardisation
+    into the first layer.
+
+    An embedding that hardly varies may say much about the label.
     """
     center = points.mean(dim=0)
     spread = points.std(dim=0, correction=0).clamp(min=1e-6)

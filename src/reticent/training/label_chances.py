@@ -25,19 +25,19 @@ _NODES, _WEIGHTS = (
 
 
 def softmax_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Probability that softmax release answers ``labels`` (n,), from logits (n, classes) in
-    budget units; shape (n,).
+    """Return the probability that softmax release answers ``labels`` (n,), from logits (n, classes)
+    in budget units, shape (n,).
     """
     return torch.softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
 
 
 def noisy_max_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Probability that the noisy maximum answers ``labels``, with exponential noise in place of
-    geometric noise; shape (n,).
+    """Return the probability that the noisy maximum answers ``labels``, with exponential noise in
+    place of geometric noise, shape (n,).
 
     Adding exponential noise of rate 1 to each logit is the smooth twin of the geometric noise that
-    is released: the chance of label r is ``w_r`` times the integral over u in [0, 1] of the product
-    over s != r of (1 - w_s u), ``w = exp(logit - largest logit)`` ("permute and flip"). The
+    is released ("permute and flip"). Let ``w = exp(logit - largest logit)``. The chance of label r
+    is ``w_r`` times the integral over u in [0, 1] of the product over s != r of (1 - w_s u). The
     integrand is a polynomial, integrated exactly by a Gauss rule up to 32 classes and closely
     beyond.
 
@@ -54,11 +54,11 @@ def noisy_max_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float)
 
 
 def stability_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Probability that stability release answers ``labels``, averaged over a shift of the margin by
-    half a level; shape (n,).
+    """Return the probability that stability release answers ``labels``, averaged over a shift of
+    the margin by half a level, shape (n,).
 
-    The chance itself is a staircase in the margin, whose derivative is zero almost everywhere;
-    the average is its piecewise linear interpolation between the middles of the steps.
+    The chance itself is a staircase in the margin, whose derivative is zero almost everywhere. The
+    average is its piecewise linear interpolation between the middles of the steps.
     """
     classes = logits.shape[1]
     own = logits.gather(1, labels[:, None])[:, 0]
@@ -87,7 +87,7 @@ CHANCES: dict[str, Chance] = {
 
 
 def chance_of(mechanism: str) -> Chance:
-    """The differentiable chance of the right label under ``mechanism``.
+    """Return the differentiable chance of the right label under ``mechanism``.
 
     Raises:
         UnknownName: no label mechanism has that name.

@@ -2,9 +2,9 @@
 loss.
 
 The bound is the sign enumeration that certifies the finished network, over the whole input space
-(every neuron may be on or off), so that what training pays for is what release will be charged.
-It is *not* the certificate: float32, no outward margin. The certificate is
-``reticent.lipschitz``'s, on the finished weights.
+(every neuron may be on or off). Training thus pays for what release will be charged. The bound is
+*not* the certificate: float32, no outward margin. The certificate is ``reticent.lipschitz``'s, on
+the finished weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPREAD = "spread"
 
 
 def input_directions(dimension: int, input_norm: Norm) -> torch.Tensor:
-    """Extreme points of the unit ball of ``input_norm``, one of each pair {t, -t}; shape
+    """Return the extreme points of the unit ball of ``input_norm``, one of each pair {t, -t}, shape
     (directions, dimension).
 
     Raises:
@@ -41,7 +41,8 @@ def input_directions(dimension: int, input_norm: Norm) -> torch.Tensor:
 
 
 def output_functionals(dimension: int, output: Norm | str) -> torch.Tensor:
-    """Functionals whose largest absolute value is the output (semi)norm, one of each pair {a, -a}.
+    """Return functionals whose largest absolute value is the output (semi)norm, one of each pair
+    {a, -a}.
 
     Args:
         dimension: number of outputs, m.
@@ -52,7 +53,7 @@ def output_functionals(dimension: int, output: Norm | str) -> torch.Tensor:
         for the spread.
 
     Raises:
-        UnsupportedNorm: l2, whose unit ball has no finite set of such functionals.
+        UnsupportedNorm: the norm is l2, whose unit ball has no finite set of such functionals.
 
     Example:
         >>> output_functionals(3, "spread").tolist()
@@ -74,26 +75,25 @@ def output_functionals(dimension: int, output: Norm | str) -> torch.Tensor:
 def lipschitz_bound(
     network: nn.Sequential, directions: torch.Tensor, functionals: torch.Tensor | None
 ) -> torch.Tensor:
-    """Upper bound on the Lipschitz constant of ``network`` over the whole space; a differentiable
-    scalar.
+    """Return an upper bound on the Lipschitz constant of ``network`` over the whole space.
 
-    For each direction t the interval of every neuron's directional derivative is carried forward (a
-    ReLU turns ``[lo, hi]`` into ``[min(0, lo), max(0, hi)]``), and combined with each functional a
-    at the end, where ``max(0, c d) = c+ d+ + c- d-`` makes the sum over neurons two matrix
-    products. With one hidden layer this is ``max_{a, t} sum_j max(0, (a W2)_j (W1 t)_j)``.
+    For each direction t the interval of every neuron's directional derivative is carried forward. A
+    ReLU turns ``[lo, hi]`` into ``[min(0, lo), max(0, hi)]``. At the end the intervals are combined
+    with each functional a, where ``max(0, c d) = c+ d+ + c- d-`` makes the sum over neurons two
+    matrix products. With one hidden layer this is ``max_{a, t} sum_j max(0, (a W2)_j (W1 t)_j)``.
 
     Args:
         network: Linear and ReLU layers, starting and ending with a Linear one.
         directions: shape (directions, inputs), from ``input_directions``.
-        functionals: shape (functionals, outputs), from ``output_functionals``; None for the l2
-            output norm, bounded per direction by the l2 norm of the largest absolute derivative of
-            each output.
+        functionals: shape (functionals, outputs), from ``output_functionals``. None for the l2
+            output norm, which is bounded per direction by the l2 norm of the largest absolute
+            derivative of each output.
 
     Returns:
         The bound, a scalar tensor through which gradients flow to the weights.
 
     Raises:
-        UnsupportedNetwork: another kind or order of layers.
+        UnsupportedNetwork: the layers are of another kind or order.
 
     Example:
         >>> layer = nn.Linear(2, 1)
@@ -118,7 +118,9 @@ def lipschitz_bound(
 def _through(
     weight: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Interval of ``weight @ v`` for v in [lower, upper], rows of shape (directions, inputs)."""
+    """Return the interval of ``weight @ v`` for v in [lower, upper], rows of shape (directions,
+    inputs).
+    """
     if lower is upper:
         image = lower @ weight.T
         return image, image

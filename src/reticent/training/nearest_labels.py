@@ -1,4 +1,4 @@
-"""Released labels as a classifier of their own: what a student has to beat.
+"""Released labels as a classifier of their own, the baseline that a student has to beat.
 
 It sees public rows and released labels, nothing else, so it is post-processing.
 """
@@ -21,13 +21,16 @@ _BLOCK = 1024
 
 @dataclass(frozen=True, eq=False)
 class NearestLabels:
-    """Every row is given the label of the nearest row that has one, the first of several; the
-    first class where all labels were withheld. Made by ``of``.
+    """The classifier that gives every row the label of the nearest row that has one, made by
+    ``of``.
+
+    Of several nearest rows the first counts. Where all labels were withheld, the answer is the
+    first class.
 
     Attributes:
-        features: shape (m, d), of the rows that have a label.
+        features: the features of the rows that have a label, shape (m, d).
         labels: shape (m,), their codes.
-        classes: how many labels there are.
+        classes: the number of labels.
 
     Example:
         >>> own = NearestLabels.of([[0.0], [1.0], [2.0]], [1, -1, 0], classes=2)
@@ -41,15 +44,15 @@ class NearestLabels:
 
     @classmethod
     def of(cls, features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: int) -> Self:
-        """The classifier of released labels.
+        """Return the classifier of released labels.
 
         Args:
             features: shape (n, d), public.
-            labels: shape (n,), codes below ``classes``; negative where none was released.
-            classes: how many labels there are.
+            labels: shape (n,), codes below ``classes``, negative where none was released.
+            classes: the number of labels.
 
         Raises:
-            InvalidInput: other shapes or codes.
+            InvalidInput: features or labels have other shapes, or codes are out of range.
         """
         rows = finite_array(features, name="features", ndim=2)
         codes = np.asarray(labels)
@@ -63,7 +66,7 @@ class NearestLabels:
         return cls(rows[released], codes[released].astype(np.int64), classes)
 
     def predict(self, features: npt.ArrayLike) -> Integers:
-        """Codes of labels, shape (n,), of features of shape (n, d)."""
+        """Return codes of labels, shape (n,), of features of shape (n, d)."""
         rows = finite_array(features, name="features", ndim=2, columns=self.features.shape[1])
         found = np.zeros(len(rows), dtype=np.int64)
         if not len(self.labels):
@@ -75,5 +78,5 @@ class NearestLabels:
         return found
 
     def probabilities(self, features: npt.ArrayLike) -> Array:
-        """1 for the label that is given and 0 for all others, shape (n, classes)."""
+        """Return 1 for the label that is given and 0 for all others, shape (n, classes)."""
         return np.eye(self.classes)[self.predict(features)]

@@ -21,16 +21,17 @@ from reticent.training.progress import Report
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Settings of any training by ``minimise``; what is trained adds its own.
+    """Settings of any training by ``minimise``. Each kind of training adds its own.
 
     Attributes:
         epochs: passes over the rows.
-        batch_size: rows per step; the last, shorter batch of a pass counts too.
-        learning_rate: of Adam at the start; where it decays, it falls to 0 along half a cosine.
-        seed: of weights, order and noise.
+        batch_size: rows per step. The last, shorter batch of a pass counts too.
+        learning_rate: the rate of Adam at the start. Where it decays, it falls to 0 along half a
+            cosine.
+        seed: the seed of weights, order and noise.
 
     Raises:
-        InvalidParameter: a value out of its range.
+        InvalidParameter: a value is out of its range.
     """
 
     epochs: int
@@ -45,10 +46,10 @@ class TrainingConfig:
 
 
 def relu_network(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers of the given sizes with a ReLU between any two.
+    """Return linear layers of the given sizes with a ReLU between any two.
 
     Args:
-        sizes: inputs, hidden layers, outputs; at least two numbers.
+        sizes: inputs, hidden layers, outputs, at least two numbers.
 
     Example:
         >>> relu_network([8, 32, 6])[1]
@@ -65,9 +66,10 @@ def relu_network(sizes: Sequence[int]) -> nn.Sequential:
 
 
 def sorted_pairs(values: torch.Tensor) -> torch.Tensor:
-    """Every pair (a, b) of neighbouring values as (max(a, b), min(a, b)), shape (n, an even m).
+    """Return every pair (a, b) of neighbouring values as (max(a, b), min(a, b)), shape
+    (n, an even m).
 
-    What ``reticent.networks.sorting.pair_sort`` is to a finished network.
+    ``reticent.networks.sorting.pair_sort`` does the same in a finished network.
 
     Example:
         >>> sorted_pairs(torch.tensor([[1.0, 3.0, 5.0, 2.0]])).tolist()
@@ -91,12 +93,12 @@ def rescale(network: nn.Sequential, factor: torch.Tensor) -> None:
 def labelled(
     embeddings: npt.ArrayLike, labels: npt.ArrayLike
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Embeddings (n, d) as float32 and labels (n,) as int64 tensors, and the number of classes
-    (largest label + 1).
+    """Return embeddings (n, d) as float32 and labels (n,) as int64 tensors, and the number of
+    classes (largest label + 1).
 
     Raises:
-        InvalidInput: wrong shapes, non-finite embeddings, labels that are not integers of at
-            least 0, or one class.
+        InvalidInput: shapes are wrong, embeddings are not finite, labels are not integers of at
+            least 0, or there is one class.
     """
     points = np.asarray(embeddings, dtype=np.float32)
     targets = np.asarray(labels)
@@ -131,22 +133,21 @@ def minimise(
     report: Report,
     fused: bool = False,
 ) -> float:
-    """Adam on batches of row numbers; draws from torch's global generator, which the caller seeds.
+    """Minimise ``loss`` by Adam on batches of row numbers. Return the mean loss of the last epoch.
+
+    Numbers are drawn from torch's global generator, which the caller seeds.
 
     Args:
-        loss: given the row numbers of a batch and the share of training done in [0, 1), the loss to
-            lower.
-        parameters: what is trained.
-        config: passes, rows per step and rate; its seed is not used.
+        loss: the loss to lower, given the row numbers of a batch and the share of training done in
+            [0, 1).
+        parameters: the parameters that are trained.
+        config: passes, rows per step and rate. Its seed is not used.
         rows: number of training rows.
-        decay: whether the learning rate falls to 0 along half a cosine.
+        decay: True to let the learning rate fall to 0 along half a cosine.
         stage: name given to ``report``.
-        report: told after every epoch.
-        fused: whether one kernel updates all parameters: faster where networks are small, and
-            rounded otherwise.
-
-    Returns:
-        The mean loss of the last epoch.
+        report: a callback that is told after every epoch.
+        fused: True to update all parameters by one kernel, which is faster where networks are
+            small, and rounds differently.
     """
     epochs, learning_rate = config.epochs, config.learning_rate
     optimizer = torch.optim.Adam(list(parameters), lr=learning_rate, fused=fused)

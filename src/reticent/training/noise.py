@@ -1,5 +1,5 @@
-"""Plain float noise with the shape of the release mechanisms, and how it rises, for training
-through it. Never for a release.
+"""Plain float noise with the shape of the release mechanisms, and its rise during training. Never
+for a release.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _RAMP = 0.75
 
 
 def training_noise(rows: int, outputs: int, *, output_norm: Norm) -> torch.Tensor:
-    """Noise of unit scale whose density is proportional to exp(-||u||) in ``output_norm``.
+    """Draw noise of unit scale whose density is proportional to exp(-||u||) in ``output_norm``.
 
-    These are textbook samplers on floats, drawn from torch's global generator: good enough to train
-    through, unsafe to release with (``reticent.noise`` has the samplers for that).
+    These are textbook samplers on floats, drawn from torch's global generator. They are good enough
+    to train through, and unsafe to release with (``reticent.noise`` has the samplers for that).
 
     Args:
         rows: number of draws.
-        outputs: dimension m of each draw.
+        outputs: the dimension m of each draw.
         output_norm: l1 (independent Laplace), linf (radius Gamma(m + 1) times a uniform point of
             the cube) or l2 (radius Gamma(m) times a uniform direction).
 
     Returns:
-        Shape (rows, outputs), float32; multiply by ``proposal * radius / epsilon``.
+        Shape (rows, outputs), float32, to be multiplied by ``proposal * radius / epsilon``.
 
     Example:
         >>> training_noise(5, 3, output_norm=Norm.LINF).shape
@@ -44,15 +44,17 @@ def training_noise(rows: int, outputs: int, *, output_norm: Norm) -> torch.Tenso
 
 
 def noise_spread(outputs: int, *, output_norm: Norm) -> float:
-    """Standard deviation of one value of ``training_noise``, measured on 10,000 draws of it."""
+    """Return the standard deviation of one value of ``training_noise``, measured on 10,000 draws of
+    it.
+    """
     return training_noise(_DRAWS, outputs, output_norm=output_norm).std().item()
 
 
 def noise_share(done: float, *, first: float) -> float:
-    """Share of the full noise when the share ``done`` of training is over: a geometric ramp over
-    the first three quarters.
+    """Return the share of the full noise when the share ``done`` of training is over.
 
-    Started at full noise, training with a small budget stays in a poor optimum.
+    It is a geometric ramp over the first three quarters. Training with a small budget that starts
+    at full noise stays in a poor optimum.
 
     Args:
         done: share of training that is over, in [0, 1].
@@ -66,15 +68,15 @@ def noise_share(done: float, *, first: float) -> float:
 
 
 def check_first_noise(first_noise: float) -> None:
-    """Checks the share of the noise that training starts with.
+    """Check the share of the noise that training starts with.
 
     Raises:
-        InvalidParameter: not in (0, 1].
+        InvalidParameter: it is not in (0, 1].
     """
     if positive(first_noise, name="first_noise") > 1:
         raise InvalidParameter(f"first_noise={first_noise!r}: expected a share in (0, 1]")
 
 
 def _gamma(rows: int, shape: int) -> torch.Tensor:
-    """Sums of ``shape`` exponentials, shape (rows, 1)."""
+    """Draw sums of ``shape`` exponentials, shape (rows, 1)."""
     return torch.empty(rows, shape).exponential_().sum(dim=1, keepdim=True)

@@ -1,10 +1,10 @@
-"""Ours: an obfuscator trained through the very noise that its release will add.
+"""Our obfuscator, trained through the very noise that its release will add.
 
 The loss adds noise of scale ``U * radius / epsilon``, where U is the differentiable bound of
-``lipschitz_objective``. The network is thus charged what it costs, no more and no less: it may
-be as nonlinear as the enumeration bound can follow, and it spends its Lipschitz constant where
-that pays. Training may start at a linear map of the embedding, such as the embedding itself: then
-the head learns first, at the full noise, and both are trained on from there.
+``lipschitz_objective``. The network is thus charged what it costs, no more and no less. It may be
+as nonlinear as the enumeration bound can follow, and it spends its Lipschitz constant where that
+pays. Training may start at a linear map of the embedding, such as the embedding itself. Then the
+head learns first, at the full noise, and both are trained on from there.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class NoiseAwareConfig(TrainingConfig):
         epsilon: budget that the released values will be given.
         radius: neighbourhood radius R in ``input_norm``.
         output_norm: the mechanism it will be released with: l1 (Laplace), linf or l2 (K-norm).
-        input_norm: norm in which neighbours are near; linf or l1.
+        input_norm: norm in which neighbours are near, linf or l1.
         outputs: number of released values.
         hidden: widths of the obfuscator's hidden layers.
         head_hidden: widths of the hidden layers of the head trained with it.
         first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
-            rises along a geometric ramp over the first three quarters: started at full noise a
-            small budget stays in a poor optimum (at epsilon 1 that costs up to 8 points).
+            rises along a geometric ramp over the first three quarters. A small budget that starts
+            at full noise stays in a poor optimum (at epsilon 1 that costs up to 8 points).
         warm_up: share of training, in [0, 1), with the cross entropy, which has a gradient
-            everywhere; the rest raises the head's mean probability of the right label, which is
+            everywhere. The rest raises the head's mean probability of the right label, which is
             nearer to the accuracy that counts.
     """
 
@@ -105,30 +105,30 @@ def train_noise_aware(
     start: npt.ArrayLike | None = None,
     report: Report = silent,
 ) -> TrainedNoiseAware:
-    """An obfuscator and its head, trained on released values.
+    """Train an obfuscator and its head on released values.
 
     Args:
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
         config: mechanism, radius, budget, sizes and settings.
-        start: shape (outputs, d), a linear map that the network computes before training, wherever
-            these embeddings lie, at the bound of that map; noise is full from the beginning then,
+        start: a linear map, shape (outputs, d), that the network computes before training, wherever
+            these embeddings lie, at the bound of that map. Noise is full from the beginning then,
             and ``first_noise`` is not used. None for random weights.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Returns:
-        Obfuscator and head in evaluation mode. The network's constant must still be certified: the
-        training bound is float32 and rounds either way.
+        Obfuscator and head in evaluation mode. The network's constant must still be certified,
+        because the training bound is float32 and rounds either way.
 
     Raises:
-        InvalidInput: embeddings and labels that do not fit; a start of another shape, or with more
+        InvalidInput: embeddings and labels do not fit, or a start has another shape, or more
             outputs than a hidden layer has units.
-        UnsupportedNorm: an input norm without finitely many extreme points, or too many inputs or
-            outputs to enumerate.
+        UnsupportedNorm: the input norm has infinitely many extreme points, or inputs or outputs are
+            too many to enumerate.
 
     Edge cases:
-        Embeddings that carry nothing about the labels leave a network of constant 1 that
-        releases noise.
+        Embeddings that carry nothing about the labels leave a network of constant 1 that releases
+        noise.
     """
     points, targets, classes = labelled(embeddings, labels)
     directions = input_directions(points.shape[1], config.input_norm)
@@ -148,8 +148,8 @@ def train_noise_aware(
     unit = noise_spread(config.outputs, output_norm=config.output_norm)
 
     def values(rows: torch.Tensor, share: float) -> torch.Tensor:
-        """Released values at ``share`` of the full noise, in units that keep their size near 1
-        throughout.
+        """Return released values at ``share`` of the full noise, in units that keep their size near
+        1 throughout.
         """
         bound = lipschitz_bound(network, directions, functionals)
         noise = training_noise(len(rows), config.outputs, output_norm=config.output_norm)
@@ -190,7 +190,7 @@ def _checked_start(start: npt.ArrayLike, config: NoiseAwareConfig, inputs: int) 
 
 
 def _start_at(network: nn.Sequential, weight: Array, points: torch.Tensor) -> None:
-    """Sets ``network`` to x -> W x, up to a constant, wherever the rows of ``points`` lie.
+    """Set ``network`` to x -> W x, up to a constant, wherever the rows of ``points`` lie.
 
     One unit of each hidden layer carries one output, lifted so far that no row of ``points`` takes
     it to where the ReLU bends. The bound over the whole space counts a unit's slope as anything

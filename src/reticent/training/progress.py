@@ -1,4 +1,6 @@
-"""How training tells how far it is: a callback, and the progress bar that most callers want."""
+"""The callback by which training tells how far it is, and the progress bar that most callers
+want.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,12 @@ from rich.progress import (
 
 
 class Report(Protocol):
-    """Told after each step of a long computation."""
+    """A callback that is told after each step of a long computation."""
 
     def __call__(self, stage: str, done: int, total: int, loss: float) -> None:
-        """``done`` of ``total`` steps of ``stage`` are finished; ``loss`` is the latest one, NaN
-        where there is none.
+        """Take note that ``done`` of ``total`` steps of ``stage`` are finished.
+
+        ``loss`` is the latest loss, NaN where there is none.
         """
 
 
@@ -33,7 +36,7 @@ def silent(stage: str, done: int, total: int, loss: float) -> None:
 
 @contextmanager
 def bar(*, console: Console | None = None) -> Iterator[Report]:
-    """A progress bar per stage, on standard error unless ``console`` says otherwise.
+    """Show a progress bar per stage, on standard error unless ``console`` says otherwise.
 
     Example:
         >>> import io
@@ -68,7 +71,7 @@ def bar(*, console: Console | None = None) -> Iterator[Report]:
 
 @contextmanager
 def progress(verbose: bool) -> Iterator[Report]:
-    """A progress bar if ``verbose``, silence otherwise."""
+    """Show a progress bar if ``verbose``, or nothing."""
     if not verbose:
         yield silent
         return

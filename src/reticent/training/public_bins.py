@@ -1,4 +1,4 @@
-"""Public bins of columns: the place of every number of a row, from that number alone."""
+"""Public bins of columns, which place every number of a row from that number alone."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _CHOSEN = 0.5
 class PublicBins:
     """The public map from rows to one bin for each column.
 
-    Indicators that stand side by side, of which no public row has two, are one column: its bins
-    are the indicators, and one more for none of them. Where a private row has several, the first
+    Indicators that stand side by side, of which no public row has two, are one column. Its bins are
+    the indicators, and one more for none of them. Where a private row has several, the first
     counts. Numbers beyond the ends fall into the outer bins, so every row has one bin a column.
 
-    **Guarantee.** A record's bins depend on that record and on public rows alone, to the last bit:
-    numbers are only compared.
+    **Guarantee.** A record's bins depend on that record and on public rows alone, to the last bit,
+    because numbers are only compared.
 
     Attributes:
         begin: shape (columns,), the first input column of each.
-        width: shape (columns,), indicators of each; 0 for a column of numbers.
-        ends: shape (columns, most), rising ends of bins, filled up with infinity; of indicators
+        width: shape (columns,), indicators of each, or 0 for a column of numbers.
+        ends: shape (columns, most), rising ends of bins, filled up with infinity. For indicators
             the number beyond which one is set.
         features: the number of input columns.
     """
@@ -49,7 +49,7 @@ class PublicBins:
 
         Args:
             rows: shape (n, d), public.
-            bins: at most so many for a column of numbers.
+            bins: the largest number of bins of a column of numbers.
         """
         begin, width, ends = [], [], []
         for first, wide in _runs(rows):
@@ -79,12 +79,12 @@ class PublicBins:
 
     @cached_property
     def sizes(self) -> Integers:
-        """Shape (columns,), the bins of each."""
+        """The number of bins of each column, shape (columns,)."""
         return np.asarray(np.isfinite(self.ends).sum(axis=1) + 1, dtype=np.int64)
 
     @cached_property
     def starts(self) -> Integers:
-        """Shape (columns,), where the bins of each begin among all."""
+        """The place among all bins where those of each column begin, shape (columns,)."""
         return np.asarray(np.cumsum(self.sizes) - self.sizes)
 
     def points(self, rows: Array) -> Array:
@@ -118,7 +118,7 @@ class PublicBins:
         """Return the bins that ``arrays`` described.
 
         Raises:
-            CorruptBundle, InvalidInput, KeyError: arrays that are none.
+            CorruptBundle, InvalidInput, KeyError: the arrays describe no bins.
         """
         begin, width, features = (
             finite_array(arrays[name], name=name, ndim=1) for name in ("begin", "width", "features")

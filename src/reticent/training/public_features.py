@@ -32,33 +32,33 @@ _LARGEST = 2.0**60
 
 
 class PublicMap(TransformerMixin, BaseEstimator, ABC):
-    """What both maps share: rows in, rows out, and a description for bundles."""
+    """The shared part of both maps: rows in, rows out, and a description for bundles."""
 
     name: str
     n_features_in_: int
 
     @property
     def origin(self) -> Any:
-        """What it was made from: public data alone."""
+        """The data that it was made from: public data alone."""
         from reticent.training.features import Origin  # late: that module knows torch
 
         return Origin.PUBLIC
 
     @property
     def columns(self) -> int | None:
-        """Values in one input row; None before ``fit``."""
+        """The number of values in one input row, or None before ``fit``."""
         return getattr(self, "n_features_in_", None)
 
     @abstractmethod
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """Features, shape (n, d), float64, finite, each row's from that row alone.
+        """Return features, shape (n, d), float64, finite, each row's from that row alone.
 
         Args:
             inputs: shape (n, p), or pictures with the axes that ``fit`` saw.
         """
 
     def transform(self, X: npt.ArrayLike) -> Array:
-        """The same as ``features``."""
+        """Return the same as ``features``."""
         return self.features(X)
 
     def _rows(self, inputs: npt.ArrayLike) -> Array:
@@ -74,17 +74,17 @@ class PublicMap(TransformerMixin, BaseEstimator, ABC):
 
 
 def features_of(row_map: RowMap | None, inputs: Array) -> Array:
-    """Return what a map gives for each row, shape (n, d); the inputs themselves without a map.
+    """Return a map's features of each row, shape (n, d), or the inputs themselves without a map.
 
     Maps of this package take any number of rows, none included, and go row by row or in whole
-    numbers. Any other is asked in blocks of one public shape, however many rows there are.
+    numbers. Any other map is asked in blocks of one public shape, however many rows there are.
 
     Args:
         row_map: the map, or None.
         inputs: shape (n, p).
 
     Raises:
-        InvalidInput: a map that gives no row of numbers for each input.
+        InvalidInput: the map gives no row of numbers for each input.
     """
     if row_map is None:
         return inputs
@@ -105,30 +105,30 @@ def features_of(row_map: RowMap | None, inputs: Array) -> Array:
 
 @with_settings
 class PatchFeatures(PublicMap):
-    """How well small patches of a picture match filters that public pictures were found to have.
+    """Match of small patches of a picture with filters that public pictures were found to have.
 
     The filters are centroids of whitened, contrast-normalised patches (spherical k-means). A
     picture's features are the mean of max(0, match - threshold) over each cell of a coarse grid,
     for each filter, under the square root. No label is needed, and no gradient.
 
     Guarantee:
-        None of its own. It is fitted on public pictures; fitted on private ones it voids the
+        None of its own. It is fitted on public pictures. Fitted on private ones it voids the
         guarantee of whatever uses it.
 
     Args:
         image_shape: channels, height, width.
-        filters: how many.
+        filters: the number of filters.
         patch: pixels a side.
         pool: cells a side of the coarse grid.
-        threshold: of a match, at least 0.
-        contrast: added to the variance of a patch, for pictures whose largest value is 1.
-        mirrored: whether features are averaged with those of the mirrored picture.
-        upright: whether each plane is first sheared until its principal axis is vertical; helps
+        threshold: the threshold of a match, at least 0.
+        contrast: a number added to the variance of a patch, for pictures whose largest value is 1.
+        mirrored: True to average features with those of the mirrored picture.
+        upright: True to shear each plane first until its principal axis is vertical. This helps
             with handwriting.
-        random_state: public seed, of patches and first centroids.
+        random_state: public seed of patches and first centroids.
 
     Runtime:
-        About 1 ms a picture of 28 x 28 pixels with 400 filters; pictures go one at a time, so
+        About 1 ms a picture of 28 x 28 pixels with 400 filters. Pictures go one at a time, so
         memory does not grow with their number.
 
     Example:
@@ -161,14 +161,14 @@ class PatchFeatures(PublicMap):
     offsets_: Floats = learned()
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
-        """Learns the filters from public pictures.
+        """Learn the filters from public pictures.
 
         Args:
-            X: shape (n, *image_shape), (n, height, width) or (n, p); public.
+            X: shape (n, *image_shape), (n, height, width) or (n, p), public.
             y: not used.
 
         Raises:
-            InvalidInput, InvalidParameter: pictures or settings that do not fit.
+            InvalidInput, InvalidParameter: pictures or settings do not fit.
         """
         shape = self._shape()
         values = finite_array(X, name="public_X")
@@ -195,13 +195,16 @@ class PatchFeatures(PublicMap):
         return self
 
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``PublicMap.features``; one picture at a time, all of them by the same steps."""
+        """Return features, as ``PublicMap.features`` does.
+
+        Pictures go one at a time, all of them by the same steps.
+        """
         rows = self._rows(inputs)
         with np.errstate(all="ignore"):
             return finite_or_zero(each_row(self.row, np.clip(rows, -_LARGEST, _LARGEST)))
 
     def row(self, row: Array) -> Array:
-        """Features, shape (1, d), of one row of shape (1, p)."""
+        """Return features, shape (1, d), of one row of shape (1, p)."""
         picture = self._picture(row[0])
         found = self._encoded(picture)
         if self.mirrored:
@@ -209,7 +212,7 @@ class PatchFeatures(PublicMap):
         return found.astype(np.float64)[None, :]
 
     def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Settings and arrays, for a bundle; ``from_description`` reads them back."""
+        """Return settings and arrays for a bundle, which ``from_description`` reads back."""
         settings = {
             "kind": "PatchFeatures",
             "image_shape": [int(size) for size in self.image_shape],
@@ -228,10 +231,10 @@ class PatchFeatures(PublicMap):
     def from_description(
         cls, settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
     ) -> PatchFeatures:
-        """The fitted map that ``describe`` described.
+        """Return the fitted map that ``describe`` described.
 
         Raises:
-            KeyError, TypeError, ValueError: not such a description.
+            KeyError, TypeError, ValueError: the settings and arrays are no such description.
         """
         given = {name: settings[name] for name in settings if name not in ("kind", "largest")}
         given["image_shape"] = tuple(given["image_shape"])
@@ -273,7 +276,7 @@ class PatchFeatures(PublicMap):
         return np.ascontiguousarray(planes / self.largest_, dtype=np.float32)
 
     def _patches(self, picture: Floats) -> Floats:
-        """Contrast-normalised patches, shape (places, channels * patch^2)."""
+        """Return contrast-normalised patches, shape (places, channels * patch^2)."""
         size = self.patch
         windows = np.lib.stride_tricks.sliding_window_view(picture, (size, size), axis=(1, 2))
         flat = windows.transpose(1, 2, 0, 3, 4).reshape(-1, len(picture) * size * size)
@@ -302,13 +305,13 @@ class PublicPCA(PublicMap):
     """Another map's features along the principal directions of public rows.
 
     Guarantee:
-        None of its own; see ``PatchFeatures``.
+        None of its own, as ``PatchFeatures``.
 
     Args:
-        components: how many directions.
-        whitening: a component is divided by its standard deviation over public rows to this power,
-            in [0, 1].
-        of: the other map, fitted; None for the inputs themselves.
+        components: the number of directions.
+        whitening: the power, in [0, 1], of its standard deviation over public rows by which a
+            component is divided.
+        of: the other map, fitted. None for the inputs themselves.
 
     Example:
         >>> rows = np.random.default_rng(0).normal(size=(50, 6))
@@ -324,15 +327,15 @@ class PublicPCA(PublicMap):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """For cards and receipts."""
+        """The name on cards and receipts."""
         base = "public rows" if self.of is None else self.of.name
         return f"{self.components} principal components of {base}"
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
-        """Learns directions and scales from public rows.
+        """Learn directions and scales from public rows.
 
         Args:
-            X: shape (n, p) or pictures; public.
+            X: shape (n, p) or pictures, public.
             y: not used.
         """
         values = finite_array(X, name="public_X")
@@ -348,7 +351,9 @@ class PublicPCA(PublicMap):
         return self
 
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """See ``PublicMap.features``; public rows have a root mean square length of 1."""
+        """Return features, as ``PublicMap.features`` does. Public rows have a root mean square
+        length of 1.
+        """
         rows = self._rows(inputs)
         parts = []
         for start in range(0, max(1, len(rows)), _BLOCK):
@@ -357,7 +362,7 @@ class PublicPCA(PublicMap):
         return np.concatenate(parts) / UNIT
 
     def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Settings and arrays, for a bundle.
+        """Return settings and arrays for a bundle.
 
         Raises:
             InvalidInput: the map below it is one of the caller's own.
@@ -383,10 +388,10 @@ class PublicPCA(PublicMap):
     def from_description(
         cls, settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
     ) -> PublicPCA:
-        """The fitted map that ``describe`` described.
+        """Return the fitted map that ``describe`` described.
 
         Raises:
-            KeyError, TypeError, ValueError: not such a description.
+            KeyError, TypeError, ValueError: the settings and arrays are no such description.
         """
         base = None
         if settings["of"] is not None:
@@ -405,10 +410,10 @@ class PublicPCA(PublicMap):
 def public_map(
     settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
 ) -> PatchFeatures | PublicPCA:
-    """The fitted map that ``describe`` described, of either kind.
+    """Return the fitted map that ``describe`` described, of either kind.
 
     Raises:
-        KeyError, TypeError, ValueError: not such a description.
+        KeyError, TypeError, ValueError: the settings and arrays are no such description.
     """
     kinds: dict[str, type[PatchFeatures] | type[PublicPCA]] = {
         "PatchFeatures": PatchFeatures,
@@ -418,7 +423,9 @@ def public_map(
 
 
 def _spherical_means(patches: Array, filters: int, rng: np.random.Generator) -> Array:
-    """Unit vectors, each in the direction of the patches that match it best, weighted by match."""
+    """Return unit vectors, each in the direction of the patches that match it best, weighted by
+    match.
+    """
     means = rng.normal(size=(filters, patches.shape[1]))
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     for _ in range(_ROUNDS):

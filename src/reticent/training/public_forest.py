@@ -23,18 +23,19 @@ _SUM = 1e-9  # shares of a leaf sum to 1 up to this
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Shares of labels, the mean over trees of those in the leaf that a row falls into.
+    """A forest that gives shares of labels, the mean over trees of those in the leaf that a row
+    falls into.
 
     Nodes of all trees stand one after another, as in ``BoostedTrees``. Trees compare coordinates in
     single precision, as scikit-learn's do.
 
     Attributes:
-        feature: shape (nodes,), int32: encoded coordinate that is compared, -1 in a leaf.
-        threshold: shape (nodes,), float32: rows whose coordinate is at most this go left.
-        left, right: shape (nodes,), int32: children, further on in the arrays; 0 in a leaf.
-        told: shape (nodes,), int32: in a leaf, which row of ``table`` holds its shares.
-        table: shape (m, classes), shares of labels, each row once.
-        roots: shape (trees,), int32: where each tree begins.
+        feature: the encoded coordinate that is compared, -1 in a leaf, shape (nodes,), int32.
+        threshold: the largest coordinate of rows that go left, shape (nodes,), float32.
+        left, right: children, further on in the arrays, 0 in a leaf, shape (nodes,), int32.
+        told: in a leaf, the row of ``table`` that holds its shares, shape (nodes,), int32.
+        table: shares of labels, each row once, shape (m, classes).
+        roots: the node where each tree begins, shape (trees,), int32.
         dimension: coordinates of an encoded row.
 
     References:
@@ -78,16 +79,16 @@ class Forest:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """The number of classes."""
         return int(self.table.shape[1])
 
     @cached_property
     def depth(self) -> int:
-        """Comparisons on the longest way from a root to a leaf."""
+        """The number of comparisons on the longest way from a root to a leaf."""
         return tree_depth(self.feature, self.left, self.right, self.roots)
 
     def shares(self, rows: CodedRows) -> Array:
-        """Shares of labels, shape (n, classes); each row's depend on that row alone."""
+        """Return shares of labels, shape (n, classes), each row's from that row alone."""
         found = np.zeros((len(rows), self.classes))
         for begin in range(0, len(rows), BLOCK):
             part = slice(begin, min(begin + BLOCK, len(rows)))
@@ -98,15 +99,15 @@ class Forest:
         return np.asarray(found / len(self.roots))
 
     def describe(self) -> Arrays:
-        """Named arrays that ``from_arrays`` reads."""
+        """Return named arrays that ``from_arrays`` reads."""
         return {f"forest.{name}": np.asarray(getattr(self, name)) for name in _NAMES}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, *, dimension: int) -> Forest:
-        """The forest that ``describe`` took apart.
+        """Return the forest that ``describe`` took apart.
 
         Raises:
-            CorruptBundle: arrays that are missing or do not fit.
+            CorruptBundle: arrays are missing or do not fit.
         """
         parts: Any = {name: arrays[f"forest.{name}"] for name in _NAMES}
         return cls(**parts, dimension=dimension)
@@ -127,11 +128,12 @@ class Forest:
 
     @classmethod
     def from_sklearn(cls, model: Any, *, classes: int) -> Forest:
-        """The trees of a fitted ``ExtraTreesClassifier`` or ``RandomForestClassifier``.
+        """Return the trees of a fitted ``ExtraTreesClassifier`` or ``RandomForestClassifier``.
 
         Args:
-            model: fitted to labels from 0 to ``classes`` - 1, not all of which it need have seen.
-            classes: how many labels there are.
+            model: a forest fitted to labels from 0 to ``classes`` - 1, not all of which it need
+                have seen.
+            classes: the number of labels.
         """
         counts = [estimator.tree_.value[:, 0] for estimator in model.estimators_]
         shares = [each / each.sum(axis=1, keepdims=True) for each in counts]
@@ -174,8 +176,9 @@ _NAMES = ("feature", "threshold", "left", "right", "told", "table", "roots")
 
 
 def _single_below(thresholds: Array) -> npt.NDArray[np.float32]:
-    """The largest single-precision numbers not above ``thresholds``: the same coordinates in single
-    precision are at most one as are at most the other.
+    """Return the largest single-precision numbers not above ``thresholds``.
+
+    The same coordinates in single precision are at most one as are at most the other.
     """
     near = thresholds.astype(np.float32)
     below = np.nextafter(near, np.float32(-np.inf))

@@ -30,15 +30,15 @@ _LARGEST = 2.0**100
 class BoostedTrees:
     """Sums of regression trees, one sum for each class (one sum, of the second class, for two).
 
-    Nodes of all trees stand one after another; those of one tree are consecutive, its root first.
+    Nodes of all trees stand one after another. Those of one tree are consecutive, its root first.
 
     Attributes:
-        feature: shape (nodes,), int32: encoded coordinate that is compared, -1 in a leaf.
-        threshold: shape (nodes,): rows whose coordinate is at most this go left.
-        left, right: shape (nodes,), int32: children, further on in the arrays; 0 in a leaf.
-        value: shape (nodes,): what a leaf adds to the score, 0 elsewhere.
-        roots: shape (rounds, scores), int32: where each tree begins.
-        start: shape (scores,): scores before the first tree.
+        feature: the encoded coordinate that is compared, -1 in a leaf, shape (nodes,), int32.
+        threshold: the largest coordinate of rows that go left, shape (nodes,).
+        left, right: children, further on in the arrays, 0 in a leaf, shape (nodes,), int32.
+        value: the amount that a leaf adds to the score, 0 elsewhere, shape (nodes,).
+        roots: the node where each tree begins, shape (rounds, scores), int32.
+        start: scores before the first tree, shape (scores,).
         dimension: coordinates of an encoded row.
 
     References:
@@ -83,16 +83,16 @@ class BoostedTrees:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """The number of classes."""
         return max(len(self.start), 2)
 
     @cached_property
     def depth(self) -> int:
-        """Comparisons on the longest way from a root to a leaf."""
+        """The number of comparisons on the longest way from a root to a leaf."""
         return tree_depth(self.feature, self.left, self.right, self.roots)
 
     def scores(self, rows: CodedRows) -> Array:
-        """Scores before the logistic function or softmax, shape (n, scores); each row's depends on
+        """Return scores before the logistic function or softmax, shape (n, scores), each row's from
         that row alone.
         """
         found = np.empty((len(rows), len(self.start)))
@@ -111,15 +111,16 @@ class BoostedTrees:
         return found
 
     def describe(self) -> Arrays:
-        """Named arrays that ``model_from`` reads."""
+        """Return named arrays that ``model_from`` reads."""
         names = ("feature", "threshold", "left", "right", "value", "roots", "start")
         return {f"model.{name}": np.asarray(getattr(self, name)) for name in names}
 
     @classmethod
     def from_sklearn(cls, model: Any) -> BoostedTrees:
-        """The trees of a fitted ``HistGradientBoostingClassifier`` without categorical columns.
+        """Return the trees of a fitted ``HistGradientBoostingClassifier`` without categorical
+        columns.
 
-        Numbers that are missing do not occur in encoded rows, so where they would go is left out.
+        Encoded rows have no missing numbers, so where they would go is left out.
         """
         parts: list[Any] = []
         roots = np.zeros((len(model._predictors), model.n_trees_per_iteration_), dtype=np.int32)
@@ -147,10 +148,10 @@ class BoostedTrees:
         return cls(feature, threshold, left, right, value, roots, start, columns)
 
     def among(self, used: Integers, *, dimension: int) -> BoostedTrees:
-        """The same trees for rows of more coordinates.
+        """Return the same trees for rows of more coordinates.
 
         Args:
-            used: shape (own dimension,), which coordinates of the longer rows the trees read.
+            used: the coordinates of the longer rows that the trees read, shape (own dimension,).
             dimension: coordinates of a longer row.
         """
         feature = np.where(self.feature == LEAF, LEAF, used[np.maximum(self.feature, 0)])
@@ -190,27 +191,27 @@ class LinearModel:
 
     @property
     def dimension(self) -> int:
-        """Coordinates of an encoded row."""
+        """The number of coordinates of an encoded row."""
         return len(self.weight)
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """The number of classes."""
         return max(len(self.start), 2)
 
     def scores(self, rows: CodedRows) -> Array:
-        """Scores before the logistic function or softmax, shape (n, scores); each row's depends on
+        """Return scores before the logistic function or softmax, shape (n, scores), each row's from
         that row alone.
         """
         return np.asarray(rows.times(self.weight) + self.start)
 
     def describe(self) -> Arrays:
-        """Named arrays that ``model_from`` reads."""
+        """Return named arrays that ``model_from`` reads."""
         return {"model.weight": self.weight, "model.start": self.start}
 
     @classmethod
     def from_sklearn(cls, model: Any) -> LinearModel:
-        """The weights of a fitted ``LogisticRegression``."""
+        """Return the weights of a fitted ``LogisticRegression``."""
         return cls(
             np.ascontiguousarray(model.coef_.T, dtype=np.float64),
             np.asarray(model.intercept_, dtype=np.float64),
@@ -222,31 +223,31 @@ class Trees(Protocol):
 
     @property
     def feature(self) -> Nodes:
-        """Coordinate that each node compares; -1 in a leaf."""
+        """The coordinate that each node compares, -1 in a leaf."""
 
     @property
     def threshold(self) -> npt.NDArray[np.floating[Any]]:
-        """Rows whose coordinate is at most this go left."""
+        """The largest coordinate of rows that go left."""
 
     @property
     def left(self) -> Nodes:
-        """Where those go."""
+        """The node that those go to."""
 
     @property
     def right(self) -> Nodes:
-        """Where the others go."""
+        """The node that the others go to."""
 
 
 def leaves_of(
     trees: Trees, dense: npt.NDArray[np.floating[Any]], *, root: int, depth: int
 ) -> Nodes:
-    """The leaf of one tree that each row falls into, shape (n,).
+    """Return the leaf of one tree that each row falls into, shape (n,).
 
     Args:
-        trees: that the tree is one of.
+        trees: the trees that hold it.
         dense: shape (n, dimension), encoded rows.
         root: the node where the tree begins.
-        depth: of the deepest tree.
+        depth: the depth of the deepest tree.
     """
     node = np.full(len(dense), root, dtype=np.int32)
     places = np.arange(len(dense))  # rows that have not come to a leaf
@@ -264,8 +265,9 @@ def leaves_of(
 
 
 def is_walkable(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes, dimension: int) -> bool:
-    """Whether every walk from a root ends, and compares coordinates that there are: children are
-    further on than their parent.
+    """Return True if every walk from a root ends, and compares coordinates that there are.
+
+    A walk ends because children are further on than their parent.
     """
     nodes, places = len(feature), np.arange(len(feature))
     inner = feature != LEAF
@@ -275,7 +277,7 @@ def is_walkable(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes, dimensi
 
 
 def tree_depth(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes) -> int:
-    """Comparisons on the longest way from a root to a leaf."""
+    """Return the number of comparisons on the longest way from a root to a leaf."""
     depth, level = 0, np.unique(roots)
     while True:
         level = level[feature[level] != LEAF]
@@ -286,8 +288,8 @@ def tree_depth(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes) -> int:
 
 
 def label_shares(scores: Array) -> Array:
-    """Probabilities of labels that scores stand for, shape (n, classes): their softmax, or logistic
-    function where there is one.
+    """Return the probabilities of labels that scores stand for, shape (n, classes): their softmax,
+    or logistic function where there is one.
     """
     full = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
     top = np.exp(full - full.max(axis=1, keepdims=True))
@@ -301,11 +303,11 @@ PUBLIC_MODELS = (BoostedTrees.kind, LinearModel.kind)
 
 
 def model_from(kind: str, arrays: Arrays, *, dimension: int) -> PublicModel:
-    """The model that ``describe`` took apart.
+    """Return the model that ``describe`` took apart.
 
     Raises:
-        CorruptBundle: arrays that are missing or do not fit.
-        UnknownName: no such kind.
+        CorruptBundle: arrays are missing or do not fit.
+        UnknownName: there is no such kind.
     """
     if kind == BoostedTrees.kind:
         names = ("feature", "threshold", "left", "right", "value", "roots", "start")
@@ -317,5 +319,5 @@ def model_from(kind: str, arrays: Arrays, *, dimension: int) -> PublicModel:
 
 
 def _bounded(*parts: Array) -> bool:
-    """Whether all entries are finite and of a size whose sums are finite as well."""
+    """Return True if all entries are finite and of a size whose sums are finite as well."""
     return all(bool((np.abs(part) <= _LARGEST).all()) for part in parts)

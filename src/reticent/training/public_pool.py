@@ -1,4 +1,4 @@
-"""A pool of models fitted on labelled public rows: where a private model can start."""
+"""A pool of models fitted on labelled public rows, from which a private model can start."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def usual_pool(rows: int, classes: int, *, table: bool) -> list[Any]:
     Args:
         rows: the number of labelled public rows.
         classes: the number of labels.
-        table: whether rows are those of a table, for which trees are boosted too.
+        table: True if rows are those of a table, for which trees are boosted too.
 
     Example:
         >>> len(usual_pool(500, 2, table=True)), len(usual_pool(500, 2, table=False))
@@ -75,11 +75,11 @@ def usual_pool(rows: int, classes: int, *, table: bool) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class PublicPool:
-    """Models of public rows and how their log probabilities are pooled.
+    """Models of public rows and the pool of their log probabilities.
 
     The offset of a row is alpha (sum_m a_m log p_m + b) + (1 - alpha) log pi, where pi are shares
-    of labels among public rows. A row's offset depends on that row and on public rows alone, to
-    the last bit.
+    of labels among public rows. A row's offset depends on that row and on public rows alone, to the
+    last bit.
 
     Attributes:
         models: fitted models that are kept.
@@ -166,7 +166,7 @@ class PublicPool:
         """Return named arrays that ``from_arrays`` reads.
 
         Raises:
-            InvalidInput: a model of a kind that no bundle can hold.
+            InvalidInput: a model is of a kind that no bundle can hold.
         """
         found: Arrays = {"weights": self.weights, "bias": self.bias, "constant": self.constant}
         found["alpha"] = np.array([self.alpha])
@@ -186,7 +186,7 @@ class PublicPool:
         """Return the pool that ``describe`` took apart.
 
         Raises:
-            CorruptBundle, InvalidInput, KeyError: arrays that are no pool's.
+            CorruptBundle, InvalidInput, KeyError: the arrays are no pool's.
         """
         weights, bias, constant, alpha = (
             finite_array(arrays[name], name=name, ndim=1, allow_empty=True)
@@ -214,9 +214,9 @@ class ClassColumn:
     """Labels of public rows, of which models are made.
 
     Attributes:
-        codes: shape (n,), places of labels; None where nobody told them.
+        codes: shape (n,), places of labels, or None where they are not known.
         classes: the number of labels.
-        models: see ``PublicPool.fitted``.
+        models: the models of ``PublicPool.fitted``.
     """
 
     codes: Integers | None
@@ -234,7 +234,7 @@ class ClassColumn:
         return Forest.from_sklearn(trees, classes=self.classes)
 
     def pooled(self, scaled: Array) -> tuple[PublicPool, Array]:
-        """Return the pool of rows; without labels, one that tells all labels apart by nothing."""
+        """Return the pool of rows, or without labels a pool that tells no labels apart."""
         if self.codes is None:
             nothing = np.zeros(self.classes)
             return PublicPool.of_constant(nothing), np.tile(nothing, (len(scaled), 1))
@@ -245,7 +245,7 @@ def checked_pool(pool: Any) -> list[Any] | None:
     """Return the models of a setting ``pool``, perhaps none, or None for the usual ones.
 
     Raises:
-        InvalidParameter: no list of classifiers with ``predict_proba``.
+        InvalidParameter: ``pool`` is no list of classifiers with ``predict_proba``.
     """
     if pool is None:
         return None
@@ -289,7 +289,7 @@ def _held_out(
 
 
 def _kept(models: Sequence[Any], held: list[Array], codes: Integers) -> list[int]:
-    """Return which models are pooled: those that are not clearly behind the best."""
+    """Return which models are pooled, those that are not clearly behind the best."""
     each = [scores[np.arange(len(codes)), codes] for scores in held]
     linear = [at for at, model in enumerate(models) if type(model) is LogisticRegression]
     best = max(linear, key=lambda at: each[at].mean(), default=-1)

@@ -1,4 +1,4 @@
-"""Where records meet public rows: features on a public grid, turned and scaled by public
+"""The space where records meet public rows: features on a public grid, turned and scaled by public
 numbers.
 """
 
@@ -42,21 +42,21 @@ _BLOCK = 4096
 
 @runtime_checkable
 class RowMap(Protocol):
-    """A feature map: what ``reticent.training.features.FeatureMap`` promises."""
+    """A feature map that keeps the promises of ``reticent.training.features.FeatureMap``."""
 
     name: str
 
     def features(self, inputs: npt.ArrayLike) -> Array:
-        """Features, shape (n, d), finite, each row's from that row alone."""
+        """Return features, shape (n, d), finite, each row's from that row alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class PublicSpace:
     """The public map from features to points of whole numbers.
 
-    **Guarantee.** A record's point depends on that record and on this space alone, to the last bit:
-    features are cut to a public box and rounded to a public grid entry by entry, and turned by an
-    exact product of whole numbers. So no record moves another's point, and nothing here was learned
+    **Guarantee.** A record's point depends on that record and on this space alone, to the last bit.
+    Features are cut to a public box, rounded to a public grid entry by entry, and turned by an
+    exact product of whole numbers. So no record moves another's point. Nothing here was learned
     from private records, as long as the rows given to ``around`` are public.
 
     Attributes:
@@ -81,18 +81,19 @@ class PublicSpace:
         lower_upper: tuple[Array, Array] | None,
         alike: bool,
     ) -> PublicSpace:
-        """The space of public rows: their principal components, scaled to a root mean square length
-        of 1.
+        """Return the space of public rows: their principal components, scaled to a root mean square
+        length of 1.
 
         Args:
-            features: shape (n, d), of public rows; never of the records to be protected.
-            components: how many are kept, None for all that the rows span.
-            whitening: a component is divided by its standard deviation to this power, in [0, 1].
-            lower_upper: public ends that columns are scaled by; None to scale by public rows.
-            alike: whether columns have one unit, so that they are not scaled each by itself.
+            features: shape (n, d), features of public rows, never of the records to be protected.
+            components: the number of components that are kept, or None for all that the rows span.
+            whitening: the power, in [0, 1], of its standard deviation by which a component is
+                divided.
+            lower_upper: public ends that columns are scaled by, or None to scale by public rows.
+            alike: True if columns have one unit, so that they are not scaled each by itself.
 
         Raises:
-            InvalidInput, InvalidParameter: rows or settings that do not fit.
+            InvalidInput, InvalidParameter: rows or settings do not fit.
         """
         rows = finite_array(features, name="public_X", ndim=2)
         if len(rows) < 2:
@@ -123,7 +124,7 @@ class PublicSpace:
 
     @classmethod
     def of_range(cls, lower: Array, upper: Array) -> PublicSpace:
-        """The space of a public box, whose columns keep their directions."""
+        """Return the space of a public box, whose columns keep their directions."""
         features = len(lower)
         if features > MOST_COMPONENTS:
             raise InvalidParameter(
@@ -143,17 +144,18 @@ class PublicSpace:
 
     @property
     def features(self) -> int:
-        """How many a row has."""
+        """The number of features of a row."""
         return len(self.center)
 
     @property
     def dimension(self) -> int:
-        """Coordinates of a point."""
+        """The number of coordinates of a point."""
         return len(self.scales)
 
     def points(self, features: Array) -> Array:
-        """Points, shape (n, dimension), whole numbers of at most ``REACH``; a public row's have a
-        root mean square length of ``UNIT``.
+        """Return points, shape (n, dimension), whole numbers of at most ``REACH``.
+
+        A public row's points have a root mean square length of ``UNIT``.
 
         Args:
             features: shape (n, features), finite.
@@ -173,7 +175,7 @@ class PublicSpace:
         return found
 
     def arrays(self) -> dict[str, Array]:
-        """For a bundle; ``from_arrays`` reads them back."""
+        """Return arrays for a bundle, which ``from_arrays`` reads back."""
         return {
             "center": self.center,
             "per_unit": self.per_unit,
@@ -183,10 +185,10 @@ class PublicSpace:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> PublicSpace:
-        """The space that ``arrays`` described.
+        """Return the space that ``arrays`` described.
 
         Raises:
-            KeyError, InvalidInput: it is none.
+            KeyError, InvalidInput: the arrays describe no space.
         """
         center, per_unit, scales = (
             finite_array(arrays[name], name=name, ndim=1)
@@ -200,27 +202,29 @@ class PublicSpace:
 
 
 def directions_of(points: Array, *, intercept: float) -> Array:
-    """Points with a constant column, scaled to one length: shape (n, m + 1), whole numbers of an l2
-    norm of at most ``LENGTH``.
+    """Return points with a constant column, scaled to one length.
+
+    They have shape (n, m + 1) and are whole numbers of an l2 norm of at most ``LENGTH``.
 
     Args:
         points: shape (n, m), from ``PublicSpace.points``.
-        intercept: the constant, in root mean square lengths of public rows; at least 0.
+        intercept: the constant, in root mean square lengths of public rows, at least 0.
     """
     constant = np.full((len(points), 1), np.rint(intercept * UNIT))
     return of_length(np.concatenate([points, constant], axis=1), LENGTH)
 
 
 def cut_directions(points: Array, *, intercept: float, reach: float) -> Array:
-    """Points with a constant column, those longer than ``reach`` cut to it: shape (n, m + 1), whole
-    numbers of an l2 norm of at most ``LENGTH``, which stands for ``reach``.
+    """Return points with a constant column, those longer than ``reach`` cut to it.
 
-    Unlike ``directions_of`` this keeps lengths, on which a target may depend linearly.
+    They have shape (n, m + 1) and are whole numbers of an l2 norm of at most ``LENGTH``, which
+    stands for ``reach``. Unlike ``directions_of`` this keeps lengths, on which a target may depend
+    linearly.
 
     Args:
         points: shape (n, m), from ``PublicSpace.points``.
-        intercept: the constant, in root mean square lengths of public rows; at least 0.
-        reach: in the same unit, from ``reach_of``.
+        intercept: the constant, in root mean square lengths of public rows, at least 0.
+        reach: the largest length in the same unit, from ``reach_of``.
     """
     constant = np.full((len(points), 1), np.rint(intercept * UNIT))
     rows = clipped(np.concatenate([points, constant], axis=1), reach * UNIT)
@@ -229,7 +233,7 @@ def cut_directions(points: Array, *, intercept: float, reach: float) -> Array:
 
 
 def whitening_of(value: Any) -> float:
-    """``value`` in [0, 1].
+    """Return ``value`` in [0, 1].
 
     Raises:
         InvalidParameter: it is not.
@@ -243,11 +247,11 @@ def whitening_of(value: Any) -> float:
 def range_of(
     feature_range: Any, features: int, *, name: str = "range"
 ) -> tuple[Array, Array] | None:
-    """The public ends of every feature, or of other columns of that ``name``; None where none are
-    given.
+    """Return the public ends of every feature, or of other columns of that ``name``, or None where
+    none are given.
 
     Raises:
-        InvalidParameter: no pair of finite ends, lower below upper.
+        InvalidParameter: ``feature_range`` is no pair of finite ends, lower below upper.
     """
     if feature_range is None:
         return None
@@ -272,7 +276,7 @@ def range_of(
 
 
 def reach_of(value: Any) -> float:
-    """``value`` in [0.1, 16].
+    """Return ``value`` in [0.1, 16].
 
     Raises:
         InvalidParameter: it is not.
@@ -284,7 +288,7 @@ def reach_of(value: Any) -> float:
 
 
 def share_of(value: Any, *, name: str) -> float:
-    """``value`` in (0, 1].
+    """Return ``value`` in (0, 1].
 
     Raises:
         InvalidParameter: it is not.
@@ -295,7 +299,7 @@ def share_of(value: Any, *, name: str) -> float:
 
 
 def _principal(rows: Array, components: int | None) -> tuple[Array, Array]:
-    """Standard deviations along the principal directions, falling, and these as columns."""
+    """Return standard deviations along the principal directions, falling, and these as columns."""
     columns = rows.shape[1]
     kept = min(columns, MOST_COMPONENTS)
     if components is not None:

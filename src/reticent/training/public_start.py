@@ -30,14 +30,14 @@ _FARTHEST_OFFSET = 64.0
 
 
 class Pool(Protocol):
-    """Public models of one column of labels, and what they say of a row."""
+    """Public models of one column of labels, and their offsets of a row."""
 
     @property
     def width(self) -> int:
         """The number of offsets of a row."""
 
     def offsets(self, rows: Array) -> Array:
-        """Return shape (n, width), each row's from that row alone."""
+        """Return offsets, shape (n, width), each row's from that row alone."""
 
     def describe(self) -> Arrays:
         """Return named arrays for a bundle."""
@@ -47,7 +47,7 @@ class PublicColumn(Protocol):
     """One column of labels of public rows."""
 
     def forest(self, scaled: Array) -> Forest | None:
-        """Return extremely randomised trees of the rows, or None for a column that nobody told."""
+        """Return extremely randomised trees of the rows, or None for a column that is not known."""
 
     def pooled(self, scaled: Array) -> tuple[Pool, Array]:
         """Return the pool of the rows, and their offsets by models that did not see them."""
@@ -60,7 +60,7 @@ class RowDetails:
     Attributes:
         center, scale: shape (d,), of the columns. A column that public rows hold constant is 0.
         edges: shape (d, bins - 1), rising ends of bins, filled up with infinity.
-        table: whether leaves and bins are taken; otherwise scaled columns alone.
+        table: True to take leaves and bins, False for scaled columns alone.
         forests: extremely randomised trees of public rows, for each column of labels.
 
     References:
@@ -81,7 +81,7 @@ class RowDetails:
         Args:
             rows: shape (n, d).
             columns: their labels.
-            table: whether rows have columns of many kinds, so that leaves and bins are taken.
+            table: True if rows have columns of many kinds, so that leaves and bins are taken.
         """
         spread = rows.std(axis=0)
         scale = np.where(spread > _LEAST_SPREAD, 1.0 / np.maximum(spread, _LEAST_SPREAD), 0.0)
@@ -102,11 +102,11 @@ class RowDetails:
             return np.clip((rows - self.center) * self.scale, -_FARTHEST, _FARTHEST)
 
     def details(self, rows: Array, scaled: Array) -> Array:
-        """Return shape (n, m), each row's from that row alone.
+        """Return details, shape (n, m), each row's from that row alone.
 
         Args:
             rows: shape (n, d).
-            scaled: the same in ``scaled``.
+            scaled: the result of ``scaled`` for the same rows.
         """
         if not self.table:
             return scaled
@@ -116,7 +116,7 @@ class RowDetails:
             if not len(ends):
                 continue
             places = np.searchsorted(ends, column, side="right")
-            # Two bins are one coordinate: it tells them apart.
+            # Two bins need one coordinate, which tells them apart.
             bins = np.arange(len(ends) + 1) if len(ends) > 1 else np.array([1])
             parts.append(_BIN_LENGTH * (places[:, None] == bins))
         return np.hstack(parts)
@@ -134,7 +134,7 @@ class RowDetails:
         """Return the details that ``describe`` took apart.
 
         Raises:
-            CorruptBundle, InvalidInput, KeyError: arrays that are none.
+            CorruptBundle, InvalidInput, KeyError: the arrays describe no details.
         """
         center, scale, table = (
             finite_array(arrays[n], name=n, ndim=1) for n in ("center", "scale", "table")
@@ -158,8 +158,8 @@ class PublicStart:
     points are turned by an exact product of whole numbers.
 
     Attributes:
-        row_details: what is made of a row.
-        space: from these to points.
+        row_details: the details of a row.
+        space: the space from these to points.
         pools: the public models of each column of labels.
     """
 
@@ -185,9 +185,9 @@ class PublicStart:
         Args:
             rows: shape (n, d), public.
             columns: their labels.
-            components: the number of principal components that are kept at most.
-            whitening: see ``PublicSpace.around``.
-            table: see ``RowDetails.around``.
+            components: the largest number of principal components that are kept.
+            whitening: the argument of ``PublicSpace.around``.
+            table: the argument of ``RowDetails.around``.
         """
         row_details = RowDetails.around(rows, columns, table=table)
         scaled = row_details.scaled(rows)
@@ -209,13 +209,13 @@ class PublicStart:
 
     @cached_property
     def parts(self) -> tuple[slice, ...]:
-        """Where each column's offsets stand among all of a row."""
+        """The place of each column's offsets among all of a row."""
         ends = np.cumsum([0, *(pool.width for pool in self.pools)]).tolist()
         return tuple(slice(start, end) for start, end in pairwise(ends))
 
     @cached_property
     def dimension(self) -> int:
-        """Coordinates of a point, its offsets included."""
+        """The number of coordinates of a point, its offsets included."""
         return int(self.space.dimension + self.parts[-1].stop)
 
     def points(self, rows: Array) -> Array:
@@ -238,7 +238,7 @@ class PublicStart:
         """Return named arrays for a bundle.
 
         Raises:
-            InvalidInput: a model of the pool that no bundle can hold.
+            InvalidInput: no bundle can hold a model of the pool.
         """
         parts = {"row": self.row_details.describe()}
         parts |= {f"pool.{at}": pool.describe() for at, pool in enumerate(self.pools)}
@@ -252,7 +252,7 @@ class PublicStart:
         """Return the start that ``arrays`` described.
 
         Raises:
-            CorruptBundle, InvalidInput, KeyError: arrays that are no start's.
+            CorruptBundle, InvalidInput, KeyError: the arrays describe no start.
         """
         row_details = RowDetails.from_arrays(_part(arrays, "row."))
         space = PublicSpace.from_arrays(_part(arrays, "turn."))
@@ -277,7 +277,7 @@ def offset_steps(offsets: npt.ArrayLike) -> Array:
 def bin_ends(column: Array, bins: int) -> Array:
     """Return rising inner ends of at most so many bins of a public column.
 
-    Values of a column of few stand in a bin each. Bins of others hold about as many rows each.
+    A column of few values has a bin for each. Bins of others hold about as many rows each.
     """
     values = np.unique(column)
     if len(values) <= bins:

@@ -1,4 +1,4 @@
-"""A pool of regressors fitted on public targets: where a private regression can start."""
+"""A pool of regressors fitted on public targets, from which a private regression can start."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def usual_regressors(rows: int, *, table: bool) -> list[Any]:
 
     Args:
         rows: the number of public rows with targets.
-        table: whether rows are those of a table, for which trees are boosted too.
+        table: True if rows are those of a table, for which trees are boosted too.
 
     Example:
         >>> len(usual_regressors(500, table=True)), len(usual_regressors(500, table=False))
@@ -72,7 +72,7 @@ class TargetPool:
 
     Attributes:
         models: fitted models.
-        weights: shape (models,), of each model's distance from the constant.
+        weights: the weight of each model's distance from the constant, shape (models,).
         constant: the mean of public targets.
         alpha: the trust in the pool, which is in ``weights`` already.
 
@@ -118,7 +118,7 @@ class TargetPool:
 
     @property
     def width(self) -> int:
-        """One offset."""
+        """The number of offsets, which is one."""
         return 1
 
     def offsets(self, rows: Array) -> Array:
@@ -132,7 +132,7 @@ class TargetPool:
         """Return named arrays that ``from_arrays`` reads.
 
         Raises:
-            InvalidInput: a model of a kind that no bundle can hold.
+            InvalidInput: a model is of a kind that no bundle can hold.
         """
         found: Arrays = {"weights": self.weights, "trust": np.array([self.constant, self.alpha])}
         for at, model in enumerate(self.models):
@@ -149,7 +149,7 @@ class TargetPool:
         """Return the pool that ``describe`` took apart.
 
         Raises:
-            CorruptBundle, InvalidInput, KeyError: arrays that are no pool's.
+            CorruptBundle, InvalidInput, KeyError: the arrays are no pool's.
         """
         weights, trust = (
             finite_array(arrays[name], name=name, ndim=1, allow_empty=True)
@@ -182,7 +182,7 @@ class TargetColumn:
 
     Attributes:
         targets: shape (n,), in halves of the range.
-        models: see ``TargetPool.fitted``.
+        models: the models of ``TargetPool.fitted``.
     """
 
     targets: Array
@@ -205,7 +205,7 @@ def checked_regressors(pool: Any) -> list[Any] | None:
     """Return the models of a setting ``pool``, perhaps none, or None for the usual ones.
 
     Raises:
-        InvalidParameter: no list of regressors.
+        InvalidParameter: ``pool`` is no list of regressors.
     """
     if pool is None:
         return None

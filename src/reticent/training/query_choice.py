@@ -1,4 +1,6 @@
-"""Which public pictures to ask for: representatives, so that few labels speak for many pictures."""
+"""The choice of public pictures to ask for: representatives, so that few labels speak for many
+pictures.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,16 @@ from reticent.core.errors import InvalidParameter
 def representatives(
     features: npt.ArrayLike, queries: int, *, asked: npt.ArrayLike, seed: int
 ) -> Integers:
-    """Places of ``queries`` pictures near the centers of as many clusters; only public things
-    enter.
+    """Return the places of ``queries`` pictures near the centers of as many clusters.
 
-    A picture in the middle of a cluster has neighbours of one label more often than one drawn at
-    random, and its label tells more.
+    Only public things enter. A picture in the middle of a cluster has neighbours of one label more
+    often than one drawn at random, and its label tells more.
 
     Args:
-        features: shape (n, d), of all public pictures.
-        queries: how many, at least 1.
+        features: the features of all public pictures, shape (n, d).
+        queries: the number of pictures, at least 1.
         asked: shape (m,), places that are not to be taken again.
-        seed: of the clustering.
+        seed: the seed of the clustering.
 
     Returns:
         Shape (queries,), different places, none of ``asked``.

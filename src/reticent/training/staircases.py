@@ -1,11 +1,12 @@
-"""The best channel for several targets between any two of a few dozen nodes: a linear program over
-staircase columns, priced by its own duals.
+"""The best channel for several targets between any two of a few dozen nodes, as a linear program
+over staircase columns, priced by its own duals.
 
-A column holds the chance of one answer at every node. What a column is worth to a target is convex
-and homogeneous, so the best private channel is a mixture of staircases, also under floors and under
-a cap that is linear in the mixture: each column is 1 on a set of nodes and e^-epsilon off it. The
-program starts from some sets. Its duals say which further sets would raise the objective, and these
-are found by turns: decode (the tangent of the worth), threshold, and single flips at the end.
+A column holds the chance of one answer at every node. The worth of a column to a target is convex
+and homogeneous, so the best private channel is a mixture of staircases: each column is 1 on a set
+of nodes and e^-epsilon off it. This also holds under floors, and under a cap that is linear in the
+mixture. The program starts from some sets. Its duals say which further sets would raise the
+objective, and these are found by turns: decode (the tangent of the worth), threshold, and single
+flips at the end.
 """
 
 from __future__ import annotations
@@ -40,31 +41,31 @@ _NEAR = 1e-3  # of all mass that a ball's first guess leaves to chance
 
 
 class Target(Protocol):
-    """What columns are worth to one target: convex and homogeneous of degree 1 in a column."""
+    """The worth of columns to one target, convex and homogeneous of degree 1 in a column."""
 
     def value(self, columns: Array) -> Array:
-        """The worth of each of ``columns``, shape (m, nodes), as shape (m,)."""
+        """Return the worth of each of ``columns``, shape (m, nodes), as shape (m,)."""
 
     def gradient(self, columns: Array) -> Array:
-        """A subgradient at each of ``columns``, shape (m, nodes)."""
+        """Return a subgradient at each of ``columns``, shape (m, nodes)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Nats that an answer tells about a label.
+    """The information that an answer gives about a label, in nats.
 
     Attributes:
-        joint: shape (nodes, labels), above 0, with sum 1: node and label together.
+        joint: node and label together, shape (nodes, labels), above 0, with sum 1.
     """
 
     joint: Array
 
     def value(self, columns: Array) -> Array:
-        """Nats that each column adds."""
+        """Return the nats that each column adds."""
         return np.asarray(((columns @ self.joint) * self._logs(columns)).sum(axis=1))
 
     def gradient(self, columns: Array) -> Array:
-        """Log odds of labels against their shares, in the mean at each node."""
+        """Return the log odds of labels against their shares, in the mean at each node."""
         return np.asarray(self._logs(columns) @ self.joint.T)
 
     def _logs(self, columns: Array) -> Array:
@@ -75,47 +76,48 @@ class Information:
 
 @dataclass(frozen=True, eq=False)
 class Top:
-    """Share of right guesses, where ``k`` are allowed: accuracy for one, recall among k for more.
+    """The share of right guesses, where ``k`` are allowed: accuracy for one, recall among k for
+    more.
 
     Attributes:
         joint: shape (nodes, labels), node and label together, each item's mass divided by k where
             an input has k right ones.
-        k: guesses that an answer is given.
+        k: the number of guesses that an answer is given.
     """
 
     joint: Array
     k: int = 1
 
     def value(self, columns: Array) -> Array:
-        """The k largest masses under each column."""
+        """Return the k largest masses under each column."""
         found = columns @ self.joint
         return np.asarray(-np.partition(-found, self.k - 1, axis=1)[:, : self.k].sum(axis=1))
 
     def gradient(self, columns: Array) -> Array:
-        """Masses of the k labels that are named."""
+        """Return the masses of the k labels that are named."""
         named = np.argpartition(-(columns @ self.joint), self.k - 1, axis=1)[:, : self.k]
         return np.stack([self.joint[:, labels].sum(axis=1) for labels in named])
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A sum of worths, which is one itself.
+    """A weighted sum of targets, which is a target itself.
 
     Attributes:
-        parts: at least one.
-        weights: of the parts, at least 0.
+        parts: the targets, at least one.
+        weights: the weight of each part, at least 0.
     """
 
     parts: tuple[Target, ...]
     weights: tuple[float, ...]
 
     def value(self, columns: Array) -> Array:
-        """The weighted sum."""
+        """Return the weighted sum."""
         found = [w * part.value(columns) for w, part in zip(self.weights, self.parts, strict=True)]
         return np.asarray(np.sum(found, axis=0))
 
     def gradient(self, columns: Array) -> Array:
-        """The weighted sum of subgradients."""
+        """Return the weighted sum of subgradients."""
         found = [
             w * part.gradient(columns) for w, part in zip(self.weights, self.parts, strict=True)
         ]
@@ -124,11 +126,11 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class Variance:
-    """Share of a vector's variance that the mean given the answer explains.
+    """The share of a vector's variance that the mean given the answer explains.
 
     Attributes:
-        moments: shape (nodes, dimension): mass of a node times its centred mean, scaled so that the
-            total variance is 1.
+        moments: the mass of a node times its centred mean, shape (nodes, dimension), scaled so that
+            the total variance is 1.
         masses: shape (nodes,), above 0.
     """
 
@@ -136,11 +138,11 @@ class Variance:
     masses: Array
 
     def value(self, columns: Array) -> Array:
-        """Squared length of the mean, times the column's mass."""
+        """Return the squared length of the mean, times the column's mass."""
         return np.asarray(((columns @ self.moments) ** 2).sum(axis=1) / (columns @ self.masses))
 
     def gradient(self, columns: Array) -> Array:
-        """Of a square over a linear function."""
+        """Return the gradient of a square over a linear function."""
         means = (columns @ self.moments) / (columns @ self.masses)[:, None]
         lengths = (means**2).sum(axis=1)
         return np.asarray(2.0 * means @ self.moments.T - lengths[:, None] * self.masses)
@@ -155,7 +157,7 @@ class Crowd:
 
     Attributes:
         masses: shape (nodes,), shares of inputs, with sum 1.
-        most: the largest chance that is allowed, at least 1/size; None for any.
+        most: the largest chance that is allowed, at least 1/size, or None for any.
         size: N, at least 2.
     """
 
@@ -164,18 +166,20 @@ class Crowd:
     size: int = 64
 
     def guesses(self, sets: Booleans, low: float) -> Array:
-        """What each column of weight 1 adds, shape (m,)."""
+        """Return the amount that each column of weight 1 adds, shape (m,)."""
         outside = np.maximum(1.0 - sets @ self.masses, 0.0)
         return np.asarray((1.0 - (1.0 - low) * outside**self.size) / self.size)
 
     def slope(self, sets: Booleans, low: float) -> Array:
-        """The derivative by each entry, shape (m, nodes)."""
+        """Return the derivative by each entry, shape (m, nodes)."""
         outside = np.maximum(1.0 - sets @ self.masses, 0.0)
         return np.asarray(outside[:, None] ** (self.size - 1) * self.masses)
 
     def chance(self, table: Array) -> float:
-        """The chance for a whole table, shape (nodes, answers), which may be no mixture of
-        staircases any more: the mean over crowds of the largest entry of each column.
+        """Return the chance for a whole table, shape (nodes, answers), which may be no mixture of
+        staircases any more.
+
+        It is the mean over crowds of the largest entry of each column.
         """
         total = 0.0
         for column in table.T:
@@ -187,12 +191,13 @@ class Crowd:
 
 @dataclass(frozen=True, eq=False)
 class BestChannel:
-    """What ``best_channel`` found.
+    """The result of ``best_channel``.
 
     Attributes:
         table: shape (nodes, answers), rows sum to 1.
         worth: the objective: a weighted sum, or the least share.
-        gap: what the best column that pricing found would still gain, per unit of its weight.
+        gap: the amount that the best column found by pricing would still gain, per unit of its
+            weight.
     """
 
     table: Array
@@ -227,17 +232,18 @@ def best_channel(
 
     Args:
         targets: at least one.
-        nodes: how many, at least 2.
+        nodes: the number of nodes, at least 2.
         epsilon: above 0.
-        weights: of the targets' worths in a sum, at least 0; or None for ``whole``.
-        whole: what each target could have alone, above 0. The objective is then the largest s such
-            that every target keeps s of its own.
-        crowd: a cap on the attacker's chance; None for none.
+        weights: the weights of the targets' worths in a sum, at least 0, or None for ``whole``.
+        whole: the worth that each target could have alone, above 0. The objective is then the
+            largest s such that every target keeps s of its own.
+        crowd: a cap on the attacker's chance, or None.
         starts: tables, shape (nodes, answers), that the program starts from.
-        seed: of random sets.
+        seed: the seed of random sets.
 
     Raises:
-        InvalidInput: not exactly one of ``weights`` and ``whole``, or of another length.
+        InvalidInput: both or neither of ``weights`` and ``whole`` are given, or one has another
+            length.
         CalibrationFailed: the linear program did not finish.
 
     References:
@@ -297,11 +303,11 @@ def best_alone(
     program over these columns is all.
 
     Args:
-        target: what columns are worth.
-        nodes: how many, at least 2.
+        target: the worth of columns.
+        nodes: the number of nodes, at least 2.
         epsilon: above 0.
-        starts: tables, shape (nodes, answers), that a program for other targets starts from.
-        seed: of random sets.
+        starts: the tables that a program for other targets starts from, shape (nodes, answers).
+        seed: the seed of random sets.
     """
     joint = _joint_of(target)
     if joint is None or joint.shape[1] != 2:
@@ -327,8 +333,9 @@ def _joint_of(target: Target) -> Array | None:
 
 
 def _balls(targets: Sequence[Target], weights: Sequence[float], nodes: int) -> Booleans:
-    """Sets of the nodes that are nearest to each node, of every size, by what a guess that is right
-    at the node is worth at the others.
+    """Return sets of the nodes that are nearest to each node, of every size.
+
+    Nodes are near if a guess that is right at the one is worth much at the other.
     """
     alone = np.eye(nodes) + _NEAR / nodes
     slope = np.zeros((nodes, nodes))
@@ -340,12 +347,12 @@ def _balls(targets: Sequence[Target], weights: Sequence[float], nodes: int) -> B
 
 
 def _raised(table: Array, low: float) -> Booleans:
-    """The sets where the columns of a table are above the middle of a staircase's steps."""
+    """Return the sets where the columns of a table are above the middle of a staircase's steps."""
     return np.asarray((table > table.max(axis=0) * (1.0 + low) / 2.0).T)
 
 
 def _table(sets: Booleans, weights: Array, low: float) -> Array:
-    """The table of the columns that are used, shape (nodes, answers), rows sum to 1."""
+    """Return the table of the columns that are used, shape (nodes, answers), rows sum to 1."""
     used = np.flatnonzero(weights > _USED)
     table = np.where(sets[used], 1.0, low).T * weights[used]
     return np.asarray(table / table.sum(axis=1, keepdims=True))
@@ -357,7 +364,7 @@ def _proper(sets: Booleans) -> Booleans:
 
 
 def _worths(targets: Sequence[Target], columns: Array) -> Array:
-    """Shape (columns, targets)."""
+    """Return the worth of each column to each target, shape (columns, targets)."""
     return np.stack([target.value(columns) for target in targets], axis=1)
 
 
@@ -412,7 +419,7 @@ def _solved(
 def _gains(
     targets: Sequence[Target], solved: _Solved, sets: Booleans, low: float, crowd: Crowd | None
 ) -> Array:
-    """What each column would raise the objective by, per unit of its weight."""
+    """Return the amount by which each column would raise the objective, per unit of its weight."""
     columns = np.where(sets, 1.0, low)
     found = _worths(targets, columns) @ solved.target_prices - columns @ solved.node_prices
     if solved.crowd_price and crowd is not None:
@@ -428,7 +435,9 @@ def _priced(
     crowd: Crowd | None,
     random: np.random.Generator,
 ) -> tuple[Booleans, float]:
-    """Sets whose columns would raise the objective, and by how much the best of them would."""
+    """Return sets whose columns would raise the objective, and by how much the best of them
+    would.
+    """
     nodes = used.shape[1]
 
     def gains(sets: Booleans) -> Array:
@@ -475,15 +484,15 @@ def cluster(
 ) -> tuple[Array, Integers]:
     """Return prototypes of clusters that lose least information, and each row's cluster.
 
-    A row goes where the mean logarithm of the cluster's shares under the row's own is highest;
-    shares are the means of the rows. Half a row of the mean of all is added to each.
+    A row goes where the mean logarithm of the cluster's shares under the row's own is highest.
+    Shares are the means of the rows. Half a row of the mean of all is added to each.
 
     Args:
-        shares: for each target, shape (n, labels), rows sum to 1: what a public model says.
-        clusters: the most there may be, at least 2.
-        weights: of the targets; None for one over the entropy of each, so that a target of many
-            labels does not take all clusters.
-        seed: of the start.
+        shares: a public model's shares for each target, shape (n, labels), rows sum to 1.
+        clusters: the largest number of clusters, at least 2.
+        weights: the weights of the targets. None for one over the entropy of each, so that a target
+            of many labels does not take all clusters.
+        seed: the seed of the start.
 
     Returns:
         Logarithms of the prototypes' shares, weighted, shape (clusters, labels of all targets), and
@@ -518,13 +527,13 @@ def cluster(
 
 
 def codebook(shares: Sequence[Array], masses: Array, *, codes: int, seed: int) -> Integers:
-    """The code of each node, shape (nodes,), where nodes are clustered as rows are.
+    """Return the code of each node, shape (nodes,), where nodes are clustered as rows are.
 
     Args:
-        shares: for each target, shape (nodes, labels), rows sum to 1.
+        shares: shares for each target, shape (nodes, labels), rows sum to 1.
         masses: shape (nodes,).
-        codes: how many, at least 2.
-        seed: of the starts.
+        codes: the number of codes, at least 2.
+        seed: the seed of the starts.
     """
     joined = np.concatenate(shares, axis=1)
     scale = np.repeat(
@@ -546,7 +555,7 @@ def codebook(shares: Sequence[Array], masses: Array, *, codes: int, seed: int) -
 
 
 def response_on(members: Integers, *, epsilon: float) -> Array:
-    """Randomised response on a code of each node, shape (nodes, codes).
+    """Return randomised response on a code of each node, shape (nodes, codes).
 
     Args:
         members: shape (nodes,), codes from 0 without gaps.

@@ -23,23 +23,23 @@ _ROWS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class StudentConfig(TrainingConfig):
-    """Settings of a student; everything here is public.
+    """Settings of a student, all of them public.
 
     Attributes:
-        image_shape: channels, height, width; at least 4 pixels a side.
+        image_shape: channels, height, width, at least 4 pixels a side.
         channels: filters of the two convolutions.
         width: units of the last hidden layer, which is also the student's feature map.
         labelled_batch: labelled pictures per step, drawn with replacement.
         robustness: q of the loss (1 - p^q)/q of labelled pictures at the end, in (0, 1]. It rises
-            from 0, which is cross entropy and learns wrong labels by heart; towards 1 a label that
+            from 0, which is cross entropy and learns wrong labels by heart. Towards 1 a label that
             the student does not believe teaches next to nothing.
-        confidence: an unlabelled picture teaches once the averaged student is this sure of it, in
-            [0, 1).
+        confidence: the certainty of the averaged student from which on an unlabelled picture
+            teaches, in [0, 1).
         averaging: share that the averaged student keeps of itself at every step, in [0, 1).
         turn: largest rotation and shear of a training picture, radians.
         zoom: largest relative change of its size.
         shift: largest move, as a share of its side.
-        flips: whether it may be mirrored left to right.
+        flips: True if it may be mirrored left to right.
     """
 
     image_shape: tuple[int, int, int]
@@ -109,19 +109,19 @@ class Student(nn.Module):
         self.head = nn.Linear(width, classes)
 
     def embed(self, pictures: torch.Tensor) -> torch.Tensor:
-        """The last hidden layer, shape (n, width), of flat pictures (n, channels * height *
+        """Return the last hidden layer, shape (n, width), of flat pictures (n, channels * height *
         width).
         """
         hidden: torch.Tensor = self.features(pictures.reshape(-1, *self.image_shape))
         return hidden
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Logits, shape (n, classes)."""
+        """Return logits, shape (n, classes)."""
         logits: torch.Tensor = self.head(self.embed(pictures))
         return logits
 
     def probabilities(self, pictures: npt.ArrayLike) -> Array:
-        """Probability of every class, shape (n, classes), for flat pictures."""
+        """Return the probability of every class, shape (n, classes), for flat pictures."""
         values = flat_pictures(pictures, self.image_shape)
         self.eval()
         with torch.inference_mode():
@@ -132,10 +132,11 @@ class Student(nn.Module):
 
 
 def flat_pictures(pictures: npt.ArrayLike, image_shape: tuple[int, int, int]) -> torch.Tensor:
-    """``pictures`` as a float32 tensor of shape (n, channels * height * width).
+    """Return ``pictures`` as a float32 tensor of shape (n, channels * height * width).
 
     Raises:
-        InvalidInput: another number of values per picture, none, NaN or infinity.
+        InvalidInput: there are no pictures, they have another number of values, or they hold NaN or
+            infinity.
     """
     values = finite_array(pictures, name="pictures")
     size = int(np.prod(image_shape))
@@ -154,29 +155,28 @@ def train_student(
     config: StudentConfig,
     report: Report = silent,
 ) -> Student:
-    """A student of public pictures, those without a label included.
+    """Train a student on public pictures, those without a label included.
 
-    Labelled pictures teach directly, distorted at random. Of the others a running average of the
-    student guesses the label of the picture as it is, and where it is sure the student has to give
-    the same label to a distorted copy. What is returned is the average. Only released labels enter,
-    so the student is post-processing of them.
+    Labelled pictures teach directly, distorted at random. A running average of the student guesses
+    the label of each other picture as it is. Where it is sure, the student has to give the same
+    label to a distorted copy. The average is returned. Only released labels enter, so the student
+    is post-processing of them.
 
     Args:
         pictures: shape (n, pixels) or (n, channels, height, width), public.
         labels: shape (n,), 0 to classes - 1, or -1 where none was released.
         classes: number of classes.
         config: settings.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Returns:
         The student in evaluation mode.
 
     Raises:
-        InvalidInput: shapes that do not fit, or no label at all.
+        InvalidInput: shapes do not fit, or there is no label at all.
 
     Reference: Sohn et al. 2020 (FixMatch); Tarvainen and Valpola 2017 (averaged teacher); Zhang and
-    Sabuncu 2018 (the robust
-        loss).
+    Sabuncu 2018 (the robust loss).
     """
     inputs = flat_pictures(pictures, config.image_shape)
     given = np.asarray(labels)
@@ -224,8 +224,8 @@ def train_student(
 
 
 def distort(pictures: torch.Tensor, config: StudentConfig) -> torch.Tensor:
-    """Flat pictures, each turned, sheared, zoomed, moved and perhaps mirrored at random; draws
-    from torch's generator.
+    """Return flat pictures, each turned, sheared, zoomed, moved and perhaps mirrored at random by
+    torch's generator.
     """
     rows = len(pictures)
 

@@ -23,12 +23,12 @@ _LEAST_SPREAD = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SurestStudent:
-    """Made by ``surest_student``.
+    """A student made by ``surest_student``.
 
     Attributes:
-        centre, spread: shape (d,), of the rows that it learned from.
-        weights: shape (d + 1, classes); the last row is the intercept.
-        kept: shape (n,) bool, which of the given rows it learned from in the end.
+        centre, spread: center and spread of the rows that it learned from, shape (d,).
+        weights: shape (d + 1, classes). The last row is the intercept.
+        kept: True for each given row that it learned from in the end, shape (n,).
     """
 
     centre: Array
@@ -37,17 +37,21 @@ class SurestStudent:
     kept: Booleans
 
     def scores(self, features: npt.ArrayLike) -> Array:
-        """Shape (n, classes), of features of shape (n, d); the largest is the answer."""
+        """Return scores, shape (n, classes), for features of shape (n, d). The largest is the
+        answer.
+        """
         rows = finite_array(features, name="features", ndim=2, columns=len(self.centre))
         scaled = (rows - self.centre) / self.spread
         return np.asarray(scaled @ self.weights[:-1] + self.weights[-1])
 
     def predict(self, features: npt.ArrayLike) -> Integers:
-        """Codes of labels, shape (n,)."""
+        """Return codes of labels, shape (n,)."""
         return np.asarray(self.scores(features).argmax(axis=1), dtype=np.int64)
 
     def probabilities(self, features: npt.ArrayLike) -> Array:
-        """Scores as probabilities that add up to 1, shape (n, classes); they are not calibrated."""
+        """Return scores as probabilities that add up to 1, shape (n, classes). They are not
+        calibrated.
+        """
         scores = self.scores(features)
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
@@ -56,22 +60,22 @@ class SurestStudent:
 def surest_student(
     features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: int, share: float = 0.88, seed: int
 ) -> SurestStudent:
-    """The machine trained on the ``share`` of released labels that others' labels speak for most.
+    """Train the machine on the ``share`` of released labels that others' labels speak for most.
 
-    How far a label is believed comes from machines that did not see it: its score less the best
-    other one's, in five parts. The penalty is the one under which these machines agree with most
-    of the labels. The machines are shared among the workers of ``joblib.parallel_config``.
+    The belief in a label comes from machines that did not see it, in five parts. It is the label's
+    score less the best other one's. The penalty is the one under which these machines agree with
+    most of the labels. The machines are shared among the workers of ``joblib.parallel_config``.
 
     Args:
         features: shape (n, d), public.
-        labels: shape (n,), released codes; negative where withheld.
-        classes: how many labels there are.
-        share: of the labels that are kept, in (0, 1].
-        seed: public, of the parts and the solver.
+        labels: shape (n,), released codes, negative where withheld.
+        classes: the number of labels.
+        share: the share of the labels that are kept, in (0, 1].
+        seed: the public seed of the parts and the solver.
 
     Raises:
-        InvalidInput: other shapes, or codes that are not below ``classes``.
-        InvalidParameter: a share outside (0, 1].
+        InvalidInput: shapes do not fit, or codes are not below ``classes``.
+        InvalidParameter: ``share`` is outside (0, 1].
 
     Edge cases: fewer than two different labels give a student that always answers the only one, or
     the first class where all were withheld.
@@ -129,7 +133,9 @@ def surest_student(
 def _beliefs(
     scaled: Array, given: Integers, held: Booleans, classes: int, penalty: float, seed: int
 ) -> Array:
-    """For each label held out, by a machine of the others, its score less the best other one."""
+    """Return for each label held out its score less the best other one, by a machine of the
+    others.
+    """
     if len(np.unique(given[~held])) < 2 or not held.any():
         return np.full(int(held.sum()), -np.inf)
     weights = _machine(scaled[~held], given[~held], classes, penalty, seed)
@@ -141,7 +147,7 @@ def _beliefs(
 
 
 def _machine(scaled: Array, given: Integers, classes: int, penalty: float, seed: int) -> Array:
-    """Weights, shape (d + 1, classes); a label that nobody has stays below all others."""
+    """Return weights, shape (d + 1, classes). A label that nobody has stays below all others."""
     from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=penalty / scaled.shape[1] ** 0.5, random_state=seed, max_iter=20_000)

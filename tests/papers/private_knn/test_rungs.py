@@ -13,17 +13,17 @@ from papers.private_knn.rungs import released
 
 
 def test_seeds_reach_the_noise_of_released_models(clusters: Rows) -> None:
-    quiet = released("cells", clusters, 50.0, (0, 1))
+    quiet = released("moments", clusters, 50.0, (0, 1))
     assert min(quiet.right) > 0.9
-    assert set(quiet.settings) == {"cells", "components", "whitening"}
-    models, _ = rungs._models("cells", clusters.scaled, 0.5, (0, 1))
-    assert not np.array_equal(models[0].votes_, models[1].votes_)
+    assert set(quiet.settings) == {"components", "whitening", "ridge"}
+    models, _ = rungs._models("moments", clusters.scaled, 0.5, (0, 1))
+    assert not np.array_equal(models[0].weights_, models[1].weights_)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "cells",
+        "moments",
         "PATE, support vector machine on the surest labels",
     ],
 )

@@ -9,9 +9,8 @@ import pytest
 
 from reticent.audit import (
     AuditCase,
-    binary_response_case,
-    epsilon_lower_bound,
-    stability_response_case,
+    refute_recorded,
+    response_case,
 )
 from reticent.core import AddRemove
 from reticent.mechanisms import StabilityResponse
@@ -20,7 +19,7 @@ from reticent.published.certified import SmoothCauchy, published_vote_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 from reticent.systems.record_labels import Classes
 
-MILLION, CONFIDENCE = 1_000_000, 0.999
+MILLION, ALPHA = 1_000_000, 1e-3
 RUNS = [100_000, pytest.param(MILLION, marks=pytest.mark.soak)]
 GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120)), axis=-1).reshape(
     -1, 2
@@ -28,10 +27,10 @@ GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120)), a
 
 
 def refuted(case: AuditCase, runs: int = 100_000) -> bool:
-    sure, sampler = CONFIDENCE, AuditSampler(0)
+    alpha, sampler = ALPHA, AuditSampler(0)
     if runs == MILLION:
-        sure, sampler = 1 - 1e-9, SecureSampler()
-    return case.run(runs=runs, confidence=sure, sampler=sampler).refutes(case.epsilon)
+        alpha, sampler = 1e-9, SecureSampler()
+    return case.bet(draws=runs, alpha=alpha, sampler=sampler, stop=True).refuted
 
 
 def data(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +63,7 @@ def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_clai
     worst = np.flatnonzero((here != there) & (labels == others))[:3]
     flips = np.flatnonzero(labels != others)[:2]
     for query in (*worst, *flips):
-        case = stability_response_case(
+        case = response_case(
             response,
             labels=(int(labels[query]), int(others[query])),
             levels=(int(here[query]), int(there[query])),
@@ -84,9 +83,9 @@ def test_a_sparse_set_of_distances_is_refuted_on_real_neighbours(pair, runs: int
         "labels": (int(labels[query]), int(others[query])),
         "levels": (int(here[query]), int(there[query])),
     }
-    assert refuted(binary_response_case(sparse, **arguments, epsilon=2.0), runs)
+    assert refuted(response_case(sparse, **arguments, epsilon=2.0), runs)
     every = SmoothCauchy(epsilon=2.0, adjacency=AddRemove(1))
-    assert not refuted(binary_response_case(every, **arguments, epsilon=2.0), runs)
+    assert not refuted(response_case(every, **arguments, epsilon=2.0), runs)
 
 
 @pytest.mark.parametrize(("classes", "caught"), [("observed", True), ([0, 1, 2], False)])
@@ -102,10 +101,10 @@ def test_labels_taken_from_private_rows_are_caught(classes: Classes, caught: boo
         .values.astype(float)
         for cut in (0, 1)
     ]
-    found = epsilon_lower_bound(
-        *((part == 2).astype(float) for part in answers), delta=0.0, confidence=CONFIDENCE
+    found = refute_recorded(
+        *((part == 2) for part in answers), epsilon=epsilon, delta=0.0, alpha=ALPHA, seed=0
     )
-    assert found.refutes(epsilon) is caught
+    assert found.refuted is caught
 
 
 @pytest.mark.slow
@@ -128,7 +127,7 @@ def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> Non
     size, cut, query, one, other = max(jumps)
     assert size > 15
     response = SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1))
-    assert refuted(binary_response_case(response, labels=(1, 1), levels=(one, other), epsilon=1.0))
+    assert refuted(response_case(response, labels=(1, 1), levels=(one, other), epsilon=1.0))
     ours = [
         CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=5, k_max=30)
         .fit(X[start:], y[start:])
@@ -139,7 +138,7 @@ def test_the_published_distance_of_a_vote_is_refuted_on_real_neighbours() -> Non
     assert abs(levels[0] - levels[1]) <= 1
     labels = int(ours[0][0][0]), int(ours[1][0][0])
     assert not refuted(
-        stability_response_case(
+        response_case(
             StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1)),
             labels=labels,
             levels=levels,

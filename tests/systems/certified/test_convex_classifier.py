@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from reticent.audit import signed_distance_case, stability_response_case
+from reticent.audit import response_case, signed_distance_case
 from reticent.core import AddRemove, Guarantee, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
@@ -137,15 +137,15 @@ def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_clai
             "epsilon": 1.0,
         }
         cases = (
-            stability_response_case(response, **pair),
+            response_case(response, **pair),
             signed_distance_case(noise, **pair, delta=1e-2, answers=1),
         )
         how: dict[str, Any] = (
-            {"runs": 10**6, "confidence": 1 - 1e-9, "sampler": SecureSampler()}
+            {"draws": 10**6, "alpha": 1e-9, "sampler": SecureSampler()}
             if million
-            else {"runs": 10**4, "confidence": 0.999, "sampler": AuditSampler(0)}
+            else {"draws": 10**4, "alpha": 1e-3, "sampler": AuditSampler(0)}
         )
-        return [case.run(**how).refutes(1.0) for case in cases]
+        return [case.bet(stop=True, **how).refuted for case in cases]
 
     flips = np.flatnonzero(labels != others)
     assert len(flips)

@@ -15,7 +15,7 @@ from reticent.attacks import attack_fitted
 from reticent.audit import audit_fitted
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
-from reticent.mechanisms import FiniteChannel
+from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.noise import SecureSampler
 from reticent.release.bundle import Bundle
 from reticent.systems import (
@@ -241,6 +241,21 @@ def test_neighbours_of_other_kinds_are_told_apart_by_epsilon(
     loaded = CodeEncoder.load(tmp_path / "bundle")
     np.testing.assert_array_equal(loaded.exact(rows), found.exact(rows))
     assert loaded.guarantee == found.guarantee
+
+
+def test_a_radius_that_buys_nothing_takes_a_code_of_any_two(tmp_path: Path) -> None:
+    X, y = points_of(600, 3)
+    far = CodeEncoder(epsilon=1.0, neighbours=Within(50.0), random_state=0).fit(X, y)
+    any_two = CodeEncoder(epsilon=1.0, random_state=0).fit(X, y)
+    assert isinstance(far.query_.mechanism.nodes, AnyTwo)
+    found = [one.query_.served[0].worth.held["released"]["nats"] for one in (far, any_two)]  # type: ignore[union-attr]
+    assert found[0] == pytest.approx(found[1], rel=0.1)
+    assert far.guarantee == Guarantee(1.0, 0.0, far.query_.inputs.within(Norm.LINF, 50.0))
+    assert "between any two inputs" in far.card().protected
+    far.save(tmp_path / "bundle")
+    loaded = CodeEncoder.load(tmp_path / "bundle")
+    assert loaded.guarantee == far.guarantee
+    np.testing.assert_array_equal(loaded.exact(X), far.exact(X))
 
 
 def test_counterfactuals_join_rows_of_other_values() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from reticent.audit import epsilon_lower_bound
+from reticent.audit import refute_recorded
 from reticent.core import Neighborhood
 from reticent.core.errors import (
     CalibrationFailed,
@@ -79,8 +79,8 @@ def test_auto_takes_the_code_where_the_radius_is_large(table) -> None:
         "training": VectorTraining(hidden=(8,), epochs=1, head_epochs=1, outputs=1),
     }
     far = PowerEncoder(epsilon=3.0, delta=0.0, radius=1.5, **settings).fit(*table)
-    assert far.query_.plan.mechanism in ("code", "score-code")
-    assert {plan.mechanism for plan in far.considered_} == {"code", "score-code", "k-norm-l2"}
+    assert far.mechanism_ == "code"
+    assert {plan.mechanism for plan in far.considered_} == {"code", "k-norm-l2"}
     assert isinstance(far.guarantee.adjacency, Neighborhood)
     assert [plan.utility for plan in far.considered_] == sorted(
         (plan.utility for plan in far.considered_), reverse=True
@@ -125,10 +125,11 @@ def audited(
             released - values[0], axis=1
         )
 
-    confidence = 1 - 1e-9 if million else 0.999
-    return epsilon_lower_bound(
-        scores(here, 2), scores(there, 3), delta=0.0, confidence=confidence
-    ).epsilon_lower
+    alpha = 1e-9 if million else 1e-3
+    found = refute_recorded(
+        scores(here, 2), scores(there, 3), epsilon=3.0, delta=0.0, alpha=alpha, seed=0
+    )
+    return found.excluded(delta=0.0)
 
 
 @pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
@@ -154,7 +155,7 @@ def test_stores_and_answers_as_before(
         assert loaded.classes_.tolist() == ["no", "yes"]
     stored = metric.bundle()
     for change in (
-        {"codes": [0, 9], "mechanism": "code"},
+        {"mechanism": "code"},
         {"epsilon": -1.0},
         {"mechanism": "none"},
     ):

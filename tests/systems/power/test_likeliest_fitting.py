@@ -75,7 +75,7 @@ def test_how_often_the_forest_is_right_is_counted_on_rows_it_did_not_learn_from(
     rows, labels = table(900, seed=0)
     encoded, labels = SCHEMA.encode(rows), random.integers(0, 2, 900)
     public = PublicRows(encoded[:600], encoded[600:], labels[:600], labels[600:])
-    required = PowerSetting(mechanism="code", codes=(0, 1), epsilon=9.0, delta=0.0, radius=0.1)
+    required = PowerSetting(mechanism="code", epsilon=9.0, delta=0.0, radius=0.1)
     for fitted in fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent):
         assert np.abs(fitted.query.hits - fitted.query.hits[0]).max() < 0.25
         assert fitted.query.plan.information < 0.02
@@ -87,7 +87,7 @@ def test_what_is_stated_is_what_a_release_is_worth() -> None:
     encoded = SCHEMA.encode(rows)
     public = PublicRows(encoded[:1_500], encoded[1_500:], labels[:1_500], labels[1_500:])
     required = PowerSetting(
-        mechanism="code", codes=(0, 1), epsilon=1.0, delta=0.0, radius=0.1, scoring="accuracy"
+        mechanism="code", epsilon=1.0, delta=0.0, radius=0.1, scoring="accuracy"
     )
     found = list(fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent))
     assert {fitted.query.plan.candidates for fitted in found} == {2, 3, 4}
@@ -123,6 +123,6 @@ def test_a_label_of_which_no_row_is_left_to_learn_from_is_told_apart(first: bool
             train_labels=public.held_labels,
             held_labels=public.train_labels,
         )
-    required = PowerSetting(mechanism="code", codes=(0, 1), epsilon=1.0, delta=0.0, radius=0.1)
+    required = PowerSetting(mechanism="code", epsilon=1.0, delta=0.0, radius=0.1)
     found = list(fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent))
     assert {fitted.query.given.classes for fitted in found} == {3}

@@ -24,7 +24,7 @@ def test_what_is_stored_answers_alike(
     radius: float | dict[str, float], candidates: int, classes: int
 ) -> None:
     query = made_likeliest(radius, candidates=candidates, classes=classes)
-    loaded = stored_query(*query.describe())
+    loaded = stored_query(*query.describe())[0]
     assert isinstance(loaded, LikeliestQuery)
     coded = SCHEMA.code(rows(60, seed=9))
     first, second = (one.answer(coded, sampler=SeededSampler(3))[0] for one in (query, loaded))
@@ -123,11 +123,11 @@ def test_a_stored_statement_that_protects_what_is_read_is_refused() -> None:
     settings, arrays = made_likeliest(RADII).describe()
     settings["plan"]["radius"]["sex"] = "any"
     with pytest.raises(CorruptBundle):
-        stored_query(settings, arrays)
+        stored_query(settings, arrays)[0]
     settings, arrays = made_likeliest(0.1).describe()
     settings["plan"]["radius"] = None
     with pytest.raises(CorruptBundle):
-        stored_query(settings, arrays)
+        stored_query(settings, arrays)[0]
 
 
 @pytest.mark.parametrize(

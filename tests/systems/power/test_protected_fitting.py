@@ -58,7 +58,7 @@ def test_auto_compares_all_and_takes_the_best() -> None:
     rows, labels = table(500, seed=0)
     fitted = encoder({"age": 10, "sex": 0}, training=training(epochs=2)).fit(rows, labels)
     names = [plan.mechanism for plan in fitted.considered_]
-    assert set(names) == {*PROTECTED, "score-code", "code"}
+    assert set(names) == {*PROTECTED, "code"}
     assert fitted.query_.plan.mechanism in PROTECTED  # codes hide the sex too: nobody asked
     utilities = [plan.utility for plan in fitted.considered_]
     assert utilities == sorted(utilities, reverse=True)
@@ -126,12 +126,12 @@ def test_more_coordinates_than_noise_is_drawn_for_are_answered_in_part() -> None
 def test_codes_are_compared_where_nothing_is_free(
     radius: float, epsilon: float, codes: bool
 ) -> None:
-    plan = PowerSetting(mechanism="code", codes=(0, 1), epsilon=epsilon, delta=0.0, radius=radius)
-    assert ("score-code" in compared(plan, SCHEMA)) is codes
+    plan = PowerSetting(mechanism="code", epsilon=epsilon, delta=0.0, radius=radius)
+    assert ("code" in compared(plan, SCHEMA)) is codes
     assert ("k-norm-l2" in compared(plan, SCHEMA)) is (radius == 0.9)
     only = TabularSchema.numbers(3, 0, 1)
     everything = set(compared(replace(plan, radius=0.1), only))
-    assert {"score-code", "k-norm-l2", "score-noise"} <= everything
+    assert {"code", "k-norm-l2", "score-noise"} <= everything
     assert "clear-code" not in everything  # that would be a code of fewer outputs
 
 
@@ -143,7 +143,7 @@ def test_radii_without_a_column_are_refused_before_anything_is_trained() -> None
         encoder(1.0, mechanism="score-noise").fit(rows, labels)
     with pytest.raises(InvalidParameter, match="nothing is free"):
         encoder(None, mechanism="clear-noise").fit(rows, labels)
-    with pytest.raises(InvalidInput, match="score bins"):
+    with pytest.raises(InvalidInput, match="release of codes"):
         _ = (
             encoder(0.1, mechanism="score-levels", training=training(epochs=1))
             .fit(rows, labels)

@@ -74,7 +74,7 @@ def test_noise_has_the_scale_of_one_radius() -> None:
 @pytest.mark.parametrize("mechanism", NOISY)
 def test_what_is_stored_answers_alike(mechanism: str, radius: float | dict[str, float]) -> None:
     query = made_query(mechanism, radius, seed=2)
-    loaded = stored_query(*query.describe())
+    loaded = stored_query(*query.describe())[0]
     assert isinstance(loaded, ProtectedQuery)
     encoded = SCHEMA.encode(rows(50, seed=9))
     assert np.array_equal(loaded.exact(encoded), query.exact(encoded))
@@ -98,7 +98,7 @@ def test_noise_on_some_columns_is_that_of_as_many(radius: float | dict[str, floa
     order = 2 if isinstance(radius, float) else np.inf
     size = np.linalg.norm(told - whole, ord=order, axis=1)
     assert size.mean() == pytest.approx(2 / 2.0, rel=0.05)
-    loaded = stored_query(*query.describe())
+    loaded = stored_query(*query.describe())[0]
     assert loaded.plan == query.plan
     again = loaded.answer(encoded[:20], sampler=SeededSampler(3))[0]
     assert np.array_equal(again, query.answer(encoded[:20], sampler=SeededSampler(3))[0])
@@ -109,7 +109,7 @@ def test_columns_that_are_not_there_are_refused() -> None:
     for columns in ([0, 99], [2, 0], [0, 0]):
         settings["plan"]["columns"] = columns
         with pytest.raises(CorruptBundle):
-            stored_query(settings, arrays)
+            stored_query(settings, arrays)[0]
     with pytest.raises(InvalidParameter, match="other than clear-noise"):
         PowerSetting(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=0.1, columns=(0,))
 
@@ -139,7 +139,7 @@ def test_a_stored_statement_that_leaves_out_an_attribute_is_refused() -> None:
     settings, arrays = made_query("score-noise", {**RADII, "sex": np.inf}).describe()
     settings["plan"]["radius"]["sex"] = 0.0
     with pytest.raises(CorruptBundle):
-        stored_query(settings, arrays)
+        stored_query(settings, arrays)[0]
 
 
 def test_plans_that_make_no_sense_are_refused() -> None:

@@ -122,10 +122,7 @@ def scaled(factor: float) -> Any:
 
 SPOILT = {
     "utility in words": plan(utility="high"),
-    "codes in a word": plan(mechanism="code", codes="01"),
-    "codes below 0": plan(mechanism="code", codes=[-1, 0]),
-    "a code twice": plan(mechanism="code", codes=[0, 0]),
-    "codes beyond the outputs": plan(mechanism="code", codes=[0, 2]),
+    "a code without a table": plan(mechanism="code"),
     "radius beyond the grid": plan(radius=1e300),
     "epsilon below the noise's resolution": plan(epsilon=1e-9),
     "delta below the grid's resolution": plan(mechanism="gaussian", delta=1e-49, epsilon=1e-9),
@@ -159,7 +156,6 @@ def test_a_bundle_that_cannot_answer_is_refused_when_it_is_loaded(
 MECHANISMS = (
     {"mechanism": "k-norm-l2"},
     {"mechanism": "gaussian", "delta": 1e-6, "epsilon": 0.9},
-    {"mechanism": "code", "codes": (0, 1), "radius": None},
 )
 
 
@@ -213,11 +209,7 @@ def test_codes_are_answered_as_whole_rows_are_and_every_row_alone(changes: dict[
     # Whole rows are added in another order: the same to within twice the error that noise is scaled
     # for.
     error = 2 * asked.network.rounding_error(asked.schema.domain)
-    for exact in (
-        (asked.exact(whole), asked.network.forward(whole))
-        if asked.plan.mechanism != "code"
-        else (asked.exact(whole),)
-    ):
+    for exact in (asked.exact(whole), asked.network.forward(whole)):
         np.testing.assert_allclose(values, exact, rtol=0, atol=error)
     answers = [asked.answer(inputs, sampler=SeededSampler(1)) for inputs in (codes, whole)]
     np.testing.assert_array_equal(

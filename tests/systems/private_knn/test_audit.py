@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from reticent.accounting import PrivateKnnSteps, private_knn_total
-from reticent.audit import AuditResult, epsilon_lower_bound
+from reticent.audit import SequentialTest, refute_recorded
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.noise import AuditSampler
 from reticent.systems.private_knn.plan import KnnNoise
 
-DELTA, CONFIDENCE = 0.15, 0.999  # a large delta, at which few runs tell much
+DELTA, ALPHA = 0.15, 1e-3  # a large delta, at which few runs tell much
 OUTCOMES = 3
 
 OFTEN = PrivateKnnSteps(
@@ -57,7 +57,7 @@ def _answers(steps: PrivateKnnSteps, runs: int, one_more: bool, seed: int) -> np
     return np.where(labels < 0, 2, labels).reshape(runs, steps.queries)
 
 
-def _audit(steps: PrivateKnnSteps, *, runs: int, seed: int) -> AuditResult:
+def _audit(steps: PrivateKnnSteps, *, runs: int, seed: int) -> SequentialTest:
     # Whether neighbours differ in one direction or the other is up to the audit, which looks at
     # both.
     frequencies = [
@@ -74,7 +74,7 @@ def _audit(steps: PrivateKnnSteps, *, runs: int, seed: int) -> AuditResult:
         ratio[_answers(steps, runs, one_more, seed + one_more)].sum(axis=1)
         for one_more in (True, False)
     ]
-    return epsilon_lower_bound(*scores, delta=DELTA, confidence=CONFIDENCE)
+    return refute_recorded(*scores, epsilon=_claim(OFTEN), delta=DELTA, alpha=ALPHA, seed=0)
 
 
 def _claim(steps: PrivateKnnSteps) -> float:
@@ -85,7 +85,7 @@ def _claim(steps: PrivateKnnSteps) -> float:
 def test_no_claim_is_refuted(shared: bool) -> None:
     """A fresh sample for either step, or one for both."""
     steps = replace(OFTEN, shared_subsample=shared)
-    assert not _audit(steps, runs=1500, seed=100).refutes(_claim(steps))
+    assert not _audit(steps, runs=1500, seed=100).refuted
 
 
 FAULTS = {
@@ -105,7 +105,7 @@ FAULTS = {
 )
 def test_planted_faults_are_caught(name: str) -> None:
     """What is run is not what is claimed."""
-    assert _audit(FAULTS[name], runs=4000, seed=200).refutes(_claim(OFTEN))
+    assert _audit(FAULTS[name], runs=4000, seed=200).refuted
 
 
 @pytest.mark.soak
@@ -115,4 +115,4 @@ def test_many_runs_see_the_record() -> None:
     """
     steps = replace(OFTEN, threshold=None, sigma_screening=None)
     found = _audit(steps, runs=20_000, seed=300)
-    assert 0.08 < found.epsilon_lower < _claim(steps)
+    assert 0.08 < found.excluded(delta=DELTA) < _claim(steps)

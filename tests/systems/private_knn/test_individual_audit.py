@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from reticent.accounting import IndividualFilter
-from reticent.audit import AuditResult, epsilon_lower_bound
+from reticent.audit import SequentialTest, refute_recorded
 from reticent.core import AddRemove
 from reticent.neighbours import WEIGHT_STEPS, RadiusKernel
 from reticent.noise import AuditSampler
 from reticent.systems.private_knn.held_records import HeldRecords
 from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
 
-DELTA, CONFIDENCE = 0.1, 0.999
+DELTA, ALPHA = 0.1, 1e-3
 KERNEL = RadiusKernel(squared_inner=0, squared_radius=1, power=0)
 QUERIES = 4
 AT_ONCE = 4000
@@ -82,7 +82,7 @@ def _sums(
     return np.concatenate(parts)
 
 
-def _audit(runs: int, *, counted: int, **faults) -> AuditResult:
+def _audit(runs: int, *, counted: int, **faults) -> SequentialTest:
     """The bound from the first ``counted`` queries, whose sums together are the best score where
     the record takes part in all of them: a record of label 0 moves a sum by (1, -1) whole votes.
     """
@@ -90,7 +90,9 @@ def _audit(runs: int, *, counted: int, **faults) -> AuditResult:
     for sums in (_sums(runs, True, **faults), _sums(runs, False)):
         moved = (sums[:, :, 0] - sums[:, :, 1]) / (2 * WEIGHT_STEPS)
         scores.append(moved[:, :counted].sum(axis=1))
-    return epsilon_lower_bound(*scores, delta=DELTA, confidence=CONFIDENCE)
+    return refute_recorded(
+        *scores, epsilon=PLAN.guarantee.epsilon, delta=DELTA, alpha=ALPHA, seed=0
+    )
 
 
 RUNS = [10_000, pytest.param(1_000_000, marks=pytest.mark.soak)]
@@ -100,25 +102,25 @@ RUNS = [10_000, pytest.param(1_000_000, marks=pytest.mark.soak)]
 @pytest.mark.parametrize("runs", RUNS)
 def test_the_claim_is_not_refuted_and_not_idle(runs: int) -> None:
     found = _audit(runs, counted=1)
-    assert not found.refutes(PLAN.guarantee.epsilon)
-    assert found.epsilon_lower > 0.6 * PLAN.guarantee.epsilon
+    assert not found.refuted
+    assert found.excluded(delta=DELTA) > 0.6 * PLAN.guarantee.epsilon
 
 
 @pytest.mark.slow
 def test_coming_back_buys_nothing() -> None:
-    assert not _audit(4_000, counted=QUERIES, back=True).refutes(PLAN.guarantee.epsilon)
+    assert not _audit(4_000, counted=QUERIES, back=True).refuted
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", RUNS)
 def test_a_filter_that_lets_a_record_in_once_too_often_is_caught(runs: int) -> None:
-    assert _audit(runs, counted=2, filter_type=OnceMore).refutes(PLAN.guarantee.epsilon)
+    assert _audit(runs, counted=2, filter_type=OnceMore).refuted
 
 
 @pytest.mark.slow
 def test_spending_that_does_not_outlive_forgetting_is_caught() -> None:
     found = _audit(4_000, counted=QUERIES, held_type=Forgetful, back=True)
-    assert found.refutes(PLAN.guarantee.epsilon)
+    assert found.refuted
 
 
 def test_the_record_takes_part_once_and_then_no_more() -> None:

@@ -25,7 +25,6 @@ from reticent.systems import (
     PublicStartRegressor,
     Teachers,
 )
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.testing import Case, Check, checks_of
 
 ROWS = np.array(
@@ -50,7 +49,7 @@ MODELS = {
     "moments, replaced": MomentClassifier(counting="replace", **LABELLED),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),
     "descent, replaced": NoisyGradientClassifier(
-        steps=3, counting="replace", pace=Pace(records=8), **LABELLED
+        steps=3, counting="replace", records=8, **LABELLED
     ),
     "moments of targets": MomentRegressor(**TARGETS),
     "descent on targets": NoisyGradientRegressor(steps=3, **TARGETS),

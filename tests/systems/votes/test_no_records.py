@@ -32,7 +32,7 @@ TWO_TARGETS: dict[str, Any] = {**TARGETS, "target_range": ((0.0, 0.0), (1.0, 1.0
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "moments": lambda **more: MomentClassifier(**CLASSES, **more),
     "student": lambda **more: NoisyGradientClassifier(
-        steps=3, warm_start=True, student_share=0.5, **CLASSES, **more
+        steps=3, student_share=0.5, **CLASSES, **more
     ),
     "several labels": lambda **more: MomentClassifier(**SEVERAL, **more),
     "two targets": lambda **more: MomentRegressor(**TWO_TARGETS, **more),

@@ -74,7 +74,7 @@ def test_one_record_or_person_more_moves_one_teacher_by_the_bound_at_most(name: 
             if persons is not None:
                 given[1] = {"persons": [*["new"] * many, *own] if front else persons}
             other = votes(model, rows, labels, **given[1])
-            mechanism = getattr(model, "mechanism_", None) or model.response_.mechanism
+            mechanism = getattr(model.response_, "mechanism", model.response_)
             moved = np.linalg.norm((first - other).astype(float), axis=1)
             assert moved.max() <= mechanism.blocks[0].bound
     assert mechanism is not None
@@ -88,7 +88,7 @@ def test_a_person_may_turn_a_teacher_from_one_end_of_the_range_to_the_other() ->
     first = votes(model, rows, targets, persons=own)
     more = [np.concatenate(pair) for pair in ((rows, np.ones((999, 3))), (targets, np.ones(999)))]
     other = votes(model, *more, persons=[*own, *["new"] * 999])
-    bound = model.mechanism_.blocks[0].bound
+    bound = model.response_.blocks[0].bound
     assert 0.95 * bound < np.abs(first - other).max() <= bound
 
 
@@ -168,7 +168,7 @@ def test_means_of_teachers_have_the_noise_that_is_charged() -> None:
     exact = model.exact_predict(query)[0]
     answers = model.release(np.repeat(query, 20_000, axis=0)).values
     # Answers are cut to the range: how many are not says how wide the noise is.
-    spread = norm(exact, model.mechanism_.sigmas[0] / VOTE / 50 * 40.0)
+    spread = norm(exact, model.response_.sigmas[0] / VOTE / 50 * 40.0)
     law = spread.cdf(40.0) - spread.cdf(-40.0)
     inside = (np.abs(answers) < 40.0).mean()
     assert abs(inside - law) < 5.0 * np.sqrt(law * (1.0 - law) / 20_000)

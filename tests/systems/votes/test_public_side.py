@@ -1,4 +1,4 @@
-"""What is post-processing or public: noisy counts, public labels, students on the surest labels."""
+"""What is post-processing or public: noisy counts, students on the surest labels."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from reticent.systems.votes.noisy_counts import COUNT_STEPS, NoisyCount
-from reticent.systems.votes.public_labels import public_softmax_regression
 from reticent.systems.votes.surest_labels import surest_labels
 
 X, Y = load_digits(return_X_y=True)
-UNIT = np.column_stack([X / np.linalg.norm(X, axis=1, keepdims=True), np.full(len(X), 0.3)])
 
 
 def test_a_noisy_count_is_a_mean_that_is_never_lost_in_its_noise() -> None:
@@ -19,24 +17,9 @@ def test_a_noisy_count_is_a_mean_that_is_never_lost_in_its_noise() -> None:
     assert count.value == 200
     count.add([1000 * COUNT_STEPS])
     assert count.value == 1000
-    assert count.certain == pytest.approx(0.9)
     count.add([-3000 * COUNT_STEPS])
     assert count.value == pytest.approx(2 * 100 / np.sqrt(2))
-    assert count.certain == 0
     assert NoisyCount(1e-3 * COUNT_STEPS).value == 1
-
-
-def test_public_regression_learns_and_gives_absent_labels_least() -> None:
-    weights = public_softmax_regression(UNIT[:1000], Y[:1000], 10)
-    assert ((UNIT[1000:] @ weights).argmax(axis=1) == Y[1000:]).mean() > 0.85
-    few = Y[:1000] < 7
-    weights = public_softmax_regression(UNIT[:1000][few], Y[:1000][few], 10)
-    assert set((UNIT @ weights).argmax(axis=1)) <= set(range(7))
-    two = Y[:1000] < 2
-    weights = public_softmax_regression(UNIT[:1000][two], Y[:1000][two], 10)
-    assert ((UNIT[:1000][two] @ weights).argmax(axis=1) == Y[:1000][two]).mean() > 0.95
-    alone = public_softmax_regression(UNIT[:5], np.full(5, 4), 10)
-    assert set((UNIT[:5] @ alone).argmax(axis=1)) == {4}
 
 
 def test_a_student_mends_labels_that_the_model_was_unsure_of() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     HistGradientBoostingClassifier,
@@ -18,7 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.release.fits import not_counted
 from reticent.systems import Features, PublicStartClassifier
-from reticent.systems.votes.started_model import moved
+from reticent.systems.votes.started_model import curvature_told, moved, steadied
 from tests.systems.votes.tiny import Told, told
 
 RNG = np.random.default_rng(0)
@@ -179,3 +180,57 @@ def test_shrinkage_keeps_a_signal_and_drops_noise() -> None:
     )
     assert np.abs(dropped).max() < 0.2
     assert np.abs(kept - true).mean() < 0.5
+
+
+@pytest.mark.parametrize("rows", ["table", "embedding"])
+def test_records_beyond_the_public_rows_are_reached_and_not_overshot(rows: str) -> None:
+    """All private rows lie where no public row does; rows and noise come from fixed seeds."""
+    rng = np.random.default_rng(1)
+    public, private = rng.normal(size=(200, 8)), rng.normal(size=(6000, 8)) + 6 * np.eye(8)[0]
+    tells = np.array([0.0, 1, -1, 1, 0, 0, 0, 1]) / 2
+    codes = (private @ tells + 0.2 * rng.normal(size=6000) > 0).astype(int)
+    with not_counted("a test: nothing leaves"):
+        made = model(epsilon=400.0, rows=rows, records=4000).simulate_fit(
+            private[:4000],
+            codes[:4000],
+            seed=0,
+            public_X=public,
+            public_y=(public @ tells > 0).astype(int),
+        )
+    alone = made.space_.pools[0].offsets(made.space_.row_details.scaled(private[4000:]))
+    public_only = float((alone.argmax(axis=1) == codes[4000:]).mean())
+    best = LogisticRegression().fit(private[:4000], codes[:4000])
+    reached = made.score(private[4000:], codes[4000:])
+    assert reached > max(public_only, best.score(private[4000:], codes[4000:]) - 0.03)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_second_moments_are_never_below_what_a_gradient_tells(width: int) -> None:
+    """Random rows of length 1 and residuals of at most 1; the worst case is that of one row."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n, m = int(rng.integers(1, 40)), int(rng.integers(1, 6))
+        rows = rng.normal(size=(n, m)) + rng.integers(0, 4)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        residuals = rng.normal(size=(n, width))
+        residuals /= np.maximum(np.linalg.norm(residuals, axis=1, keepdims=True), 1.0)
+        told = curvature_told(rows.T @ residuals, 0.0, n, float(n))
+        assert np.linalg.eigvalsh(rows.T @ rows - 2.0 * told).min() > -1e-9
+
+
+def test_a_gradient_of_noise_alone_tells_next_to_nothing() -> None:
+    """A chance of 1 in 40 at each draw, twice the deviation of its length; seeds are fixed."""
+    rng = np.random.default_rng(0)
+    traces = [np.trace(curvature_told(rng.normal(size=(80, 1)), 1.0, 1, 1.0)) for _ in range(200)]
+    assert np.mean(traces) < 0.02 * 0.5 * 80
+
+
+def test_curvature_is_drawn_halfway_to_the_one_of_ledoit_and_wolf() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 20)) * np.linspace(0.5, 2.0, 20) + 5.0 * np.eye(20)[3]
+    values, basis = np.linalg.eigh(rows.T @ rows / 60)
+    others = rows @ basis[:, :-1]
+    share = 0.5 * ledoit_wolf_shrinkage(others, assume_centered=True)
+    expected = np.r_[(1 - share) * values[:-1] + share * values[:-1].mean(), values[-1]]
+    assert 0.05 < share < 0.5
+    assert np.allclose(np.linalg.eigvalsh(steadied(rows)), expected)

@@ -23,7 +23,6 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.systems import Features
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.training.public_space import LENGTH, UNIT, cut_directions
 
@@ -36,7 +35,7 @@ SCOPE = Scope(subject="ward 7")
 
 MODELS: dict[str, tuple[type[ReleasedRegressor], dict[str, Any], float]] = {
     "moments": (MomentRegressor, {}, 0.7),
-    "gradient": (NoisyGradientRegressor, {"warm_start": True, "pace": Pace(records=3000)}, 0.8),
+    "gradient": (NoisyGradientRegressor, {"records": 3000}, 0.8),
 }
 
 
@@ -88,7 +87,7 @@ def test_moments_without_noise_are_regression_with_public_second_moments() -> No
 
 
 def test_steps_without_noise_end_at_least_squares() -> None:
-    model = quiet("gradient", warm_start=False, steps=60, residual=2.0)
+    model = quiet("gradient", steps=60, residual=2.0)
     unit = cut_directions(model._points(X), intercept=1.0, reach=2.0) / LENGTH
     plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
     away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])

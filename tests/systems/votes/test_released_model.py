@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 
 from reticent.core import AddRemove, Guarantee, Scope, Unit
 from reticent.core.errors import (
@@ -24,8 +25,8 @@ from reticent.noise import SecureSampler
 from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.moment import MomentClassifier
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.public_models import PublicModelsClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.public_features import PatchFeatures, PublicPCA
 
@@ -42,8 +43,7 @@ MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
         {
             "features": Features(components=30),
             "steps": 10,
-            "warm_start": True,
-            "pace": Pace(records=1200),
+            "records": 1200,
         },
         0.85,
     ),
@@ -252,14 +252,22 @@ def test_a_record_without_features_is_a_record_all_the_same(tmp_path: Path) -> N
 
 def test_a_model_of_public_labels_alone_costs_nothing(tmp_path: Path) -> None:
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        model = made("gradient", steps=0, data_set="ward 7")
+
+        def alone() -> PublicModelsClassifier:
+            return PublicModelsClassifier(
+                epsilon=1.0,
+                delta=1e-5,
+                classes=range(10),
+                pool=[LogisticRegression(max_iter=500)],
+                data_set="ward 7",
+            )
+
+        model = alone()
         public = {"public_X": X[PUBLIC], "public_y": Y[PUBLIC]}
         model.fit(X[PRIVATE], Y[PRIVATE], **public, ledger=ledger, scope=SCOPE)
-        other = made("gradient", steps=0).fit(X[:20], Y[:20], **public)
+        other = alone().fit(X[:20], Y[:20], **public)
         assert not model.receipt_.booked
         assert np.array_equal(model.predict(X[TEST]), other.predict(X[TEST]))
-        with pytest.raises(InvalidParameter, match="steps=0"):
-            made("gradient", steps=0, warm_start=False).fit(X[PRIVATE], Y[PRIVATE], **public)
 
 
 def test_a_student_is_post_processing() -> None:

@@ -26,7 +26,7 @@ PRIVATE, PUBLIC, TEST = slice(0, 2000), slice(2000, 2400), slice(2400, None)
 TRUTH = np.array(Y[TEST], dtype=object)
 MODELS: dict[str, tuple[Any, dict[str, Any], float]] = {
     "moments": (MomentClassifier, {}, 0.8),
-    "gradient": (NoisyGradientClassifier, {"steps": 5, "warm_start": True}, 0.85),
+    "gradient": (NoisyGradientClassifier, {"steps": 10}, 0.85),
 }
 
 

@@ -17,7 +17,6 @@ from reticent.systems.votes import descent, noisy_gradient, sums
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.voters import Voters
 from tests.systems.votes.tiny import (
@@ -41,15 +40,13 @@ BOUND = 1 + 1e-12
 MODELS: dict[str, Make] = {
     "moments": lambda **more: MomentClassifier(**COMMON, **more),
     "gradient": lambda **more: NoisyGradientClassifier(steps=3, **COMMON, **more),
-    "gradient, warm": lambda **more: NoisyGradientClassifier(
-        steps=2, warm_start=True, pace=Pace(records=3), **COMMON, **more
+    "gradient, stated records": lambda **more: NoisyGradientClassifier(
+        steps=2, records=3, **COMMON, **more
     ),
     "two labels, moments": lambda **more: MomentClassifier(**TWO_LABELS, **more),
     "two labels, gradient": lambda **more: NoisyGradientClassifier(steps=2, **TWO_LABELS, **more),
     "targets, moments": lambda **more: MomentRegressor(**TARGETS, **more),
-    "two targets, warm gradient": lambda **more: NoisyGradientRegressor(
-        steps=2, warm_start=True, **TWO_TARGETS, **more
-    ),
+    "two targets, gradient": lambda **more: NoisyGradientRegressor(steps=2, **TWO_TARGETS, **more),
 }
 PUBLIC = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y}
 

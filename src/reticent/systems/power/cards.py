@@ -19,8 +19,6 @@ from reticent.tables.schema import TabularSchema
 TableQuery = RowQuery
 
 _MECHANISMS = {
-    "code": "randomised response on a code",
-    "score-code": "{response} on bins of a public {model} model's score",
     "k-norm-l2": "K-norm noise in l2",
     "gaussian": "Gaussian noise",
     "score-noise": "K-norm noise in l-infinity on scores of what is protected",
@@ -69,9 +67,7 @@ def power_card(query: TableQuery) -> GuaranteeCard:
         details=(
             (
                 "mechanism",
-                _MECHANISMS[plan.mechanism].format(
-                    response=plan.response, model=plan.model, candidates=plan.candidates
-                ),
+                _MECHANISMS[plan.mechanism].format(candidates=plan.candidates),
             ),
             ("released values per row", str(query.outputs)),
             (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reticent.core.guarantees import GuaranteeCard, Neighborhood
+from reticent.core.guarantees import GuaranteeCard
+from reticent.mechanisms import AnyTwo
 from reticent.systems import clauses as say
 from reticent.systems.power.code_inputs import EmbeddedPoints
 from reticent.systems.power.code_query import CROWD, CodeQuery, CodeTarget
@@ -15,10 +16,11 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
     guarantee, (mean, worst) = query.mechanism.guarantee, query.crowd
     adjacency, points = query.mechanism.adjacency, isinstance(query.inputs, EmbeddedPoints)
     what = "input" if points else "record"
-    near = isinstance(adjacency, Neighborhood)
+    near = not isinstance(query.mechanism.nodes, AnyTwo)
     whole = f"The whole {what}: between any two " + (
         "inputs" if points else "records of the schema"
     )
+    local = "" if near else " This is local differential privacy."
     some = f"Which of two {what}s an answer came from, whenever they are {adjacency.describe()}:"
     details = [*query.mechanism.rests_on(), ("answers", str(query.outputs))]
     if isinstance(query.near, NearRows):
@@ -49,7 +51,7 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
         query,
         title=f"Released code of {'an input' if points else 'a table row'}, for its targets",
         protected=f"{some if near else whole + ','} "
-        f"{say.odds(guarantee, between='between them ')}. {say.naming_words(guarantee)} "
+        f"{say.odds(guarantee, between='between them ')}.{local} {say.naming_words(guarantee)} "
         f"{say.ALWAYS_ANSWERED}",
         from_whom=say.INTO_THE_BUNDLE.format(values="codes"),
         assumptions=say.phrases(
@@ -59,7 +61,8 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
             say.TRUSTED_DEVICE.of(input=what),
         ),
         not_protected=say.phrases(
-            not points and "that a record is in the table at all",
+            not points
+            and "that a record is in the table at all, and its label if that is sent along",
             near and say.farther_words(guarantee, f"{what}s h steps between neighbours apart"),
             say.TWICE.of(input=what),
             "the rows that nodes and channel were fitted on",

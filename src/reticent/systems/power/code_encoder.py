@@ -23,9 +23,10 @@ from reticent.systems.embedding import IdentityEmbedding, check_pictures, domain
 from reticent.systems.power.code_card import code_card
 from reticent.systems.power.code_fitting import (
     LEAST_ROWS,
+    NODES,
     PublicRows,
     Wanted,
-    code_nodes,
+    best_code,
 )
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import CROWD, LABEL, RECALL, CodeQuery
@@ -49,8 +50,6 @@ from reticent.tables.schema import TabularSchema, as_table
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from torch import nn
-
-_NODES = 48
 
 
 @with_settings
@@ -82,6 +81,7 @@ class CodeEncoder(RowEncoder):
         crowd: the largest chance that the best guess names the right one of 64 rows drawn like the
             public ones, above 1/64; None for what epsilon allows. For any two inputs only.
         neighbours: ``Within(radius, norm)``, ``NearRows(nodes, neighbours)``, or None for any two.
+            Within a radius a code that hides any two inputs is taken where it is worth as much.
         embedder: of arrays, what makes embeddings: your own trained torch module, which is copied,
             ``Named``, a part such as ``BetaVAE()``, or None for arrays that are embeddings.
         nodes: how many the public map of any two inputs has at most, 2 to 128, and at most one for
@@ -130,7 +130,7 @@ class CodeEncoder(RowEncoder):
     crowd: float | None = None
     neighbours: Within | NearRows | None = None
     embedder: Any = None
-    nodes: int = _NODES
+    nodes: int = NODES
     scoring: str = "information"
     random_state: int | np.random.RandomState | None = None
 
@@ -153,8 +153,14 @@ class CodeEncoder(RowEncoder):
         epsilon = positive(self.epsilon, name="epsilon")
         self._check()
         public, names = self.public(X, y)
-        found = code_nodes(public, self.neighbours, most=self.nodes)
-        self.query_ = found.best(epsilon, weights=self.weights, crowd=self.crowd)
+        self.query_ = best_code(
+            public,
+            self.neighbours,
+            most=self.nodes,
+            epsilon=epsilon,
+            weights=self.weights,
+            crowd=self.crowd,
+        )
         kept = self.schema.column_names if isinstance(self.schema, TabularSchema) else names
         keep_names(self, None if names is None else kept)
         self._become()
@@ -227,7 +233,7 @@ class CodeEncoder(RowEncoder):
     def checked(self, X: npt.ArrayLike) -> CodedRows:
         query = self._fitted()
         if isinstance(query.inputs, SchemaRows):
-            return self._checked_table(X, query.inputs.schema)
+            return self._checked_table(X, query.schema)
         array, shape = check_pictures(rows_as_fitted(self, X), name="X")
         self.input_shape_ = query.inputs.shape
         coded: CodedRows = query.encode(inputs_as_fitted(self, array, shape))

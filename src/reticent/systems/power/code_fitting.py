@@ -16,7 +16,6 @@ import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.coded_rows import CodedRows
@@ -62,6 +61,9 @@ from reticent.training.staircases import (
 ROWS_PER_NODE = 30
 """Public rows for each node of any two inputs, at least: of fewer, a channel fits chance."""
 
+NODES = 48
+"""Nodes of any two inputs, unless another number is asked for."""
+
 LEAST_ROWS = 75
 """Public rows, at least: two nodes, and a fifth that the card's figures come from."""
 
@@ -71,6 +73,7 @@ _CURVE = 0.5
 HELD = 0.2
 """Share of the public rows that nodes and channel are not fitted on: the card has their scores."""
 
+_SCORED = {LABEL: "nats", RECALL: "recall", VARIANCE: "explained"}
 _FOLDS = 4
 _SMOOTHING = 0.5
 _CODES = (2, 4, 8, 16, 32)
@@ -125,6 +128,8 @@ class PublicRows:
         further: targets that are no labels.
         seed: of all fitting.
         scoring: what codes are worth to a label, one of ``SCORINGS``.
+        last: how many rows, the last ones, nodes and channel are not fitted on; None for a fifth,
+            drawn at random.
     """
 
     inputs: SchemaRows | EmbeddedPoints
@@ -133,6 +138,7 @@ class PublicRows:
     further: tuple[Recall | ExplainedVariance, ...]
     seed: int
     scoring: str = "information"
+    last: int | None = None
 
     @cached_property
     def dense(self) -> Array:
@@ -142,6 +148,8 @@ class PublicRows:
     @cached_property
     def held(self) -> npt.NDArray[np.bool_]:
         """Which rows nodes and channel are not fitted on."""
+        if self.last is not None:
+            return np.arange(len(self.rows)) >= len(self.rows) - self.last
         order = np.random.default_rng(self.seed).permutation(len(self.rows))
         found = np.zeros(len(self.rows), dtype=np.bool_)
         found[order[: round(HELD * len(order))]] = True
@@ -158,14 +166,7 @@ class PublicRows:
             shares = source.shares(self.rows)
             return _Known(wanted.name, source, shares, np.asarray(shares.argmax(axis=1)))
         numbers, dense = wanted.numbers, self.dense
-        folds = min(_FOLDS, int(np.bincount(numbers).min()))
-        if folds < 2:
-            raise InvalidInput(
-                f"y: target {wanted.name!r} has a label of one row; expected two each"
-            )
-        splits = list(
-            StratifiedKFold(folds, shuffle=True, random_state=self.seed).split(dense, numbers)
-        )
+        splits = _splits(numbers, self.seed)
         learnt = self._learner(numbers, splits)
         shares = np.empty((len(dense), len(wanted.labels)))
         for places, held in splits:
@@ -251,6 +252,22 @@ class PublicRows:
             order = np.argsort(-np.take_along_axis(near, best, axis=1), axis=1, kind="stable")
             found[begin : begin + _BLOCK] = np.take_along_axis(best, order, axis=1)
         return asked, found
+
+
+def _splits(numbers: Integers, seed: int) -> list[tuple[Integers, Integers]]:
+    """Rows to learn from and rows held out, every label spread over all folds. A label whose only
+    row is held out cannot be learnt without it.
+    """
+    random = np.random.default_rng(seed)
+    order = np.lexsort((random.random(len(numbers)), numbers))
+    folds = np.empty(len(numbers), dtype=np.int64)
+    folds[order] = np.arange(len(numbers)) % _FOLDS
+    found = []
+    for fold in range(_FOLDS):
+        rest = np.flatnonzero(folds != fold)
+        known = len(np.unique(numbers[rest])) > numbers.max()
+        found.append((rest if known else np.arange(len(numbers)), np.flatnonzero(folds == fold)))
+    return found
 
 
 def scores_of(scores: Array) -> int:
@@ -374,9 +391,9 @@ class CodeNodes:
         return Mixture((right, told), (1.0, _TIES))
 
     def _joint(self, known: _Known) -> Array:
-        """Node and label together: counted, or, where nodes are many, by what models say."""
-        if isinstance(self.cells, AnyTwo):
-            return self._counted(known.numbers, len(known.source.labels))
+        """Node and label together: what models say, and where nodes are few counts of rows, beside
+        which what models say weighs as much as ``ROWS_PER_NODE``: of few rows counts are chance.
+        """
         kept = ~self.public.held
         sums = np.stack(
             [
@@ -387,6 +404,12 @@ class CodeNodes:
         )
         prior = known.shares[kept].mean(axis=0)
         sums += _SMOOTHING * np.maximum(prior, _TINY)
+        if isinstance(self.cells, AnyTwo):
+            said = ROWS_PER_NODE * sums / sums.sum(axis=1, keepdims=True)
+            counts = np.zeros(sums.shape)
+            np.add.at(counts, (self.members[kept], known.numbers[kept]), 1.0)
+            rows = counts.sum(axis=1, keepdims=True) + _SMOOTHING
+            sums = rows * (counts + said) / (rows + ROWS_PER_NODE)
         return np.asarray(sums / sums.sum())
 
     def _counted(self, numbers: Integers, labels: int) -> Array:
@@ -628,6 +651,58 @@ class CodeNodes:
         return {"explained": 1.0 - lost}, each
 
 
+def best_code(
+    public: PublicRows,
+    neighbours: Within | NearRows | None,
+    *,
+    most: int,
+    epsilon: float,
+    weights: Sequence[float] | None = None,
+    crowd: float | None = None,
+) -> CodeQuery:
+    """Return the best release: within a radius that of any two inputs, which promises more, unless
+    cells of the radius are worth more for the target that it serves least.
+
+    What releases are worth is what they have above the constant on rows that were held out, as a
+    share of the larger one.
+
+    Args:
+        public, neighbours, most: as of ``code_nodes``.
+        epsilon, weights, crowd: as of ``CodeNodes.best``.
+
+    Raises:
+        InvalidInput: nothing can be told of these rows.
+    """
+    made = code_nodes(public, neighbours, most=most)
+    nodes = _any_two(public, most) if isinstance(neighbours, Within) else None
+    if nodes is None:
+        return made.best(epsilon, weights=weights, crowd=crowd)
+    other = nodes.best(epsilon, weights=weights)
+    if made.codebooks(epsilon):  # where cells are one or two, or no target is a label, none is
+        found = made.best(epsilon, weights=weights)
+        gains = [
+            np.array([_gain(target, public.scoring) for target in one.served])
+            for one in (found, other)
+        ]
+        shares = [gain / np.maximum(np.maximum(*gains), _TINY) for gain in gains]
+        if shares[0].min() > shares[1].min():
+            return found
+    # Stated for the neighbours that were asked for: budgets are of these.
+    channel = replace(other.mechanism, adjacency=made.adjacency)
+    return replace(other, mechanism=channel, near=neighbours)
+
+
+def _gain(target: CodeTarget, scoring: str) -> float:
+    """What a release is worth for a target on rows held out, above the constant, by the score that
+    is maximised for it.
+    """
+    assert target.worth is not None
+    held, name = target.worth.held, _SCORED[target.kind]
+    if target.kind == LABEL and scoring == "accuracy":
+        name = scoring
+    return held["released"][name] - held["constant"][name]
+
+
 def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most: int) -> CodeNodes:
     """A public map to nodes.
 
@@ -679,7 +754,7 @@ def _any_two(public: PublicRows, most: int) -> CodeNodes | None:
     """
     sources = [known.source for known in public.known]
     shares, kept = [known.shares for known in public.known], ~public.held
-    nodes = min(most, int(kept.sum()) // ROWS_PER_NODE)
+    nodes = min(most, max(2, int(kept.sum()) // ROWS_PER_NODE))
     if public.further:
         source = _parts(public.dense[kept], max(2, round(_PARTS * nodes)), public.seed)
         sources.append(source)

@@ -4,7 +4,7 @@ node -> channel, as one-hot outputs.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import count, flag
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter
-from reticent.core.guarantees import Guarantee, Replace
+from reticent.core.guarantees import Adjacency, Guarantee, Replace
 from reticent.core.norms import Norm, unit_moves
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import AnyTwo, FiniteChannel
@@ -26,6 +26,7 @@ from reticent.systems.class_labels import restored_labels
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows, restored_inputs
 from reticent.systems.power.code_targets import NearRows, Within
 from reticent.systems.power.query import coded, dense
+from reticent.tables.schema import TabularSchema
 from reticent.training.public_models import BoostedTrees, LinearModel, label_shares, model_from
 from reticent.training.staircases import Crowd
 
@@ -147,6 +148,7 @@ class CodeQuery:
         masses: shape (nodes,), shares of public rows.
         targets: targets first, then the other columns of categories.
         near: what neighbours are; None for any two inputs.
+        stated: what one answer may cost by the mechanism that this was made with, for audits.
     """
 
     inputs: SchemaRows | EmbeddedPoints
@@ -156,8 +158,11 @@ class CodeQuery:
     masses: Array
     targets: tuple[CodeTarget, ...]
     near: Within | NearRows | None = None
+    stated: Guarantee = field(init=False)
 
     def __post_init__(self) -> None:
+        cost = Guarantee(self.mechanism.epsilon, 0.0, self.mechanism.adjacency)
+        object.__setattr__(self, "stated", cost)
         nodes = self.mechanism.nodes
         width = sum(len(source.labels) for source in self.sources)
         by_sources = isinstance(nodes, AnyTwo)
@@ -165,7 +170,8 @@ class CodeQuery:
             self.logs.shape != ((nodes.size, width) if by_sources else (0, 0))
             or not np.isfinite(self.logs).all()
             or by_sources != bool(self.sources)
-            or by_sources != (self.near is None)
+            or not (by_sources or self.near is not None)
+            or (by_sources and isinstance(self.near, NearRows))
             or isinstance(nodes, PublicGraph) != isinstance(self.near, NearRows)
             or self.masses.shape != (nodes.size,)
             or not (self.masses > 0).all()
@@ -189,6 +195,12 @@ class CodeQuery:
         return self.inputs.columns
 
     @property
+    def schema(self) -> TabularSchema:
+        """The public description of rows; of rows of a table only."""
+        assert isinstance(self.inputs, SchemaRows)
+        return self.inputs.schema
+
+    @property
     def outputs(self) -> int:
         """Released values per row."""
         return self.mechanism.classes
@@ -197,11 +209,6 @@ class CodeQuery:
     def served(self) -> tuple[CodeTarget, ...]:
         """The targets."""
         return tuple(target for target in self.targets if target.worth is not None)
-
-    @property
-    def stated(self) -> Guarantee:
-        """What one answer may cost by what the bundle states."""
-        return Guarantee(self.mechanism.epsilon, 0.0, self.mechanism.adjacency)
 
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
         """Rows that ``nodes`` reads; raises what ``CodeInputs.encode`` raises."""
@@ -248,7 +255,8 @@ class CodeQuery:
             own = np.unique(nodes.cells(points))
             first, second = np.nonzero(nodes.hop_counts(nodes.points[own]) <= 1.0)
             start, end = nodes.points[own[first]], nodes.points[second]
-        elif isinstance(self.near, Within):
+        elif self.near is not None and not isinstance(nodes, AnyTwo):
+            assert isinstance(self.near, Within)
             here = points[random.permutation(len(points))[:_LOOKED_AT]]
             moves = unit_moves(
                 here.shape[1], Norm.parse(self.near.norm), directions=_DIRECTIONS, random=random
@@ -336,7 +344,12 @@ class CodeQuery:
 
     @classmethod
     def from_description(
-        cls, settings: dict[str, Any], arrays: Arrays, module: nn.Module | None = None
+        cls,
+        settings: dict[str, Any],
+        arrays: Arrays,
+        module: nn.Module | None = None,
+        *,
+        adjacency: Adjacency | None = None,
     ) -> CodeQuery:
         """The query that ``describe`` took apart, its table checked again.
 
@@ -344,6 +357,8 @@ class CodeQuery:
             settings: plain JSON values.
             arrays: the bundle's.
             module: the user's own embedder, where the bundle was fitted with one.
+            adjacency: a weaker guarantee that a code of any two inputs is stated under; None for
+                its own.
 
         Raises:
             InvalidInput: the user's module is missing, or another one.
@@ -352,12 +367,13 @@ class CodeQuery:
         inputs = restored_inputs(settings.get("inputs"), arrays, module)
         with rebuilding():
             nodes = rebuilt_nodes(settings["channel"], arrays)
-            near, adjacency = settings["near"], Replace(1)
+            near = settings["near"]
+            stated: Adjacency = Replace(1) if adjacency is None else adjacency
             if isinstance(nodes, PublicGraph):
-                near, adjacency = NearRows(**near), nodes.adjacency
+                near, stated = NearRows(**near), nodes.adjacency
             elif near is not None:
                 near = Within(**near)
-                adjacency = inputs.within(Norm.parse(near.norm), near.radius)
+                stated = inputs.within(Norm.parse(near.norm), near.radius)
             query = cls(
                 inputs,
                 tuple(
@@ -369,7 +385,7 @@ class CodeQuery:
                     settings["channel"],
                     arrays,
                     epsilon=settings["epsilon"],
-                    adjacency=adjacency,
+                    adjacency=stated,
                 ),
                 arrays["nodes.masses"],
                 tuple(

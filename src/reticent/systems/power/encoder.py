@@ -23,6 +23,8 @@ from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card
+from reticent.systems.power.code_card import code_card
+from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.mechanism_choice import (
     FitSettings,
     PublicRows,
@@ -33,7 +35,6 @@ from reticent.systems.power.mechanism_choice import (
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerSetting, RowQuery
 from reticent.systems.power.row_encoder import RowEncoder
-from reticent.systems.power.score_query import ScoreCodeQuery
 from reticent.systems.power.settings import VectorTraining
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
@@ -70,13 +71,13 @@ class PowerEncoder(RowEncoder):
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
-            "gaussian", "code", "score-code", "score-noise", "score-levels", "clear-noise",
-            "clear-code". The two codes hide any two records from each other whatever the radius,
-            and win where the radius is large; with ``radius=None`` they are what "auto" compares.
-            "score-code" needs no torch. The last four read what the radius leaves unprotected as it
-            is (docs/power.md).
-        scoring: what mechanisms are chosen by: "information" (nats about the label), "accuracy",
-            "balanced_accuracy" or "auc"; ties are broken by information.
+            "gaussian", "code", "score-noise", "score-levels", "clear-noise", "clear-code". The code
+            is that of ``CodeEncoder`` for one label: it hides any two records from each other
+            whatever the radius, wins where the radius is large, and is what "auto" takes with
+            ``radius=None``. It needs no torch. The last four read what the radius leaves
+            unprotected as it is (docs/power.md).
+        scoring: what codes are made for and mechanisms are chosen by: "information" (nats about
+            the label), "accuracy", "balanced_accuracy" or "auc"; ties are broken by information.
         training: how encoders are trained and compared; None for ``VectorTraining()``.
         random_state: seed of *training*; the noise of ``release`` never depends on it.
 
@@ -112,7 +113,7 @@ class PowerEncoder(RowEncoder):
         - Hardt and Talwar (2010), "On the geometry of differential privacy", arXiv:0907.3754,
           K-norm noise.
         - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
-          arXiv:1407.1338, codes: randomised response over many letters.
+          arXiv:1407.1338, codes.
 
     See Also:
         reticent.published.PublishedPower: the paper's own release, which protects nobody.
@@ -131,7 +132,7 @@ class PowerEncoder(RowEncoder):
     training: VectorTraining | None = None
     random_state: int | np.random.RandomState | None = None
 
-    query_: RowQuery = learned()
+    query_: RowQuery | CodeQuery = learned()
     considered_: tuple[PowerSetting, ...] = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
@@ -147,9 +148,6 @@ class PowerEncoder(RowEncoder):
             MissingExtra: torch, which encoders are trained with, is not installed.
         """
         one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism")
-        trained = self.mechanism != "score-code"
-        if trained:
-            require("torch", extra="networks", instead="use mechanism='score-code'")
         training = a_part(self.training, VectorTraining, name="training")
         names = names_of(X)
         if isinstance(self.schema, TabularSchema):
@@ -162,6 +160,9 @@ class PowerEncoder(RowEncoder):
         rows = schema.encode(table)
         classes, labels = class_labels(y, len(rows))
         mechanisms = compared(plan, schema) if self.mechanism == "auto" else (self.mechanism,)
+        trained = mechanisms != ("code",)
+        if trained:
+            require("torch", extra="networks", instead="use mechanism='code'")
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         with (
@@ -186,6 +187,12 @@ class PowerEncoder(RowEncoder):
                 ),
                 report=report,
             )
+        # The chosen plan may stand below the first, where it is simpler.
+        self._plan = (
+            next(plan for plan in self.considered_ if plan.mechanism == "code")
+            if isinstance(self.query_, CodeQuery)
+            else self.query_.plan
+        )
         self.classes_ = classes
         keep_names(self, names)
         self._become()
@@ -198,11 +205,13 @@ class PowerEncoder(RowEncoder):
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
-        return power_card(self._fitted())
+        query = self._fitted()
+        return code_card(query) if isinstance(query, CodeQuery) else power_card(query)
 
     def bundle(self) -> Bundle:
         """Everything that ``release`` needs, ready to be written."""
         settings, arrays = self._fitted().describe()
+        settings["plan"] = self._plan.to_dict()
         settings["labels"] = self.classes_.tolist()
         settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
@@ -221,8 +230,7 @@ class PowerEncoder(RowEncoder):
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
-        query = stored_query(bundle.settings, bundle.arrays)
-        plan = query.plan
+        query, plan = stored_query(bundle.settings, bundle.arrays)
         loaded = cls(
             epsilon=plan.epsilon,
             delta=plan.delta,
@@ -233,7 +241,7 @@ class PowerEncoder(RowEncoder):
             mechanism=plan.mechanism,
             scoring=plan.scoring,
         )
-        loaded.query_, loaded.considered_ = query, ()
+        loaded.query_, loaded.considered_, loaded._plan = query, (), plan
         with rebuilding():
             loaded.classes_ = restored_labels(bundle.settings["labels"])
             keep_names(loaded, stored_names(bundle.settings, query.schema.columns))
@@ -255,36 +263,31 @@ class PowerEncoder(RowEncoder):
         scoring = one_of(self.scoring, SCORINGS, name="scoring")
         required = PowerSetting(
             mechanism="code",
-            codes=(0, 1),
             epsilon=epsilon,
             delta=delta,
             radius=radius,
             scoring=scoring,
         )
         if self.mechanism == "clear-code":
-            required = replace(
-                required, mechanism=self.mechanism, codes=(), candidates=2, choice=CHOICES[0]
-            )
-        elif self.mechanism in PROTECTED or self.mechanism in ("k-norm-l2", "gaussian"):
-            required = replace(required, mechanism=self.mechanism, codes=())
+            required = replace(required, mechanism=self.mechanism, candidates=2, choice=CHOICES[0])
+        elif self.mechanism != "auto":
+            required = replace(required, mechanism=self.mechanism)
         if self.mechanism in PROTECTED and radius is not None:
             Protection(schema, radius)
         return required
 
     @property
     def channel_(self) -> Array:
-        """Probability of each released output given the bin, shape (bins, outputs), exact: what
+        """Probability of each released code given the node, shape (nodes, outputs), exact: what
         ``train_server("channel", ..., channel=encoder.channel_)`` takes.
 
         Raises:
             NotFittedYet: before ``fit``.
-            InvalidInput: the release has no channel: its mechanism is not "score-code".
+            InvalidInput: the release has no channel: its mechanism is not "code".
         """
         query = self._fitted()
-        if not isinstance(query, ScoreCodeQuery):
-            raise InvalidInput(
-                "channel_: expected a release of score bins; fit with mechanism='score-code'"
-            )
+        if not isinstance(query, CodeQuery):
+            raise InvalidInput("channel_: expected a release of codes; fit with mechanism='code'")
         return query.mechanism.matrix
 
     @property
@@ -294,7 +297,8 @@ class PowerEncoder(RowEncoder):
         Raises:
             NotFittedYet: before ``fit``.
         """
-        return str(self._fitted().plan.mechanism)
+        self._fitted()
+        return self._plan.mechanism
 
 
 def _own_generator() -> AbstractContextManager[None]:

@@ -4,7 +4,7 @@ total, on public rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,23 +14,20 @@ import torch
 from reticent.core.errors import CalibrationFailed, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.mechanisms import analytic_sigma
-from reticent.networks import Network
-from reticent.systems.power.channels import randomised_response
+from reticent.systems.power.code_choice import worth
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery, PowerSetting, rank
-from reticent.systems.scores import Scores, channel_scores, joint_of, prediction_scores
+from reticent.systems.scores import Scores, prediction_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.noise import training_noise
-from reticent.training.power.codes import THRESHOLDS, CodeConfig, best_codes, train_classifier
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 from reticent.training.progress import Report
 
 Labels = npt.NDArray[np.int64]
 
 _DRAWS = 4  # noise draws per calibration row
-_CODE_EPOCHS = 10  # without noise, longer training learns the rows by heart
 
 
 def fit_query(
@@ -47,78 +44,27 @@ def fit_query(
 
     Args:
         schema: the public description of rows.
-        required: budget, radius and scoring; mechanism, codes and utility are replaced.
+        required: budget, radius and scoring; mechanism and utility are replaced.
         rows: public rows.
-        mechanisms: names of mechanisms that may be chosen, without "score-code".
+        mechanisms: names of mechanisms for vectors.
         settings: of training.
         report: told after every epoch.
 
     Raises:
         CalibrationFailed: no mechanism meets the requirement.
     """
-    queries: list[PowerQuery] = []
-    for mechanism in mechanisms:
-        if mechanism == "code":
-            queries += [
-                code_query(schema, required, network, rows)
-                for network in code_networks(schema, rows, settings=settings, report=report)
-            ]
-        elif mechanism == "k-norm-l2" or required.delta > 0:
-            queries += [
-                _vectors(schema, required, rows, mechanism, size, settings, report)
-                for size in settings.outputs
-            ]
+    queries = [
+        _vectors(schema, required, rows, mechanism, size, settings, report)
+        for mechanism in mechanisms
+        if mechanism == "k-norm-l2" or required.delta > 0
+        for size in settings.outputs
+    ]
     if not queries:
         raise CalibrationFailed(
             "mechanism='gaussian': needs delta above 0; raise delta or allow another mechanism"
         )
     ranked = sorted(queries, key=lambda query: rank(query.plan))
     return ranked[0], tuple(query.plan for query in ranked)
-
-
-def code_networks(
-    schema: TabularSchema, rows: PublicRows, *, settings: FitSettings, report: Report
-) -> Iterator[Network]:
-    """Classifiers that codes may be named by, one for each way to place thresholds; no budget
-    enters.
-
-    Args:
-        schema: the public description of rows.
-        rows: public rows.
-        settings: of training.
-        report: told after every epoch.
-    """
-    for thresholds in THRESHOLDS:
-        config = CodeConfig(
-            numeric=tuple(part.start for _, part, one_hot in schema.groups if not one_hot),
-            thresholds=thresholds,
-            hidden=settings.hidden[:1],
-            epochs=min(settings.epochs, _CODE_EPOCHS),
-            batch_size=int(np.clip(len(rows.train) // 60, 20, 500)),
-            seed=settings.seed,
-        )
-        yield train_classifier(rows.train, rows.train_labels, config, report=report)
-
-
-def code_query(
-    schema: TabularSchema, required: PowerSetting, network: Network, rows: PublicRows
-) -> PowerQuery:
-    """The classes of ``network`` that are worth telling apart at the required budget, with what
-    they are worth on the rows held out.
-
-    Args:
-        schema: the public description of rows.
-        required: budget, radius and scoring.
-        network: from ``code_networks``.
-        rows: public rows.
-    """
-    codes, _ = best_codes(network.forward(rows.held), rows.held_labels, epsilon=required.epsilon)
-    plan = replace(required, mechanism="code", delta=0.0, codes=codes)
-    query = PowerQuery(schema, network, plan)
-    members = query.exact(rows.held).argmax(axis=1)
-    joint = joint_of(members, rows.held_labels, bins=len(codes))
-    response = randomised_response(len(codes), epsilon=required.epsilon)
-    return replace(query, plan=worth(plan, channel_scores(response.T @ joint)))
 
 
 def _vectors(
@@ -151,19 +97,12 @@ def _vectors(
     trained = train_lipschitz_encoder(
         rows.train, rows.train_labels, config, sigma=sigma, report=report
     )
-    query = PowerQuery(
-        schema, trained.network, replace(required, mechanism=name, delta=delta, codes=())
-    )
+    query = PowerQuery(schema, trained.network, replace(required, mechanism=name, delta=delta))
     mechanism = query.mechanism
     if not hasattr(mechanism, "scale"):
         raise UnsupportedNorm(f"mechanism={name!r}: expected an additive mechanism")
     scores = _vector_scores(query, mechanism.scale, rows, settings)
     return replace(query, plan=worth(query.plan, scores))
-
-
-def worth(plan: PowerSetting, scores: Scores) -> PowerSetting:
-    """``plan`` with its utility."""
-    return replace(plan, utility=scores.of(plan.scoring), information=scores.information)
 
 
 def _vector_scores(

@@ -150,7 +150,6 @@ def fit_likeliest(
                     required,
                     mechanism="clear-code",
                     delta=0.0,
-                    codes=(),
                     candidates=size,
                     choice=choice,
                 )

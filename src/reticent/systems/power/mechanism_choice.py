@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.guarantees import Guarantee
+from reticent.release.bundle import rebuilding
+from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import NOISY, ProtectedQuery
 from reticent.systems.power.protection import (
@@ -20,24 +23,31 @@ from reticent.systems.power.protection import (
     AttributeRadii,
     Protection,
 )
-from reticent.systems.power.query import PROTECTED, PowerQuery, PowerSetting, RowQuery, rank
-from reticent.systems.power.score_query import ScoreCodeQuery
+from reticent.systems.power.query import (
+    PROTECTED,
+    VECTORS,
+    PowerQuery,
+    PowerSetting,
+    RowQuery,
+    neighbours_within,
+    rank,
+)
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 
 Labels = npt.NDArray[np.int64]
 
-ANY_TWO_RECORDS = ("score-code", "code")
-"""What "auto" compares where any two records are neighbours. Noise on vectors would have to cover
-the diameter of the encoded box; it stays available by name."""
+ANY_TWO_RECORDS = ("code",)
+"""What "auto" takes where any two records are neighbours. Noise on vectors would have to cover the
+diameter of the encoded box; it stays available by name."""
 
 
 def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
     """What "auto" compares for the budget and the radius of ``plan``.
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
-    the scores of the protected ones do with the same noise what it does, and more. So are, within
-    an l2 radius, the codes: "clear-code" hides what they hide but for what is free, and says that
+    the scores of the protected ones do with the same noise what it does, and more. So is, within
+    an l2 radius, the code: "clear-code" hides what it hides but for what is free, and says that
     (docs/power.md has what was measured).
     """
     radius = plan.radius
@@ -95,7 +105,7 @@ def fit_mechanisms(
     mechanisms: Sequence[str],
     settings: FitSettings,
     report: Report,
-) -> tuple[RowQuery, tuple[PowerSetting, ...]]:
+) -> tuple[RowQuery | CodeQuery, tuple[PowerSetting, ...]]:
     """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
     first.
 
@@ -116,20 +126,12 @@ def fit_mechanisms(
             f"X: n_samples={len(rows.train) + len(rows.held)} is too few to train and calibrate "
             "on; expected rows of two classes"
         )
-    found: list[tuple[RowQuery, tuple[PowerSetting, ...]]] = []
-    if "score-code" in mechanisms:
-        from reticent.systems.power.score_fitting import fit_score_code
+    found: list[tuple[RowQuery | CodeQuery, tuple[PowerSetting, ...]]] = []
+    if "code" in mechanisms:
+        from reticent.systems.power.code_choice import code_query
 
-        found.append(
-            fit_score_code(
-                schema,
-                required,
-                np.concatenate([rows.train, rows.held]),
-                np.concatenate([rows.train_labels, rows.held_labels]),
-                seed=settings.seed,
-                report=report,
-            )
-        )
+        code, plan = code_query(schema, required, rows, seed=settings.seed)
+        found.append((code, (plan,)))
     protected = [name for name in mechanisms if name in PROTECTED]
     if protected:
         from reticent.systems.power.protected_fitting import fit_protected
@@ -139,7 +141,7 @@ def fit_mechanisms(
                 schema, required, rows, mechanisms=protected, settings=settings, report=report
             )
         )
-    others = [name for name in mechanisms if name not in ("score-code", *PROTECTED)]
+    others = [name for name in mechanisms if name in VECTORS]
     if others:
         from reticent.systems.power.fitting import fit_query
 
@@ -150,17 +152,27 @@ def fit_mechanisms(
     return best, tuple(sorted((plan for _, plans in found for plan in plans), key=rank))
 
 
-def stored_query(settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> RowQuery:
-    """The query that a bundle describes.
+def stored_query(
+    settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+) -> tuple[RowQuery | CodeQuery, PowerSetting]:
+    """The query that a bundle describes, and its plan.
 
     Raises:
         CorruptBundle: fields or arrays that are missing or do not fit together.
     """
     plan = settings.get("plan")
     mechanism = plan.get("mechanism") if isinstance(plan, dict) else None
-    if mechanism == "clear-code":
-        return LikeliestQuery.from_description(settings, arrays)
+    if mechanism == "code":
+        with rebuilding():
+            schema = TabularSchema.from_dict(settings["inputs"]["schema"])
+            stated = PowerSetting.from_dict(settings["plan"], schema)
+            adjacency = neighbours_within(stated.radius, schema)
+            code = CodeQuery.from_description(settings, arrays, adjacency=adjacency)
+            if code.mechanism.guarantee != Guarantee(stated.epsilon, stated.delta, adjacency):
+                raise CorruptBundle("bundle: its code does not cost what its plan says")
+        return code, stated
+    kind: type[RowQuery] = PowerQuery
     if mechanism in PROTECTED:
-        return ProtectedQuery.from_description(settings, arrays)
-    kind = ScoreCodeQuery if mechanism == "score-code" else PowerQuery
-    return kind.from_description(settings, arrays)
+        kind = LikeliestQuery if mechanism == "clear-code" else ProtectedQuery
+    query = kind.from_description(settings, arrays)
+    return query, query.plan

@@ -97,7 +97,7 @@ def fit_protected(
             seed = settings.seed
             kinds.append(list(fit_likeliest(protection, required, rows, seed=seed, report=report)))
             continue
-        plan = replace(required, mechanism=mechanism, delta=0.0, codes=(), candidates=0, choice="")
+        plan = replace(required, mechanism=mechanism, delta=0.0, candidates=0, choice="")
         tried: list[tuple[PowerSetting, int]]
         if mechanism == "clear-noise":
             told = told_columns(protection, rows, epsilon=required.epsilon, seed=settings.seed)

@@ -1,8 +1,7 @@
 """A fitted release of table rows: encoded row -> encoder -> mechanism, one array per stage.
 
-Two kinds of answer share it. *Vectors* are the outputs of a Lipschitz encoder plus K-norm (l2)
-or Gaussian noise. *Codes* are what a classifier says, out of a few codes, by randomised
-response; they are released as one-hot vectors, so that every model can read either.
+*Vectors* are the outputs of a Lipschitz encoder plus K-norm (l2) or Gaussian noise. Codes are
+those of ``code_query``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, one_of, positive, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter, UnknownName
@@ -26,7 +25,6 @@ from reticent.core.guarantees import Adjacency, Neighborhood, Replace
 from reticent.core.norms import Norm
 from reticent.mechanisms import (
     AdditiveMechanism,
-    FiniteChannel,
     GaussianMechanism,
     KNormMechanism,
 )
@@ -36,11 +34,9 @@ from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
-from reticent.systems.power.channels import RESPONSES
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.scores import SCORINGS
 from reticent.tables.schema import TabularSchema
-from reticent.training.public_models import PUBLIC_MODELS
 
 PROTECTED = ("score-noise", "score-levels", "clear-noise", "clear-code")
 """Mechanisms that protect within a radius and read everything else as it is: noise on scores that
@@ -52,11 +48,12 @@ CHOICES = ("likeliest", "risen")
 """Which of several labels "clear-code" names: the likeliest given the whole record, or the one
 whose probability has risen by the largest factor against what is free."""
 
-MECHANISMS = ("k-norm-l2", "gaussian", "code", "score-code", *PROTECTED)
-"""Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), randomised
-response on what a network says (pure), a channel on bins of a public model's score (pure), and
-those of ``PROTECTED``.
+MECHANISMS = ("k-norm-l2", "gaussian", "code", *PROTECTED)
+"""Release mechanisms: K-norm noise in l2 (pure), Gaussian noise (needs delta), a code of any two
+records (pure), and those of ``PROTECTED``.
 """
+
+VECTORS = MECHANISMS[:2]
 
 TIE = 1e-9
 """Utilities no farther apart than this count as equal."""
@@ -77,13 +74,9 @@ class PowerSetting:
         epsilon, delta: cost of one answer.
         radius: l2 distance of neighbours; a radius for each attribute; None: any two records are
             neighbours.
-        codes: with the mechanism "code", the classes that are told apart, two or more; ()
-            otherwise.
         utility: what calibration rows expect of the release by ``scoring``.
         information: nats about the label that they expect of it; ties of utility are broken by it.
         scoring: one of ``SCORINGS``.
-        model: with the mechanism "score-code", the kind of public model; "" otherwise.
-        response: with the mechanism "score-code", how its channel was made; "" otherwise.
         columns: with the mechanism "clear-noise", rising places among the protected coordinates of
             those that are answered about; () for all of them, and with others.
         candidates: with the mechanism "clear-code", how many labels are told apart, two or more; 0
@@ -95,12 +88,9 @@ class PowerSetting:
     epsilon: float
     delta: float
     radius: float | AttributeRadii | None
-    codes: tuple[int, ...] = ()
     utility: float = 0.0
     information: float = 0.0
     scoring: str = "information"
-    model: str = ""
-    response: str = ""
     columns: tuple[int, ...] = ()
     candidates: int = 0
     choice: str = ""
@@ -127,18 +117,6 @@ class PowerSetting:
         for name in ("utility", "information"):
             if not math.isfinite(real(getattr(self, name), name=name)):
                 raise InvalidParameter(f"{name}={getattr(self, name)!r}: expected a finite number")
-        if not isinstance(self.codes, (list, tuple)):
-            raise InvalidParameter(f"codes={self.codes!r}: expected a list of classes")
-        object.__setattr__(
-            self, "codes", tuple(count(code, name="codes", minimum=0) for code in self.codes)
-        )
-        if len(set(self.codes)) < len(self.codes):
-            raise InvalidParameter(f"codes={self.codes!r}: expected each class once")
-        if (self.mechanism == "code") != (len(self.codes) >= 2):
-            raise InvalidParameter(
-                f"codes={self.codes!r}: expected two or more for the mechanism code, none for "
-                "others"
-            )
         if not isinstance(self.columns, (list, tuple)):
             raise InvalidParameter(f"columns={self.columns!r}: expected a list of places")
         places = tuple(count(place, name="columns", minimum=0) for place in self.columns)
@@ -156,18 +134,11 @@ class PowerSetting:
                 f"{', '.join(CHOICES)} for the mechanism clear-code, 0 and '' for others"
             )
         one_of(self.scoring, SCORINGS, name="scoring")
-        scored = self.mechanism == "score-code"
-        if (self.model in PUBLIC_MODELS) != scored or (self.response in RESPONSES) != scored:
-            raise InvalidParameter(
-                f"model={self.model!r}, response={self.response!r}: expected both for the "
-                "mechanism score-code, none for others"
-            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, the constructor's arguments."""
         radius = self.radius.to_dict() if isinstance(self.radius, AttributeRadii) else self.radius
-        lists = {"codes": list(self.codes), "columns": list(self.columns)}
-        return {**asdict(self), **lists, "radius": radius}
+        return {**asdict(self), "columns": list(self.columns), "radius": radius}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], schema: TabularSchema) -> PowerSetting:
@@ -343,11 +314,11 @@ def coded(inputs: Array | CodedRows) -> CodedRows:
 
 @dataclass(frozen=True, eq=False)
 class PowerQuery(RowQuery):
-    """A release by a network: encoded row -> encoder -> noise, or -> classifier -> channel.
+    """A release of vectors: encoded row -> encoder -> noise.
 
     Attributes:
         schema: the public description of rows.
-        network: the encoder (vectors) or the classifier (codes), on encoded rows.
+        network: the encoder, on encoded rows.
         plan: mechanism and budget.
     """
 
@@ -358,26 +329,15 @@ class PowerQuery(RowQuery):
     @cached_property
     @override
     def bound(self) -> EncoderBound:
-        """The proved constant of the encoder; a randomised response needs none."""
-        return (
-            EncoderBound("none", 0.0)
-            if self.plan.mechanism == "code"
-            else sorting_bound(self.network)
-        )
+        """The proved constant of the encoder."""
+        return sorting_bound(self.network)
 
     @cached_property
-    def mechanism(self) -> AdditiveMechanism | FiniteChannel:
-        """The mechanism that answers.
-
-        The sensitivity of vectors is P times the radius, or times the l2 diameter of the encoded
-        box where any two records are neighbours. Codes are hidden by randomised response, which
-        holds for any two records, and so for near ones.
+    def mechanism(self) -> AdditiveMechanism:
+        """The mechanism that answers. Its sensitivity is P times the radius, or times the l2
+        diameter of the encoded box where any two records are neighbours.
         """
         plan = self.plan
-        if plan.mechanism == "code":
-            return FiniteChannel.response(
-                len(plan.codes), epsilon=plan.epsilon, adjacency=self.adjacency
-            )
         assert not isinstance(plan.radius, AttributeRadii)  # the plan refuses it
         distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
         shared: dict[str, Any] = {
@@ -394,28 +354,15 @@ class PowerQuery(RowQuery):
     @property
     def outputs(self) -> int:
         """Released values per row."""
-        return len(self.plan.codes) or self.network.output_dimension
+        return self.network.output_dimension
 
     @override
     def exact(self, inputs: Array | CodedRows) -> Array:
-        return (
-            np.asarray(np.eye(self.outputs)[self.nodes(inputs)])
-            if self.plan.mechanism == "code"
-            else self.network.forward_each(coded(inputs))
-        )
+        return self.network.forward_each(coded(inputs))
 
     @override
     def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
-        mechanism = self.mechanism
-        if isinstance(mechanism, FiniteChannel):
-            told = mechanism.release(self.nodes(inputs), sampler=sampler)
-            return np.asarray(np.eye(self.outputs)[told])
-        return mechanism.release(self.network.forward_each(coded(inputs)), sampler=sampler)
-
-    def nodes(self, inputs: Array | CodedRows) -> Integers:
-        """The code of each row, shape (n,): a node of the channel. Private."""
-        values = self.network.forward_each(coded(inputs))
-        return np.asarray(values[:, list(self.plan.codes)].argmax(axis=1), dtype=np.int64)
+        return self.mechanism.release(self.network.forward_each(coded(inputs)), sampler=sampler)
 
     @override
     def parts(self) -> tuple[dict[str, Any], Arrays]:
@@ -427,7 +374,7 @@ class PowerQuery(RowQuery):
     def rebuilt(
         cls, schema: TabularSchema, plan: PowerSetting, settings: dict[str, Any], arrays: Arrays
     ) -> Self:
-        network, most = rebuild(settings["network"], arrays, "encoder"), max(plan.codes, default=0)
-        if network.input_shape != (schema.dimension,) or most >= network.output_dimension:
-            raise CorruptBundle("bundle: its encoder does not fit its schema or its codes")
+        network = rebuild(settings["network"], arrays, "encoder")
+        if network.input_shape != (schema.dimension,) or plan.mechanism not in VECTORS:
+            raise CorruptBundle("bundle: its encoder does not fit its schema or its mechanism")
         return cls(schema, network, plan)

@@ -305,9 +305,8 @@ class _Calibration:
             own = shares[:, -free:]
             # Total: shares may be 0 and 1 for every public row, and this is after the charge.
             bends = np.maximum(own * (1.0 - own), _LEAST_BEND)
-            curvature = (self._chosen * bends.mean(axis=1)[:, None]).T @ self._chosen
-            curvature *= self._records / len(self._chosen) / length**2
-            curvature = steadied(curvature, len(self._chosen))
+            curvature = steadied(self._chosen * np.sqrt(bends.mean(axis=1))[:, None] / length)
+            curvature *= self._records
             each = bends.mean(axis=0) / bends.mean()
             mean = own.mean(axis=0)
             noise = self._noise**2 * float(np.mean(1.0 - 2.0 * mean + tables.shape[1] * mean**2))

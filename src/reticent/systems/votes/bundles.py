@@ -15,7 +15,6 @@ from reticent.core.releases import Receipt
 from reticent.core.settings import Group
 from reticent.release.bundle import Bundle, rebuilding
 from reticent.systems.features import Features
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.tables.frames import keep_names, kept_names, stored_names
 from reticent.tables.schema import TabularSchema
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
@@ -88,7 +87,7 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
         schema = None if described is None else TabularSchema.from_dict(described)
         data_set = None if adjacency.unnamed else adjacency.data_set  # type: ignore[union-attr]
         model = cls(
-            **_restored(settings["arguments"]),
+            **settings["arguments"],
             epsilon=receipt.guarantee.epsilon,
             delta=receipt.guarantee.delta,
             **labels,
@@ -139,11 +138,6 @@ def _part(arrays: Arrays, prefix: str) -> Arrays:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
-
-
-def _restored(arguments: dict[str, Any]) -> dict[str, Any]:
-    pace = arguments.get("pace")
-    return arguments if pace is None else {**arguments, "pace": Pace(**pace)}
 
 
 def _plain(value: Any) -> Any:

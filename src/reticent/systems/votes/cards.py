@@ -10,8 +10,7 @@ from reticent.systems.record_labels import is_observed
 from reticent.systems.votes.outputs import is_several
 
 if TYPE_CHECKING:
-    from reticent.systems.votes.pate import PateRegressor
-    from reticent.systems.votes.query_votes import QueryVotes
+    from reticent.systems.votes.query_votes import QueryAnswers
     from reticent.systems.votes.released_model import ReleasedModel
 
 _SEEDED = "seeded: not private"
@@ -40,10 +39,7 @@ def released_model_card(
 
 
 def query_votes_card(
-    system: QueryVotes | PateRegressor,
-    details: tuple[tuple[str, str], ...],
-    *,
-    title: str = "Labels of public queries, by noisy votes of private records",
+    system: QueryAnswers, details: tuple[tuple[str, str], ...], *, title: str
 ) -> GuaranteeCard:
     """The card of what answers each public query by a noisy sum of its own."""
     return _card(

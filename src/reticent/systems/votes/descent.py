@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -10,14 +9,14 @@ import numpy as np
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
-from reticent.core.checks import count, flag
-from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.settings import a_part, with_settings
+from reticent.core.checks import count
+from reticent.core.errors import InvalidParameter
+from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import exact_product
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import Directions, LinearModel
-from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount, Pace
+from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
@@ -40,49 +39,25 @@ class Descent(LinearModel):
     """
 
     steps: int
-    warm_start: bool = False
-    pace: Pace | None = None
+    records: int | None = None
 
     _momentum: ClassVar[float] = 0.0
-
-    @property
-    def _pace(self) -> Pace:
-        return a_part(self.pace, Pace, name="pace")
 
     @override
     def check_settings(self) -> None:
         super().check_settings()
-        count(self.steps, name="steps", minimum=0)
-        flag(self.warm_start, name="warm_start")
-        records = self._pace.records
-        if records is not None and count(records, name="records") > _MOST_RECORDS:
+        count(self.steps, name="steps")
+        if self.records is not None and count(self.records, name="records") > _MOST_RECORDS:
             raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
-        if self.steps == 0 and not self.warm_start:
-            raise InvalidParameter("steps=0: expected warm_start=True, or at least one step")
 
     @override
     def prepare(self, public: PublicRows | None) -> None:
-        columns = self._columns
-        self._start = np.zeros((self.space_.dimension + 1, columns.width))
-        self._signal = 0.0
-        if not self.warm_start:
-            return
-        if public is None or public.codes is None:
-            raise InvalidInput("public_y: expected labels of public rows for warm_start, got none")
-        unit = self._directions(public.points) / LENGTH
-        squares = 0.0
-        for part, (output, codes) in zip(columns.parts, columns.each(public.codes), strict=True):
-            # Absent labels have an intercept as large as the constant column is short.
-            self._start[:, part] = cut_weights(self._public_fit(unit, codes, output))
-            squares += self._public_signal(unit, codes, output, self._start[:, part]) ** 2
-        self._signal = math.sqrt(squares)
+        """Settle nothing: descent starts at 0."""
 
     @override
     def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
         outputs, bound = self._columns.outputs, LENGTH * RESIDUAL
-        counted = (
-            0.0 if self._pace.records is not None or self.counting == "replace" else COUNT_SHARE
-        )
+        counted = 0.0 if self.records is not None or self.counting == "replace" else COUNT_SHARE
         share = (1.0 - counted) / len(outputs)
         gradients = tuple(
             SumBlock((self.space_.dimension + 1) * output.width, bound, share) for output in outputs
@@ -95,15 +70,13 @@ class Descent(LinearModel):
     def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
-        weights, self.weights_ = self._start, self._start
-        if self.steps == 0:
-            return
         columns = self._columns
+        weights = np.zeros((self.space_.dimension + 1, columns.width))
         blocks = Directions(voters, self)
         counted = len(session.mechanism.blocks) > len(columns.outputs)
         noisy_count = NoisyCount(session.sigmas[-1]) if counted else None
         # With counting="replace" the number of units is the same for neighbours. It may be 0.
-        known = self._pace.records
+        known = self.records
         records = float(known if known is not None else max(1, voters.units))
         momentum, total = np.zeros_like(weights), np.zeros_like(weights)
         for step in range(self.steps):
@@ -129,28 +102,10 @@ class Descent(LinearModel):
                 axis=1,
             )
             momentum = self._momentum * momentum + mean
-            rate = self._rate * self._kept(
-                session, records, 1.0 if noisy_count is None else noisy_count.certain
-            )
-            weights = cut_weights(weights - rate * self._turned(momentum))
+            weights = cut_weights(weights - self._rate * self._turned(momentum))
             if step >= self.steps // 2:
                 total += weights
         self.weights_ = total / (self.steps - self.steps // 2)
-        del self._start
-
-    def _kept(self, session: SumSession, records: float, certain: float) -> float:
-        """The share of a step that is kept: after a warm start signal^2 / (signal^2 + noise^2).
-
-        The signal is a mean gradient of public rows; where the number of records is lost in its
-        noise, so is the signal.
-        """
-        if not self.warm_start:
-            return 1.0
-        noise = session.sigmas[0] / (LENGTH * RESIDUAL * records)
-        free = sum(max(1, output.width - 1) for output in self._columns.outputs)
-        noise *= math.sqrt((self.space_.dimension + 1) * free)
-        signal = self._signal * certain
-        return signal**2 / (signal**2 + noise**2)
 
     @property
     @abstractmethod
@@ -170,19 +125,10 @@ class Descent(LinearModel):
         that record and the weights alone, to the last bit.
         """
 
-    @abstractmethod
-    def _public_fit(self, unit: Array, codes: Integers, output: Output) -> Array:
-        """Weights that fit public rows, shape (m, output.width)."""
-
-    @abstractmethod
-    def _public_signal(self, unit: Array, codes: Integers, output: Output, weights: Array) -> float:
-        """About how long a mean gradient is that is worth a step, in residuals of full length."""
-
     @override
     def _card_details(self) -> tuple[tuple[str, str], ...]:
         return (
             ("steps", str(self.steps)),
-            ("start", "public labels" if self.warm_start else "zero"),
             ("learning rate, momentum", f"{self._rate:g}, {self._momentum:g}"),
         )
 

@@ -17,7 +17,6 @@ from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
-from reticent.systems.votes.public_labels import public_ridge_regression
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.voters import ShardedVoters, Voters
 
@@ -41,11 +40,11 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     Args:
         epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         target_range: see ``ReleasedRegressor``.
-        steps: T, gradient steps; 0 for a model of the public targets alone, which costs nothing.
-        warm_start: whether training starts from ridge regression on ``public_y``.
+        steps: T, gradient steps.
         residual: to how many halves of the range a residual is cut; from .001 to 2, which cuts
             none.
-        pace: the number of records that sums are divided by; None for a noisy count.
+        records: a public number, about that of the private records, which sums are divided by;
+            None for a noisy count, paid from the total.
 
     Example:
         >>> from sklearn.datasets import load_diabetes
@@ -61,7 +60,8 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
           (composition).
 
     See Also:
-        reticent.MomentRegressor: one sum, no start from public targets.
+        reticent.PublicStartRegressor: where public rows have targets.
+        reticent.MomentRegressor: one sum.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
@@ -76,9 +76,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     def settings_grid(
         cls, *, n_private: int, n_public: int, features: int, targets: int, epsilon: float
     ) -> list[dict[str, Any]]:
-        """See ``ReleasedRegressor.settings_grid``; ``warm_start`` is the caller's to add, where
-        public targets are.
-        """
+        """See ``ReleasedRegressor.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (5, 20, 60)})
         return [
             {"features": Features(components=kept), "steps": steps, "residual": residual}
@@ -123,13 +121,3 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
     ) -> Array:
         away = scores_of(directions, weights) - codes[:, None] / TARGET_STEPS
         return np.clip(np.rint(away * (RESIDUAL / self.residual)), -RESIDUAL, RESIDUAL)
-
-    @override
-    def _public_fit(self, unit: Array, codes: Integers, output: Output) -> Array:
-        return public_ridge_regression(unit, codes / TARGET_STEPS)
-
-    @override
-    def _public_signal(self, unit: Array, codes: Integers, output: Output, weights: Array) -> float:
-        # How far the mean gradient at the public fit may be from 0: its standard error.
-        away = unit @ weights - codes[:, None] / TARGET_STEPS
-        return float(np.linalg.norm(unit * away) / (len(unit) * self.residual))

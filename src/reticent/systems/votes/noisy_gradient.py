@@ -14,9 +14,7 @@ from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
 from reticent.systems.features import Features
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
-from reticent.systems.votes.noisy_counts import Pace
 from reticent.systems.votes.outputs import Output
-from reticent.systems.votes.public_labels import public_softmax_regression
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 
 _LARGEST_RATE = 2.0**60  # a step stays finite, whatever the noise
@@ -34,9 +32,10 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     Args:
         epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
         classes, student_share: see ``ReleasedClassifier``.
-        steps: T, gradient steps; 0 for a model of the public labels alone, which costs nothing.
-        warm_start: whether training starts from softmax regression on ``public_y``.
-        pace: how far a step goes; None for a rate of 20 and a noisy count of records.
+        steps: T, gradient steps.
+        learning_rate: of the mean gradient of feature vectors of length 1, above 0.
+        records: a public number, about that of the private records, which sums are divided by;
+            None for a noisy count, paid from the total.
 
     Example:
         >>> from sklearn.datasets import load_digits
@@ -54,30 +53,29 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
           (composition).
 
     See Also:
+        reticent.PublicStartClassifier: where public rows have labels.
         reticent.NoisyGradientRegressor: squares in place of the cross entropy, for targets.
         reticent.MomentClassifier: squares in place of the cross entropy, in one sum.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
     steps: int = 40
+    learning_rate: float = 20.0
 
     _momentum = 0.9
-    _usual_rate = 20.0
 
     @classmethod
     @override
     def settings_grid(
         cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
     ) -> list[dict[str, Any]]:
-        """See ``ReleasedClassifier.settings_grid``; ``warm_start`` is the caller's to add, where
-        public labels are.
-        """
+        """See ``ReleasedClassifier.settings_grid``."""
         dimensions = sorted({min(features, size) for size in (30, 100, 400)})
         return [
             {
                 "features": Features(components=kept),
                 "steps": steps,
-                "pace": Pace(learning_rate=rate),
+                "learning_rate": rate,
             }
             for kept in dimensions
             for steps, rate in ((10, 20.0), (20, 20.0), (40, 20.0), (60, 40.0))
@@ -94,22 +92,13 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     @property
     @override
     def _rate(self) -> float:
-        given = self._pace.learning_rate
-        return self._usual_rate if given is None else given
+        return self.learning_rate
 
     @override
     def _residuals(
         self, directions: Array, codes: Integers, weights: Array, output: Output
     ) -> Array:
         return residual_steps(directions, codes, weights)
-
-    @override
-    def _public_fit(self, unit: Array, codes: Integers, output: Output) -> Array:
-        return public_softmax_regression(unit, codes, output.width)
-
-    @override
-    def _public_signal(self, unit: Array, codes: Integers, output: Output, weights: Array) -> float:
-        return _first_gradient(unit, codes, output.width)
 
 
 def residual_steps(directions: Array, codes: Integers, weights: Array) -> Array:
@@ -124,10 +113,3 @@ def residual_steps(directions: Array, codes: Integers, weights: Array) -> Array:
     shares = softmax(scores_of(directions, weights))
     shares[np.arange(len(codes)), codes] -= 1.0
     return clipped(np.rint(shares * RESIDUAL), RESIDUAL)
-
-
-def _first_gradient(unit: Array, codes: Integers, classes: int) -> float:
-    """Length of the mean gradient at weights 0, of public rows: what a step is worth at most."""
-    residuals = np.full((len(codes), classes), 1.0 / classes)
-    residuals[np.arange(len(codes)), codes] -= 1.0
-    return float(np.linalg.norm(unit.T @ residuals / len(codes)))

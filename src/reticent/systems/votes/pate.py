@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,25 +13,18 @@ from sklearn.base import RegressorMixin
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
-from reticent.core.checks import count, positive, probability
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
-from reticent.core.guarantees import Guarantee, GuaranteeCard
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.mechanisms import NoisySums, SumBlock
 from reticent.neighbours.records import key_bytes
 from reticent.noise import Sampler
-from reticent.release.fits import DataUse, use_of
-from reticent.release.paying import Drawn, Price
-from reticent.release.prepaid import Prepaid
-from reticent.release.system import PredictsByRelease
-from reticent.systems.features import numbers_of
-from reticent.systems.votes.cards import query_votes_card
-from reticent.systems.votes.estimator import PublicRows, VoteEstimator
+from reticent.release.paying import Drawn
+from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.outputs import TARGET_STEPS, Columns, RangeOutput, range_columns
-from reticent.systems.votes.query_votes import QueryVotes
+from reticent.systems.votes.query_votes import QueryAnswers, QueryVotes
 from reticent.systems.votes.released_regressor import range_outputs
 from reticent.systems.votes.responses import MarginResponse, Response
-from reticent.systems.votes.sums import VOTE, most_records
+from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.teachers import Teachers, answers_of
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import RowMap
@@ -49,15 +43,31 @@ class RowsAsTheyAre:
         return features
 
 
-class Taught(VoteEstimator):
+@with_settings
+class Taught(QueryAnswers):
     """What the two share: teachers in place of records."""
 
     teachers: Teachers
 
-    _shapes = ("schema", "map")
+    _owners: list[bytes] | None = learned()
+    _taught: list[Any] = learned()
 
-    _owners: list[bytes] | None
-    _taught: list[Any]
+    _shapes = ("schema", "map")
+    _scale: ClassVar[float] = 1.0
+    """Grid steps in one unit of a target."""
+
+    @property
+    @abstractmethod
+    def _tried(self) -> npt.NDArray[Any]:
+        """Targets on which an estimator that cannot be fitted is found out."""
+
+    @override
+    def check_settings(self) -> None:
+        self._teaching  # noqa: B018  (refuses what is none)
+
+    @override
+    def prepare(self, public: PublicRows | None) -> None:
+        self._teaching.check(self.space_.dimension, self._tried)
 
     @property
     def _teaching(self) -> Teachers:
@@ -98,13 +108,14 @@ class Taught(VoteEstimator):
             self._owners = [names[place] for place in order]
         return voters, public
 
-    def _teach(self, voters: Voters | ShardedVoters, scale: float) -> list[Any]:
-        """Return fitted teachers of all records; ``scale`` divides their targets."""
+    @override
+    def _keep(self, voters: Voters | ShardedVoters) -> None:
         blocks = list(voters.blocks())
         rows = np.concatenate([block.points for block in blocks])
         codes = np.concatenate([block.codes for block in blocks])
-        targets = codes if scale == 1 else codes / scale
-        return self._teaching.trained(rows, targets, self._owners)
+        targets = codes if self._scale == 1 else codes / self._scale
+        self._taught = self._teaching.trained(rows, targets, self._owners)
+        self._owners = None
 
 
 @with_settings
@@ -157,11 +168,6 @@ class PateClassifier(Taught, QueryVotes):
         reticent.LinearVoteClassifier: records vote themselves.
     """
 
-    teachers: Teachers
-
-    _taught: list[Any] = learned()
-    _owners: list[bytes] | None = learned()
-
     @classmethod
     @override
     def settings_grid(
@@ -170,24 +176,16 @@ class PateClassifier(Taught, QueryVotes):
         """See ``QueryVotes.settings_grid``: none, for only the caller knows the classifier."""
         return []
 
+    @property
     @override
-    def check_settings(self) -> None:
-        self._teaching  # noqa: B018  (refuses what is none)
+    def _tried(self) -> npt.NDArray[Any]:
+        return np.arange(len(self.classes_))
 
     @property
     @override
     def _bound(self) -> float:
         """Return the l2 norm of what one teacher's other vote moves, rounded up."""
         return math.nextafter(VOTE * len(self.classes_) * math.sqrt(2.0), math.inf)
-
-    @override
-    def prepare(self, public: PublicRows | None) -> None:
-        self._teaching.check(self.space_.dimension, np.arange(len(self.classes_)))
-
-    @override
-    def _keep(self, voters: Voters | ShardedVoters) -> None:
-        self._taught = self._teach(voters, 1.0)
-        self._owners = None
 
     @override
     def _tables(self, points: Array, response: Response) -> Array:
@@ -213,7 +211,7 @@ class PateClassifier(Taught, QueryVotes):
 
 
 @with_settings
-class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
+class PateRegressor(RegressorMixin, Taught):
     """The noisy mean of what teachers predict, cut to a public range.
 
     The records are split among teachers by a keyed hash. Each is a regressor of scikit-learn that
@@ -265,14 +263,12 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
     """
 
     target_range: Any
-    answers: int
-    teachers: Teachers
 
-    mechanism_: NoisySums = learned()
-    _taught: list[Any] = learned()
-    _owners: list[bytes] | None = learned()
-    _prepaid: Prepaid = learned()
-    _data_use: DataUse | None = learned()
+    response_: NoisySums = learned()
+
+    _title = "Predictions for public queries, by noisy means of private teachers"
+    _scale = TARGET_STEPS
+    _added = 2.0 * VOTE
 
     @override
     def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, Integers]:
@@ -281,65 +277,28 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
             raise InvalidInput("y: expected one target per record, got several columns")
         return columns, codes
 
-    def fit(
-        self, X: Any, y: npt.ArrayLike | None = None, *, persons: Sequence[Any] | None = None
-    ) -> PateRegressor:
-        """Fit the teachers, and settle the noise without looking at the records.
+    @property
+    @override
+    def _tried(self) -> npt.NDArray[Any]:
+        return np.linspace(-1.0, 1.0, _TARGETS_TRIED)
 
-        Args:
-            X, y, persons: as in ``ReleasedModel.fit``.
-
-        Raises:
-            InvalidInput, InvalidParameter: nothing is kept.
-        """
-        positive(self.epsilon, name="epsilon")
-        probability(self.delta, name="delta", allow_zero=False)
-        count(self.answers, name="answers")
-        fresh = type(self)(**self.get_params(deep=False))
-        voters, _ = fresh._prepare(X, y, None, None, persons)
-        fresh._data_use = use_of(
-            numbers_of(fresh, X), data_set=self.data_set, estimator=self, booked=False
-        )
-        fresh.most_records_ = most_records(voters, 2.0 * VOTE)
-        fresh.mechanism_ = NoisySums(
+    @override
+    def _answering(self, epsilon: float, delta: float, answers: int) -> NoisySums:
+        return NoisySums(
             blocks=(SumBlock(1, 2.0 * VOTE),),
-            sums=self.answers,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=fresh._adjacency,
+            sums=answers,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=self._adjacency,
         )
-        tried = np.linspace(-1.0, 1.0, _TARGETS_TRIED)
-        self._teaching.check(fresh.space_.dimension, tried)
-        fresh._taught = fresh._teach(voters, TARGET_STEPS)
-        fresh._owners = None
-        fresh._prepaid = Prepaid(fresh.mechanism_.event, queries=self.answers)
-        self.__dict__ = fresh.__dict__
-        return self
-
-    @override
-    def checked(self, X: npt.ArrayLike) -> Array:
-        """Return public queries as teachers take them, shape (n, m).
-
-        Raises:
-            NotFittedYet, InvalidInput: as ``release``.
-        """
-        self._check_fitted()
-        return self._points(X)
-
-    @override
-    def price(self, inputs: Array) -> Price:
-        """Return the cost of all answers that will ever be given, and their count."""
-        words = f"{type(self).__name__}, {self.answers} answers, noisy means of teachers"
-        event = self.mechanism_.event
-        return Price(event, len(inputs), words, prepaid=self._prepaid, use=self._data_use)
 
     @override
     def draw(self, inputs: Array, sampler: Sampler, *, noise_scale: float = 1.0) -> Drawn:
         """Return a number for each of the checked queries, which must be paid for."""
-        sums = self.mechanism_.noisy_rows(
+        noisy = self.response_.noisy_rows(
             self._sums(inputs), sampler=sampler, noise_scale=noise_scale
         )
-        means = np.asarray(sums, dtype=np.float64)[:, 0] / (VOTE * len(self._taught))
+        means = np.asarray(noisy, dtype=np.float64)[:, 0] / (VOTE * len(self._taught))
         return Drawn(self._output.targets(means), np.zeros(len(inputs), dtype=np.bool_))
 
     def exact_predict(self, X: npt.ArrayLike) -> Array:
@@ -347,26 +306,10 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
         means = self._sums(self.checked(X))[:, 0] / (VOTE * len(self._taught))
         return self._output.targets(means)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of everything that this fitted regressor will ever release."""
-        self._check_fitted()
-        return self.mechanism_.guarantee
-
-    @property
-    def remaining_(self) -> int:
-        """Answers that may still be given."""
-        self._check_fitted()
-        return self._prepaid.remaining
-
-    def card(self) -> GuaranteeCard:
-        """Return the guarantee in plain words."""
-        self._check_fitted()
-        half = self.mechanism_.sigmas[0] / VOTE / len(self._taught)
-        noise = f"{half * self._output.half:.4g} in every mean"
-        return query_votes_card(
-            self, (("answers at most", str(self.answers)), ("noise", noise)), title=_MEANS
-        )
+    @override
+    def _card_details(self) -> tuple[tuple[str, str], ...]:
+        noise = self.response_.sigmas[0] / VOTE / len(self._taught) * self._output.half
+        return (("noise", f"{noise:.4g} in every mean"),)
 
     @property
     def _output(self) -> RangeOutput:
@@ -381,14 +324,7 @@ class PateRegressor(PredictsByRelease, RegressorMixin, Taught):
             total[:, 0] += np.rint(found * VOTE)
         return total
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "mechanism_"):
-            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # at the sizes of scikit-learn's checks
         return tags
-
-
-_MEANS = "Predictions for public queries, by noisy means of private teachers"

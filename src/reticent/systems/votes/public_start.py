@@ -34,12 +34,14 @@ class PublicStartClassifier(StartedModel, ReleasedClassifier):
 
     Models of labelled public rows are pooled. Their log probabilities are the offset of a softmax
     model that is linear in public features. Noisy sums of clipped residuals give its gradients.
-    The curvature of public rows stands in for a rate. How far the model moves from the public one
-    is read off the released gradients: it stays where they show nothing but noise.
+    The curvature of public rows stands in for a rate, and is raised where a released gradient is
+    longer than it allows. How far the model moves from the public one is read off the released
+    gradients: it stays where they show nothing but noise.
 
     A record adds a direction of length at most 1 times a residual cut to length 1, whatever its
     offset is. T noisy gradients compose exactly as one Gaussian mechanism. Pool, offset, features,
-    curvature and T follow from public rows and public numbers. The shrinkage is post-processing.
+    public curvature and T follow from public rows and public numbers. What released gradients add
+    to the curvature, and the shrinkage, are post-processing.
     Several labels of a record have an offset, a residual and a block of the sum each.
 
     Public rows without labels are a start from the constant: the sums hold a noisy count of every
@@ -76,6 +78,8 @@ class PublicStartClassifier(StartedModel, ReleasedClassifier):
           (composition).
         - Bassily, Smith and Thakurta (2014), "Private empirical risk minimization: efficient
           algorithms and tight error bounds", doi:10.1109/FOCS.2014.56.
+        - Ledoit and Wolf (2004), "A well-conditioned estimator for large-dimensional covariance
+          matrices", doi:10.1016/S0047-259X(03)00096-4 (public curvature).
 
     See Also:
         reticent.AdditiveHistogramClassifier: one noisy histogram of every column.

@@ -1,11 +1,13 @@
-"""``QueryVotes``: classifiers that answer each public query by a noisy sum of their own."""
+"""``QueryAnswers``: what answers each public query by a noisy sum of its own, and ``QueryVotes``,
+whose answers are labels.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,7 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.settings import learned, with_settings
 from reticent.noise import Sampler, SeededSampler
-from reticent.release.fits import use_of
+from reticent.release.fits import DataUse, use_of
 from reticent.release.paying import Drawn, Price
 from reticent.release.prepaid import Prepaid
 from reticent.release.system import PredictsByRelease, release
@@ -39,49 +41,26 @@ _AT_ONCE = 2**25
 
 
 @with_settings
-class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
-    """What the classifiers share whose records vote on each query.
-
-    Guarantee:
-        All labels that one fitted classifier ever releases, at most ``answers``, are (epsilon,
-        delta)-differentially private together. The queries are public, and may be chosen from
-        earlier answers. Neighbours are as in ``ReleasedModel``. ``exact_predict`` is the owner's
-        own, noise-free answer and is *not* private, nor is ``simulate``.
+class QueryAnswers(PredictsByRelease, VoteEstimator):
+    """What answers each public query by a noisy sum of its own has in common.
 
     Args:
-        epsilon, delta: of the total of all answers; delta may be 0 with the response "stability".
-        classes: the labels that there are, a public list; or "observed", which publishes them.
-        answers: how many labels will ever be released.
-        response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
-            probability grows with the exact margin), or "auto": stability for one answer.
-        features, counting, data_set: see ``ReleasedModel``.
+        answers: how many queries will ever be answered.
 
     Attributes:
-        classes_: the labels, sorted.
+        response_: from exact sums to answers, and what all of them cost.
         n_features_in_: number of input features.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
     """
 
-    classes: Classes
     answers: int
-    response: str = "auto"
 
-    classes_: npt.NDArray[Any] = learned()
-    response_: Response = learned()
-    _voters: Voters | ShardedVoters = learned()
+    response_: Any = learned()
     _prepaid: Prepaid = learned()
+    _data_use: DataUse | None = learned()
 
-    @override
-    def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, npt.NDArray[np.int64]]:
-        known, codes = record_labels(y, rows, self.classes)
-        return Columns((ClassOutput(known),), several=False), codes
-
-    @override
-    def _keep_columns(self, columns: Columns) -> None:
-        super()._keep_columns(columns)
-        (output,) = columns.outputs
-        assert isinstance(output, ClassOutput)
-        self.classes_ = output.classes
+    _title: ClassVar[str]
+    """Of the card."""
 
     def fit(
         self,
@@ -109,21 +88,11 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         fresh._data_use = use_of(
             numbers_of(fresh, X), data_set=self.data_set, estimator=self, booked=False
         )
-        # A vote is centred by multiplying with the number of labels.
-        fresh.most_records_ = most_records(voters, VOTE * len(fresh.classes_))
-        response = response_of(
-            self.response,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            answers=self.answers,
-            classes=len(fresh.classes_),
-            adjacency=fresh._adjacency,
-            bound=fresh._bound,
-        )
+        fresh.most_records_ = most_records(voters, fresh._added)
+        fresh.response_ = fresh._answering(self.epsilon, self.delta, self.answers)
         fresh.prepare(public)
         fresh._keep(voters)
-        fresh.response_ = response
-        fresh._prepaid = Prepaid(response.event, queries=self.answers)
+        fresh._prepaid = Prepaid(fresh.response_.event, queries=self.answers)
         self.__dict__ = fresh.__dict__
         return self
 
@@ -145,13 +114,6 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
             self.response_.event, len(inputs), words, prepaid=self._prepaid, use=self._data_use
         )
 
-    @override
-    def draw(self, inputs: Array, sampler: Sampler, *, noise_scale: float = 1.0) -> Drawn:
-        """Return a label for each of the checked queries, which must be paid for."""
-        places = self._noisy_scores(inputs, sampler, noise_scale).argmax(axis=1).astype(np.int64)
-        withheld = np.zeros(len(places), dtype=np.bool_)
-        return Drawn(class_names(places, self.classes_, withheld=withheld), withheld)
-
     def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
         """As ``release`` with noise from a seed, times ``noise_scale``: for experiments, *not
         private*, and not counted.
@@ -165,6 +127,107 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
         scale = positive(noise_scale, name="noise_scale")
         return release(self, X, sampler=sampler, noise_scale=scale)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Cost of everything that this fitted classifier will ever release."""
+        self._check_fitted()
+        found: Guarantee = self.response_.guarantee
+        return found
+
+    @property
+    def remaining_(self) -> int:
+        """Answers that may still be given."""
+        self._check_fitted()
+        return self._prepaid.remaining
+
+    def card(self) -> GuaranteeCard:
+        """Return the guarantee in plain words."""
+        self._check_fitted()
+        details = (("answers at most", str(self.answers)), *self._card_details())
+        return query_votes_card(self, details, title=self._title)
+
+    @property
+    @abstractmethod
+    def _added(self) -> float:
+        """What one record adds to a sum of a query at most, in grid steps."""
+
+    @abstractmethod
+    def _answering(self, epsilon: float, delta: float, answers: int) -> Any:
+        """Return the response for a total of all answers. Raise if there is none."""
+
+    @abstractmethod
+    def _card_details(self) -> tuple[tuple[str, str], ...]:
+        """Say how much noise there is."""
+
+    @abstractmethod
+    def _keep(self, voters: Voters | ShardedVoters) -> None:
+        """Keep what answers, after all refusals."""
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "response_"):
+            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
+
+    @abstractmethod
+    def check_settings(self) -> None:
+        """Refuses constructor arguments out of their range."""
+
+    @abstractmethod
+    def prepare(self, public: PublicRows | None) -> None:
+        """What is learned from public rows alone."""
+
+
+@with_settings
+class QueryVotes(ClassifierMixin, QueryAnswers):
+    """What the classifiers share whose records vote on each query.
+
+    Guarantee:
+        All labels that one fitted classifier ever releases, at most ``answers``, are (epsilon,
+        delta)-differentially private together. The queries are public, and may be chosen from
+        earlier answers. Neighbours are as in ``ReleasedModel``. ``exact_predict`` is the owner's
+        own, noise-free answer and is *not* private, nor is ``simulate``.
+
+    Args:
+        epsilon, delta: of the total of all answers; delta may be 0 with the response "stability".
+        classes: the labels that there are, a public list; or "observed", which publishes them.
+        answers: how many labels will ever be released.
+        response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
+            probability grows with the exact margin), or "auto": stability for one answer.
+        features, counting, data_set: see ``ReleasedModel``.
+
+    Attributes:
+        classes_: the labels, sorted.
+        n_features_in_: number of input features.
+        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
+    """
+
+    classes: Classes
+    response: str = "auto"
+
+    classes_: npt.NDArray[Any] = learned()
+    response_: Response = learned()
+    _voters: Voters | ShardedVoters = learned()
+
+    _title = "Labels of public queries, by noisy votes of private records"
+
+    @override
+    def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, npt.NDArray[np.int64]]:
+        known, codes = record_labels(y, rows, self.classes)
+        return Columns((ClassOutput(known),), several=False), codes
+
+    @override
+    def _keep_columns(self, columns: Columns) -> None:
+        super()._keep_columns(columns)
+        (output,) = columns.outputs
+        assert isinstance(output, ClassOutput)
+        self.classes_ = output.classes
+
+    @override
+    def draw(self, inputs: Array, sampler: Sampler, *, noise_scale: float = 1.0) -> Drawn:
+        """Return a label for each of the checked queries, which must be paid for."""
+        places = self._noisy_scores(inputs, sampler, noise_scale).argmax(axis=1).astype(np.int64)
+        withheld = np.zeros(len(places), dtype=np.bool_)
+        return Drawn(class_names(places, self.classes_, withheld=withheld), withheld)
 
     def simulate_scores(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Array:
         """What ``simulate`` takes the largest of, shape (n, classes): noisy votes in records, less
@@ -193,14 +256,10 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         self._check_fitted()
         points, scale = self._points(X), positive(noise_scale, name="noise_scale")
         responses = [
-            response_of(
-                self.response,
-                epsilon=positive(epsilon, name="epsilon"),
-                delta=probability(delta, name="delta"),
-                answers=count(answers, name="answers"),
-                classes=len(self.classes_),
-                adjacency=self._adjacency,
-                bound=self._bound,
+            self._answering(
+                positive(epsilon, name="epsilon"),
+                probability(delta, name="delta"),
+                count(answers, name="answers"),
             )
             for epsilon, delta, answers in totals
         ]
@@ -247,36 +306,37 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
         return self._tables(self._points(X), self.response_).astype(np.int64)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """Cost of everything that this fitted classifier will ever release."""
-        self._check_fitted()
-        return self.response_.guarantee
-
-    @property
-    def remaining_(self) -> int:
-        """Answers that may still be given."""
-        self._check_fitted()
-        return self._prepaid.remaining
-
-    def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
-        self._check_fitted()
-        return query_votes_card(
-            self,
-            (
-                ("answers at most", str(self.answers)),
-                ("response", self.response_.name),
-                ("in all answers together", self.response_.describe()),
-            ),
-        )
-
-    @property
     def _bound(self) -> float:
         """The l2 norm of what one record or person moves in centred votes of a query."""
         return VOTE * centred_length(len(self.classes_))
 
+    @property
+    @override
+    def _added(self) -> float:
+        # A vote is centred by multiplying with the number of labels.
+        return VOTE * len(self.classes_)
+
+    @override
+    def _answering(self, epsilon: float, delta: float, answers: int) -> Response:
+        return response_of(
+            self.response,
+            epsilon=epsilon,
+            delta=delta,
+            answers=answers,
+            classes=len(self.classes_),
+            adjacency=self._adjacency,
+            bound=self._bound,
+        )
+
+    @override
+    def _card_details(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("response", self.response_.name),
+            ("in all answers together", self.response_.describe()),
+        )
+
+    @override
     def _keep(self, voters: Voters | ShardedVoters) -> None:
-        """Keep what votes, after all refusals."""
         self._voters = voters
 
     def _noisy_scores(self, points: Array, sampler: Sampler, noise_scale: float) -> Array:
@@ -295,18 +355,6 @@ class QueryVotes(PredictsByRelease, ClassifierMixin, VoteEstimator):
                 part = slice(start, start + most)
                 table[part] += response.sums(voters, self.weights(voters, asked[part]))
         return table
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "response_"):
-            raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
-
-    @abstractmethod
-    def check_settings(self) -> None:
-        """Refuses constructor arguments out of their range."""
-
-    @abstractmethod
-    def prepare(self, public: PublicRows | None) -> None:
-        """What is learned from public rows alone."""
 
     def asked(self, queries: Array) -> Array:
         """Return what ``weights`` takes of each query: the query itself, or a public function of it

@@ -29,8 +29,10 @@ from reticent.training.public_start import OFFSET_STEPS, PublicColumn, PublicSta
 KINDS = {"table": 150, "embedding": 400, "picture": 100}
 """Kinds of rows, and how many principal components of each are kept at most."""
 
-_STEPS, _STEPS_ALONE = 3, 4
+_STEPS, _STEPS_ALONE, _STEPS_SURE = 3, 4, 12
 _NOISE_RULES = 50.0  # variance of one gradient over mean curvature, beyond which one step is taken
+_NOISE_FADES = 1.0  # the same, below which there are steps enough to mend an overshoot
+_TRUSTED = 0.5  # share of what Cauchy-Schwarz tells of curvature that is taken
 _VARIANCES = np.exp(np.linspace(np.log(1e-2), np.log(1e5), 40))
 _SPREAD, _UNCHANGED = 1.0, 0.3
 _MOST_RECORDS = 2**53
@@ -164,10 +166,12 @@ class StartedModel(LinearModel):
         return (SumBlock(1, COUNT_STEPS, COUNT_SHARE),)
 
     def _steps(self) -> int:
-        """Return T, from public numbers: one step where noise is all that more would show."""
-        most = _STEPS_ALONE if self._alone else _STEPS
+        """Return T, from public numbers: one step where noise is all that more would show, and many
+        where there is next to none. All T cost what one does, so more only linearise better.
+        """
+        usual = _STEPS_ALONE if self._alone else _STEPS
         if self.records is None:
-            return most
+            return usual
         moved = 2.0 if self.counting == "replace" else 1.0
         sigma = moved * analytic_sigma(sensitivity=1.0, epsilon=self.epsilon, delta=self.delta)
         start = np.zeros((self._unit.shape[1], self._parts[-1].stop))
@@ -175,7 +179,8 @@ class StartedModel(LinearModel):
             np.trace(self._curvature(at, start, float(self.records))[0]) / len(start)
             for at in range(len(self._parts))
         ]
-        return 1 if len(bends) * sigma**2 > _NOISE_RULES * np.mean(bends) else most
+        noise = len(bends) * sigma**2 / max(float(np.mean(bends)), 1e-300)
+        return 1 if noise > _NOISE_RULES else _STEPS_SURE if noise < _NOISE_FADES else usual
 
     @override
     def learn(
@@ -201,10 +206,12 @@ class StartedModel(LinearModel):
             if counter is not None:
                 counter.add(noisy[len(parts) :])
                 records = counter.records
-            for at, (part, gradient) in enumerate(zip(parts, noisy, strict=False)):
-                public_curvature, each = self._curvature(at, weights, records)
-                shift[:, part] += gradient / unit + public_curvature @ (weights[:, part] * each)
-                curvature[at] += public_curvature
+            for at, (part, sums) in enumerate(zip(parts, noisy, strict=False)):
+                gradient, noise = sums / unit, (session.sigmas[at] / unit) ** 2
+                bent, each = self._curvature(at, weights, records)
+                bent += curvature_told(gradient, noise, records, np.trace(bent))
+                shift[:, part] += gradient + bent @ (weights[:, part] * each)
+                curvature[at] += bent
                 scale[part] += each
             if counter is not None and step == 1:
                 shift += self._recentred(counter, records)
@@ -252,13 +259,13 @@ class StartedModel(LinearModel):
         """Return the curvature of so many records like the public ones, and its share by column.
 
         Returns:
-            Shape (m, m), shrunk to its trace, and shape (free,), of mean 1.
+            Shape (m, m), and shape (free,), of mean 1.
         """
         unit = self._unit
         offsets = self._held_out[:, self.space_.parts[at]]
         bends = self._bends(at, offsets, unit @ weights[:, self._parts[at]])
-        found = (unit * bends.mean(axis=1)[:, None]).T @ unit * (records / len(unit))
-        return steadied(found, len(unit)), bends.mean(axis=0) / bends.mean()
+        found = steadied(unit * np.sqrt(bends.mean(axis=1))[:, None])
+        return records * found, bends.mean(axis=0) / bends.mean()
 
     def _linear(self, points: Array) -> Array:
         return np.asarray(self._directions(points) / LENGTH @ self.weights_)
@@ -297,16 +304,51 @@ class _Counter:
         self._count.add(noisy[0])
 
 
-def steadied(curvature: Array, rows: int) -> Array:
-    """Return a curvature of so many public rows, shrunk to its trace where they are few.
+def steadied(rows: Array) -> Array:
+    """Return second moments of rows, shrunk halfway to what Ledoit and Wolf would take.
+
+    Beside the direction of the largest, in which rows have a constant, other directions are drawn
+    to their mean. Halfway, for labels follow large directions more than small ones.
 
     Args:
-        curvature: shape (m, m).
-        rows: the number of public rows that it is of.
+        rows: shape (n, m), n >= 1, m >= 2.
+
+    Returns:
+        Shape (m, m), of the same trace.
+
+    References:
+        - Ledoit and Wolf (2004), "A well-conditioned estimator for large-dimensional covariance
+          matrices", doi:10.1016/S0047-259X(03)00096-4, lemma 3.4.
     """
-    size = len(curvature)
-    kept = 0.5 * size / (size + 2 * rows)
-    return np.asarray((1.0 - kept) * curvature + kept * np.trace(curvature) / size * np.eye(size))
+    values, basis = np.linalg.eigh(rows.T @ rows / len(rows))
+    others, middle = values[:-1], float(values[:-1].mean())
+    lengths = np.square(rows @ basis[:, :-1]).sum(axis=1)
+    wander = (np.square(lengths).mean() - np.square(others).sum()) / len(rows)
+    apart = max(float(np.square(others - middle).sum()), 1e-300)
+    values[:-1] += 0.5 * min(1.0, max(0.0, wander / apart)) * (middle - others)
+    return np.asarray(basis * values @ basis.T)
+
+
+def curvature_told(gradient: Array, noise: float, records: float, trace: float) -> Array:
+    """Return the curvature without which a released gradient could not be so long.
+
+    Residuals of n records are of length at most 1, so that a gradient G = sum_i phi_i r_i' has
+    v' G G' v <= n sum_i (v' phi_i)^2 for every v, by Cauchy and Schwarz: second moments of private
+    rows are at least G G' / n, also where no public row points. Half of that is taken, times the
+    mean curvature of a residual, as far as the gradient is longer than noise alone would be.
+
+    Args:
+        gradient: shape (m, width), released.
+        noise: the variance of its noise.
+        records: n.
+        trace: the trace of the public curvature of n records, of rows of length 1.
+
+    Returns:
+        Shape (m, m). It is post-processing.
+    """
+    length, size = float(np.square(gradient).sum()), gradient.size
+    sure = max(0.0, 1.0 - noise * (size + 2.0 * (2.0 * size) ** 0.5) / max(length, 1e-300))
+    return np.asarray(_TRUSTED * sure * trace / records**2 * gradient @ gradient.T)
 
 
 def all_scores(linear: Array, labels: int) -> Array:

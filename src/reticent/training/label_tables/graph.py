@@ -1,10 +1,10 @@
 """The best table of label probabilities on a public graph, and a proved bound on every such table.
 
     maximise  sum over nodes c and labels l of  weights[l, c] p[l, c]
-    where     p[., c] is a distribution, and p[l, c] <= e^epsilon p[l, c'] for joined nodes.
+    where     p[., c] is a distribution, and p[l, c] <= e^epsilon p[l, c'] for adjacent nodes.
 
 There are two constraints an edge and label. They are few enough to be kept as they are, with no
-blocks of nodes; the method is the one that solves tables on a lattice.
+blocks of nodes. The method is the one that solves tables on a lattice.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def exact_graph_table(
     close: float = 0.0,
     report: Report = silent,
 ) -> ExactTable:
-    """The most worthy exact table on the solver's way to the optimum, and an upper bound.
+    """Return the most worthy exact table on the solver's way to the optimum, and an upper bound.
 
     Args:
-        weights: shape (labels, nodes), at least 0, not all 0; worth of each answer at each node.
+        weights: worth of each answer at each node, shape (labels, nodes), at least 0, not all 0.
             Public.
-        graph: public.
+        graph: the public graph.
         epsilon: above 0.
-        iterations: of the solver, the most that are made; rounded up to a multiple of 50.
-        close: share of the sum of all weights, in [0, 1); no more iterations are made once the
+        iterations: the largest number of iterations of the solver, rounded up to a multiple of 50.
+        close: share of the sum of all weights, in [0, 1). No more iterations are made once the
             table is worth this little less than the bound.
-        report: told the bound every 50 iterations.
+        report: a callback that is told the bound every 50 iterations.
 
     References:
         - Chambolle and Pock (2011), "A first-order primal-dual algorithm for convex problems with
@@ -83,7 +83,7 @@ def exact_graph_table(
 
 class _Solver:
     """State of the method: probabilities, shape (nodes, labels), and a price of every constraint,
-    shape (2 edges, labels). Mean weight of a node is 1.
+    shape (2 edges, labels). The mean weight of a node is 1.
     """
 
     def __init__(self, worth: Array, graph: PublicGraph, epsilon: float) -> None:
@@ -108,7 +108,7 @@ class _Solver:
         self._y = np.zeros((len(first), labels))
 
     def advance(self) -> float:
-        """Some more iterations, and the bound that holds after them."""
+        """Make some more iterations, and return the bound that holds after them."""
         for _ in range(_CHECKED):
             ascent = self._step * (self._worth - self._prices_at @ self._y)
             moved = simplex(self._p + ascent)
@@ -118,8 +118,8 @@ class _Solver:
         return self.bound()
 
     def bound(self) -> float:
-        """An upper bound on the worth of every table that keeps the constraints: prices of at least
-        0 only add to it.
+        """Return an upper bound on the worth of every table that keeps the constraints, because
+        prices of at least 0 only add to it.
         """
         prices = self._prices_at @ self._y
         left = (self._worth - prices).max(axis=1)
@@ -127,5 +127,5 @@ class _Solver:
         return (float(left.sum()) + margin) / self._scale
 
     def table(self) -> Array:
-        """The current table, shape (labels, nodes)."""
+        """Return the current table, shape (labels, nodes)."""
         return np.ascontiguousarray((self._p / self._p.sum(axis=1, keepdims=True)).T)

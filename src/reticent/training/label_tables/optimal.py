@@ -6,8 +6,8 @@
 Every two touching cells lie in a common *block*, a box of ``reach`` + 1 cells a side. So the
 constraints on pairs say that each block B and label l has a level t with e^(-epsilon/2) t <=
 p[l, c] <= e^(epsilon/2) t for all cells c of B. In five dimensions these are 64 constraints a cell
-in place of 242. The program is solved by the primal-dual hybrid gradient method, in single
-precision and in place; its dual variables give the bound, in double precision.
+in place of 242. The primal-dual hybrid gradient method solves the program, in single precision and
+in place. Its dual variables give the bound, in double precision.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class ExactTable:
     Attributes:
         shares: shape (labels, cells), uint32, multiples of 2^-32.
         worth: sum of the weights times its probabilities.
-        solved: the same of the solver's table that it was made from, which breaks the constraints a
-            little; the difference is what repairing cost.
-        bound: no table that keeps the constraints is worth more.
-        iterations: of the solver, how many were made.
+        solved: the same sum for the solver's table that it was made from, which breaks the
+            constraints a little. The difference is the cost of the repair.
+        bound: an upper bound on the worth of every table that keeps the constraints.
+        iterations: the number of iterations of the solver.
     """
 
     shares: Shares
@@ -60,13 +60,13 @@ class ExactTable:
 
 @dataclass(frozen=True, eq=False)
 class OptimalTable:
-    """What the solver found.
+    """The result of the solver.
 
     Attributes:
-        probabilities: shape (labels, cells), float64, columns sum to 1; the constraints hold only
-            approximately, see ``reticent.training.label_tables.repaired``.
-        bound: no table that keeps the constraints is worth more.
-        iterations: how many were made.
+        probabilities: shape (labels, cells), float64, columns sum to 1. The constraints hold only
+            approximately (``reticent.training.label_tables.repaired`` mends them).
+        bound: an upper bound on the worth of every table that keeps the constraints.
+        iterations: the number of iterations.
     """
 
     probabilities: Array
@@ -83,17 +83,17 @@ def optimal_table(
     balance: float = _BALANCE,
     report: Report = silent,
 ) -> OptimalTable:
-    """A nearly optimal table for ``weights``, and an upper bound on what any table is worth.
+    """Return a nearly optimal table for ``weights``, and an upper bound on the worth of any table.
 
     Args:
-        weights: shape (labels, cells), at least 0, not all 0; worth of each answer in each cell.
+        weights: worth of each answer in each cell, shape (labels, cells), at least 0, not all 0.
             Public.
-        lattice: of the cells.
+        lattice: the lattice of the cells.
         epsilon: above 0.
-        iterations: of the solver, a multiple of 50 or rounded up to one.
-        balance: primal over dual step sizes, above 0; changes how fast it converges, and nothing
-            else.
-        report: told the bound every 50 iterations.
+        iterations: the number of iterations of the solver, a multiple of 50 or rounded up to one.
+        balance: primal over dual step sizes, above 0. It changes how fast the solver converges, and
+            nothing else.
+        report: a callback that is told the bound every 50 iterations.
 
     References:
         - Chambolle and Pock (2011), "A first-order primal-dual algorithm for convex problems with
@@ -120,15 +120,15 @@ def exact_table(
     balance: float = _BALANCE,
     report: Report = silent,
 ) -> ExactTable:
-    """The most worthy exact table on the solver's way to the optimum, and an upper bound.
+    """Return the most worthy exact table on the solver's way to the optimum, and an upper bound.
 
-    The solver's own tables break their constraints a little. What repairing them costs neither
+    The solver's own tables break their constraints a little. The cost of repairing them neither
     falls nor rises steadily, so the table is repaired every 100 iterations and the best one kept.
 
     Args:
-        weights, lattice, epsilon, balance, report: as of ``optimal_table``.
-        iterations: the most that are made.
-        close: share of the sum of all weights, in [0, 1); no more iterations are made once the
+        weights, lattice, epsilon, balance, report: the arguments of ``optimal_table``.
+        iterations: the largest number of iterations.
+        close: share of the sum of all weights, in [0, 1). No more iterations are made once the
             table is worth this little less than the bound.
     """
     enough = probability(close, name="close")
@@ -164,7 +164,7 @@ def _solver(weights: npt.ArrayLike, lattice: Lattice, epsilon: float, balance: f
 
 
 class _Solver:
-    """State of the method. Arrays are (outer axes of the lattice, run): the run is the trailing
+    """State of the method. Arrays are (outer axes of the lattice, run). The run is the trailing
     axes and the labels, flat, so that a shift by one cell is a shift by a constant.
     """
 
@@ -215,13 +215,13 @@ class _Solver:
         self._block_above, self._block_below = np.zeros_like(self._t), np.zeros_like(self._t)
 
     def advance(self) -> float:
-        """Some more iterations, and the bound that holds after them."""
+        """Make some more iterations, and return the bound that holds after them."""
         for _ in range(_CHECKED):
             self.step()
         return self.bound()
 
     def step(self) -> None:
-        """One iteration: tables and levels, then the prices of their constraints."""
+        """Make one iteration: tables and levels, then the prices of their constraints."""
         near, far = np.float32(self._near), np.float32(self._far)
         ascent: Singles = self._step * (self._gain - near * self._above + far * self._below)
         projected = simplex((self._p + ascent).reshape(-1, self._labels)).reshape(self._view)
@@ -261,12 +261,12 @@ class _Solver:
         return (slab + first, *slices, end), (slab,), size
 
     def bound(self) -> float:
-        """An upper bound on the worth of every table that keeps the constraints.
+        """Return an upper bound on the worth of every table that keeps the constraints.
 
         For prices y >= 0, sum over cells of max_l (weights - far-reaching prices) is one, if for
         every block and label far times the prices above is at most near times those below, so that
-        levels gain nothing. Each block's prices are scaled down to make both equal; what rounding
-        leaves is charged.
+        levels gain nothing. Each block's prices are scaled down to make both equal. The rest that
+        rounding leaves is charged.
         """
         above = self._far * self._block_above.astype(np.float64)
         below = self._near * self._block_below.astype(np.float64)
@@ -291,13 +291,13 @@ class _Solver:
         return (float(left.sum()) + rest + margin) / self._scale
 
     def table(self) -> Array:
-        """The current table, shape (labels, cells)."""
+        """Return the current table, shape (labels, cells)."""
         p = self._p.reshape(-1, self._labels).astype(np.float64).T
         return np.ascontiguousarray(p / p.sum(axis=0))
 
 
 def simplex(points: npt.NDArray[_Real]) -> npt.NDArray[_Real]:
-    """Each row moved to the nearest distribution.
+    """Return each row moved to the nearest distribution.
 
     The threshold that is subtracted is that of the largest k entries whose smallest stays positive
     (Held, Wolfe and Crowder 1974).

@@ -1,4 +1,6 @@
-"""From a table that nearly keeps its constraints to whole shares that keep them exactly."""
+"""The step from a table that nearly keeps its constraints to whole shares that keep them
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,26 @@ def whole_table(
     epsilon: float,
     weights: npt.ArrayLike | None = None,
 ) -> Shares:
-    """Whole shares near ``probabilities`` that pass the exact check for ``epsilon``.
+    """Return whole shares near ``probabilities`` that pass the exact check for ``epsilon``.
 
-    Lower and upper envelopes are averaged (see ``repaired``), the result is rounded down to
-    multiples of 2^-32, and what is left of each column goes to its largest entry. Should the exact
-    check fail then, the table is mixed with the uniform one, with the least weight that a bisection
-    finds to pass; weight 1 passes. With ``weights`` a few averages are tried, and the table that is
-    worth most is kept.
+    Lower and upper envelopes are averaged (``repaired``), the result is rounded down to multiples
+    of 2^-32, and the rest of each column goes to its largest entry. Should the exact check fail
+    then, the table is mixed with the uniform one, with the least weight that a bisection finds to
+    pass. Weight 1 passes. With ``weights`` a few averages are tried, and the table that is worth
+    most is kept.
 
     Args:
-        probabilities: shape (labels, cells), at least 0; columns are normalised.
-        lattice: of the cells.
+        probabilities: shape (labels, cells), at least 0. Columns are normalised.
+        lattice: the lattice of the cells.
         epsilon: above 0.
-        weights: shape (labels, cells), worth of each answer in each cell; public. None takes the
+        weights: worth of each answer in each cell, shape (labels, cells), public. None takes the
             first average.
 
     Returns:
-        Shape (labels, cells), uint32, at least 1; columns sum to 2^32 exactly.
+        Shape (labels, cells), uint32, at least 1. Columns sum to 2^32 exactly.
 
     Raises:
-        InvalidInput: numbers that are negative or not finite.
+        InvalidInput: numbers are negative or not finite.
     """
     tried = _TRIED if weights is not None else _TRIED[:1]
     tables = [
@@ -63,7 +65,9 @@ def whole_table(
 
 
 def _exact(table: Array, lattice: Cells, epsilon: float) -> Shares:
-    """``table`` in whole shares, mixed with the uniform table as little as the check demands."""
+    """Return ``table`` in whole shares, mixed with the uniform table as little as the check
+    demands.
+    """
     uniform = 1.0 / len(table)
     shares = _rounded(table)
     if excess(shares, shares, lattice=lattice, epsilon=epsilon) == 0:
@@ -88,19 +92,19 @@ def repaired(
     lower: float = 0.2,
     least: float = 1e-4,
 ) -> Array:
-    """A table near ``probabilities`` whose logarithms move by at most ``epsilon`` between touching
-    cells, as far as floating point and a limited number of rounds go.
+    """Return a table near ``probabilities`` whose logarithms move by at most ``epsilon`` between
+    touching cells, as far as floating point and a limited number of rounds go.
 
     The largest table below the given one that keeps the condition (min over c' of p(c') e^(epsilon
-    hops)) and the smallest one above it are averaged, and columns normalised. Normalising breaks
-    some pairs again, so this is repeated; each round starts closer.
+    distance)) and the smallest one above it are averaged, and columns normalised. Normalising
+    breaks some pairs again, so this is repeated. Each round starts closer.
 
     Args:
         probabilities: shape (labels, cells), at least 0, a positive sum in each column.
-        lattice: of the cells.
+        lattice: the lattice of the cells.
         epsilon: above 0.
         lower: share of the lower envelope in the average, 0 to 1.
-        least: probability that labels start from; less where epsilon allows more.
+        least: probability that labels start from, less where epsilon allows more.
     """
     positive(epsilon, name="epsilon")
     table = np.asarray(probabilities, dtype=np.float64)
@@ -130,7 +134,9 @@ def repaired(
 
 
 def _below(logs: Array, lattice: Cells, step: float) -> Array:
-    """The largest function below ``logs`` that moves by at most ``step`` between touching cells."""
+    """Return the largest function below ``logs`` that moves by at most ``step`` between touching
+    cells.
+    """
     for _ in range(_PASSES):
         lower = np.minimum(logs, step - lattice.touching_maximum(-logs))
         if np.array_equal(lower, logs):
@@ -144,7 +150,9 @@ def _largest_step(logs: Array, lattice: Cells) -> float:
 
 
 def _rounded(table: Array) -> Shares:
-    """Whole shares of 2^32, rounded down; the rest of each column goes to its largest entry."""
+    """Return whole shares of 2^32, rounded down. The rest of each column goes to its largest
+    entry.
+    """
     whole = np.maximum(np.floor(table * WHOLE), 1).astype(np.int64)
     columns = np.arange(table.shape[1])
     largest = whole.argmax(axis=0)

@@ -1,4 +1,4 @@
-"""Parts of the posthoc estimators: what is trained, as small scikit-learn estimators."""
+"""Parts of the posthoc estimators, each a small scikit-learn estimator that is trained."""
 
 from reticent.training.parts.contract import PlannedRelease
 from reticent.training.parts.embedders import BetaVAE, Identity, Named

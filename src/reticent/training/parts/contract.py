@@ -1,5 +1,6 @@
-"""What a part is: an estimator with ``fit(X, y)`` and ``network()``. Ours and somebody else's are
-cloned, seeded and trained here alike.
+"""The contract of a part, an estimator with ``fit(X, y)`` and ``network()``.
+
+Parts of this package and of others are cloned, seeded and trained here alike.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from reticent.training.progress import Report
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRelease:
-    """What the outputs of a part will be released with, for parts that train for it.
+    """The release that a part's outputs will have, for parts that train for it.
 
     A part whose ``fit`` has a parameter ``release`` is given one, and is trained once for each
     mechanism that is tried. The numbers come from the estimator that the part belongs to, which is
@@ -38,9 +39,9 @@ class PlannedRelease:
         radius: neighbourhood radius, in ``input_norm`` of the embedding.
         input_norm: norm in which neighbours are near.
         mechanism: name of the mechanism.
-        output: what it needs a Lipschitz constant in: a norm, or "spread" for labels.
-        unit_sigma: of Gaussian noise, its standard deviation for a sensitivity of 1; None for other
-            mechanisms.
+        output: the measure of the Lipschitz constant that it needs: a norm, or "spread" for labels.
+        unit_sigma: the standard deviation of Gaussian noise for a sensitivity of 1, or None for
+            other mechanisms.
     """
 
     epsilon: float
@@ -53,23 +54,23 @@ class PlannedRelease:
 
 
 class Part(BaseEstimator):
-    """A part of ours. Somebody else's needs no base class but ``BaseEstimator``.
+    """A part of this package. A part of another needs no base class but ``BaseEstimator``.
 
     Attributes:
-        needs_labels: whether ``fit`` cannot do without labels.
+        needs_labels: True if ``fit`` cannot do without labels.
     """
 
     needs_labels: ClassVar[bool] = False
 
     def check(self) -> None:
-        """Nothing, if the parameters can be used; called before any part is trained.
+        """Raise if the parameters cannot be used. Called before any part is trained.
 
         Raises:
-            InvalidParameter, UnknownName: they cannot.
+            InvalidParameter, UnknownName: the parameters cannot be used.
         """
 
     def variants(self) -> list[Part]:
-        """The parts that are tried in place of this one: itself."""
+        """Return the parts that are tried in place of this one: itself."""
         return [self]
 
     def __sklearn_tags__(self) -> Any:
@@ -82,34 +83,35 @@ class Trained(Part):
     """A torch module that was trained already, as a part.
 
     Args:
-        module: the module, used as it is.
+        module: the torch module, used as it is.
     """
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Trained:
-        """Itself."""
+        """Return itself."""
         return self
 
     def network(self) -> nn.Module:
-        """The module."""
+        """Return the module."""
         return self.module
 
 
 def resolved(
     part: Any, *, parameter: str, names: Mapping[str, Callable[[], Part]]
 ) -> BaseEstimator:
-    """The part that an argument means, checked and not fitted: never the caller's own instance.
+    """Return the part that an argument means, checked and not fitted, never the caller's own
+    instance.
 
     Args:
         part: a name, a torch module that was trained already, or an estimator.
-        parameter: what the caller calls the argument; used in messages.
-        names: what each name stands for.
+        parameter: the caller's name of the argument, used in messages.
+        names: the part that each name stands for.
 
     Raises:
-        UnknownName: a name that is not among ``names``.
-        InvalidParameter: none of the three, or parameters that cannot be used.
+        UnknownName: a name is not among ``names``.
+        InvalidParameter: the argument is none of the three, or its parameters cannot be used.
     """
     if isinstance(part, str):
         if part not in names:
@@ -141,17 +143,17 @@ def resolved(
 
 
 def variants(part: BaseEstimator) -> list[BaseEstimator]:
-    """The parts that are tried in place of ``part``, one for each network size."""
+    """Return the parts that are tried in place of ``part``, one for each network size."""
     return [*part.variants()] if isinstance(part, Part) else [part]
 
 
 def trains_for_release(part: BaseEstimator) -> bool:
-    """Whether ``part`` trains another network for every mechanism."""
+    """Return True if ``part`` trains another network for every mechanism."""
     return bool(has_fit_parameter(part, "release"))
 
 
 def needs_labels(part: Any) -> bool:
-    """Whether the part that an argument means cannot be fitted without labels."""
+    """Return True if the part that an argument means cannot be fitted without labels."""
     if isinstance(part, nn.Module):
         return False
     if isinstance(part, Part):
@@ -172,18 +174,18 @@ def fitted(
     release: PlannedRelease | None = None,
     report: Report,
 ) -> BaseEstimator:
-    """A fitted clone of ``part``.
+    """Return a fitted clone of ``part``.
 
-    A ``random_state`` that is None becomes ``seed``, in the part and in parts of it, and torch's
-    generator, which the caller forks, starts from it.
+    A ``random_state`` that is None becomes ``seed``, in the part and in parts of it. Torch's
+    generator, which the caller forks, starts from ``seed``.
 
     Args:
-        part: what ``resolved`` gave.
-        X: what it learns from, shape (n, ...).
+        part: the result of ``resolved``.
+        X: the rows that it learns from, shape (n, ...).
         y: classes 0, 1, ..., shape (n,), or None.
-        seed: of training.
-        release: for parts that train for it.
-        report: for parts that tell how far they are.
+        seed: the seed of training.
+        release: the release, for parts that train for it.
+        report: the callback, for parts that tell how far they are.
     """
     if isinstance(part, Trained):
         return part
@@ -202,7 +204,7 @@ def fitted(
 
 
 def network_of(part: Any, *, parameter: str) -> nn.Module | Network:
-    """The network of a fitted part.
+    """Return the network of a fitted part.
 
     Raises:
         InvalidInput: ``network`` gives neither a torch module nor a ``Network``.
@@ -218,10 +220,10 @@ def network_of(part: Any, *, parameter: str) -> nn.Module | Network:
 
 
 def module_of(part: Any, *, parameter: str) -> nn.Module:
-    """The torch module of a fitted part, or a torch module itself.
+    """Return the torch module of a fitted part, or a torch module itself.
 
     Raises:
-        InvalidInput: neither has one.
+        InvalidInput: there is no torch module.
     """
     if isinstance(part, nn.Module):
         return part
@@ -240,10 +242,10 @@ def module_of(part: Any, *, parameter: str) -> nn.Module:
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that training starts from: an integer itself, one drawn from anything else.
+    """Return the seed that training starts from: an integer itself, one drawn from anything else.
 
     Raises:
-        InvalidParameter: see ``training_generator``.
+        InvalidParameter: ``training_generator`` takes no such state.
     """
     training_generator(random_state)
     return (

@@ -1,4 +1,4 @@
-"""Embedders as parts: a beta-VAE trained on pictures, nothing, and a name for any of them."""
+"""Embedders as parts: a beta-VAE trained on pictures, the identity, and a name for any of them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class BetaVAE(Part):
         beta: weight of the divergence term (published: 5, for pictures of 784 pixels and more).
         epochs: passes over the pictures.
         batch_size: pictures per step.
-        learning_rate: of Adam.
+        learning_rate: the rate of Adam.
         dropout: share of hidden units dropped in the dense encoder.
         width: units of the first dense layer.
-        random_state: seed of training; None takes that of the estimator which it is a part of.
+        random_state: seed of training. None takes that of the estimator which it is a part of.
 
     Attributes:
         embedder_: the trained module.
@@ -83,16 +83,16 @@ class BetaVAE(Part):
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike | None = None, *, report: Report = silent
     ) -> Self:
-        """Trains on pictures; labels are not looked at.
+        """Train on pictures. Labels are not looked at.
 
         Args:
-            X: shape (n, height, width), or (n, pixels) for square pictures and rows; in [0, 1].
+            X: shape (n, height, width), or (n, pixels) for square pictures and rows, in [0, 1].
             y: not used.
-            report: told after every epoch.
+            report: a callback that is told after every epoch.
 
         Raises:
-            InvalidInput: values beyond [0, 1], colours, or sides that the architecture does not
-                take.
+            InvalidInput: values are beyond [0, 1], pictures have colours, or the architecture does
+                not take their sides.
         """
         pictures = finite_array(X, name="X")
         if pictures.min() < 0 or pictures.max() > 1:
@@ -108,7 +108,7 @@ class BetaVAE(Part):
         return self
 
     def network(self) -> Embedder:
-        """The trained module, from (n, height, width) to (n, latents)."""
+        """Return the trained module, from (n, height, width) to (n, latents)."""
         if not hasattr(self, "embedder_"):
             raise NotFittedYet("this BetaVAE is not fitted yet; call fit")
         return self.embedder_
@@ -119,11 +119,11 @@ class BetaVAE(Part):
 
 
 class Identity(Part):
-    """Nothing: as an embedder, inputs are embeddings already; as an obfuscator, the embedding
-    itself is released.
+    """The identity: as an embedder for inputs that are embeddings already, as an obfuscator that
+    releases the embedding itself.
 
     Attributes:
-        n_features_in_: numbers of an input.
+        n_features_in_: the size of an input.
 
     Example:
         >>> Identity().fit([[1.0, 2.0]]).network()(torch.tensor([[3.0, 4.0]])).tolist()
@@ -141,12 +141,12 @@ class Identity(Part):
     n_features_in_: int
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
-        """Learns how many numbers an input has, and nothing else."""
+        """Learn how many numbers an input has, and nothing else."""
         self.n_features_in_ = prod(np.shape(X)[1:])
         return self
 
     def network(self) -> nn.Module:
-        """A linear layer that gives back its input."""
+        """Return a linear layer that gives back its input."""
         if not hasattr(self, "n_features_in_"):
             raise NotFittedYet("this Identity is not fitted yet; call fit")
         layer = nn.Linear(self.n_features_in_, self.n_features_in_, bias=False)
@@ -158,13 +158,13 @@ class Identity(Part):
 class Named(Part):
     """An embedder, and the name by which its owner vouches for it.
 
-    Answers of two systems share a budget only if their embedders, names included, are the same:
-    whoever names two embedders alike says that they map all inputs alike. A torch module whose code
-    cannot be read (docs/guarantees.md) needs a name for that; without one, every fit is a space of
+    Answers of two systems share a budget only if their embedders, names included, are the same.
+    Whoever names two embedders alike says that they map all inputs alike. A torch module whose code
+    cannot be read (docs/guarantees.md) needs a name for that. Without one, every fit is a space of
     its own.
 
     Args:
-        embedder: any embedder: a name of one, a part, or a torch module.
+        embedder: the name of an embedder, a part, or a torch module.
         name: up to 200 printable characters.
 
     Example:
@@ -174,7 +174,7 @@ class Named(Part):
     References:
         - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
           differential privacy using metrics", doi:10.1007/978-3-642-39077-7_5, the metric that a
-          guarantee is about; an embedder makes it one of inputs.
+          guarantee is about, which an embedder makes one of inputs.
 
     See Also:
         reticent.BetaVAE: an embedder for pictures.

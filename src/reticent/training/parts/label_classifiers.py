@@ -1,4 +1,4 @@
-"""Classifiers of embeddings as parts: ours, trained for the mechanism that releases its label."""
+"""Classifiers of embeddings as parts, trained for the mechanism that releases their label."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from reticent.training.progress import Report, silent
 
 @with_settings
 class LabelAware(Part):
-    """Ours: a classifier trained for exactly the mechanism that will release its label.
+    """Our classifier, trained for exactly the mechanism that will release its label.
 
     Args:
         hidden: widths of the hidden layers.
         epochs: passes over the embeddings.
-        batch_size: embeddings per step; None for 1000, or fewer so that one pass over few
+        batch_size: embeddings per step. None for 1000, or fewer so that one pass over few
             embeddings is still 24 steps.
-        learning_rate: of Adam at the start.
-        random_state: seed of training; None takes that of the estimator which it is a part of.
+        learning_rate: the rate of Adam at the start.
+        random_state: seed of training. None takes that of the estimator which it is a part of.
 
     Attributes:
         network_: the trained network.
@@ -49,7 +49,7 @@ class LabelAware(Part):
     References:
         - McSherry and Talwar (2007), "Mechanism design via differential privacy",
           doi:10.1109/FOCS.2007.66, the mechanism "softmax", whose chances it is trained on.
-        - How it is trained: docs/training.md.
+        - Its training: docs/training.md.
 
     See Also:
         reticent.PosthocClassifier: the estimator that it is a part of.
@@ -78,17 +78,17 @@ class LabelAware(Part):
         release: PlannedRelease,
         report: Report = silent,
     ) -> Self:
-        """Trains one network for one mechanism.
+        """Train one network for one mechanism.
 
         Args:
             X: embeddings, shape (n, d).
             y: shape (n,), classes 0, 1, ...
-            release: what the label will be released with.
-            report: told after every epoch.
+            release: the release of the label.
+            report: a callback that is told after every epoch.
 
         Raises:
-            InvalidInput: embeddings and labels that do not fit.
-            UnknownName: a mechanism that releases no labels.
+            InvalidInput: embeddings and labels do not fit.
+            UnknownName: the mechanism releases no labels.
         """
         config = LabelAwareConfig(
             epsilon=release.epsilon,
@@ -102,7 +102,7 @@ class LabelAware(Part):
         return self
 
     def network(self) -> nn.Sequential:
-        """Linear and ReLU layers in turn, from embeddings to one logit for each class."""
+        """Return Linear and ReLU layers in turn, from embeddings to one logit for each class."""
         if not hasattr(self, "network_"):
             raise NotFittedYet("this LabelAware is not fitted yet; call fit")
         return self.network_

@@ -1,4 +1,4 @@
-"""``Ladder``: every obfuscator that is worth trying, simplest first."""
+"""``Ladder``, which tries every obfuscator that is worth trying, simplest first."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Ladder(Part):
     """Several obfuscators, all scored on calibration rows, of which the best is released.
 
     Each is certified for the *original* embedding, in the metric of its neighbours, and costs the
-    same; what does not win is never released. Without labels, rungs that need them are left out.
+    same. Only the winner is released. Without labels, obfuscators that need them are left out.
 
     Args:
-        rungs: names, parts or torch modules that are tried; None for the embedding itself, its live
-            coordinates, principal components of several sizes, class discriminants, directions in
-            which class means differ, and networks that are trained through the noise.
+        rungs: names, parts or torch modules that are tried. None for the embedding itself, the
+            coordinates of it that vary, principal components of several sizes, class discriminants,
+            directions in which class means differ, and networks that are trained through the noise.
 
     Example:
         >>> ladder = Ladder(("identity", PublicPCA(outputs=(1, 2))))
@@ -38,7 +38,8 @@ class Ladder(Part):
         ['Identity', 'PublicPCA', 'PublicPCA']
 
     See Also:
-        NoiseAware, PublicPCA, PublicDiscriminants, LiveCoordinates, Identity: its rungs.
+        NoiseAware, PublicPCA, PublicDiscriminants, LiveCoordinates, Identity: the obfuscators that
+            it tries.
     """
 
     def __init__(self, rungs: tuple[Any, ...] | None = None) -> None:
@@ -51,11 +52,11 @@ class Ladder(Part):
 
     @override
     def variants(self) -> list[Part]:
-        """All parts that are tried, those of several sizes once for each."""
+        """Return all parts that are tried, those of several sizes once for each."""
         return [part for rung in self._rungs() for part in variants(rung)]
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
-        """Refused: an estimator fits and scores the rungs one by one.
+        """Refuse to fit, because an estimator fits and scores the obfuscators one by one.
 
         Raises:
             InvalidParameter: always.
@@ -65,7 +66,7 @@ class Ladder(Part):
         )
 
     def network(self) -> nn.Module:
-        """Refused, as ``fit`` is: the rung that was chosen has the network.
+        """Refuse, as ``fit`` does, because the obfuscator that was chosen has the network.
 
         Raises:
             NotFittedYet: always.

@@ -1,9 +1,9 @@
 """Public linear maps of embeddings as parts: the coordinates that vary, principal components, and
 the directions that tell classes apart.
 
-A released map is charged its operator norm in the neighbours' own metric by the certificate, so
-each of these is private for the *original* embedding. Nothing is trained through noise here; what
-is learned comes from the public rows of ``fit``.
+The certificate charges a released map its operator norm in the neighbours' own metric, so each of
+these is private for the *original* embedding. Nothing is trained through noise here. All learning
+is from the public rows of ``fit``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHRINKAGE = 0.05
 
 
 class LinearMap(Part):
-    """A part of ours that releases W (x - c) of an embedding x, W and c from public rows.
+    """A part that releases W (x - c) of an embedding x, with W and c from public rows.
 
     Attributes:
         weight_: W, shape (outputs, d).
@@ -38,7 +38,7 @@ class LinearMap(Part):
 
     @abstractmethod
     def fit(self, X: npt.ArrayLike, y: Any) -> Self:
-        """Learns weight and center.
+        """Learn weight and center.
 
         Args:
             X: public embeddings, shape (n, d).
@@ -46,7 +46,7 @@ class LinearMap(Part):
         """
 
     def network(self) -> Network:
-        """One affine layer, from embeddings to released values."""
+        """Return one affine layer, from embeddings to released values."""
         if not hasattr(self, "weight_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
         layer = Affine(self.weight_, -self.weight_ @ self.center_)
@@ -57,15 +57,15 @@ class LinearMap(Part):
 class LiveCoordinates(LinearMap):
     """The embedding without the coordinates that hardly vary over public rows.
 
-    A beta-VAE leaves most latents at a constant; each would be given as much noise as a live one,
-    and K-norm noise grows with the number of coordinates.
+    A beta-VAE leaves most latents at a constant. Each would be given as much noise as one that
+    varies, and K-norm noise grows with the number of coordinates.
 
     Args:
-        least_share: coordinates are kept whose standard deviation is at least this share of the
+        least_share: the least standard deviation of a coordinate that is kept, as a share of the
             largest one, in [0, 1].
 
     Attributes:
-        weight_: rows of the identity, shape (live, d).
+        weight_: rows of the identity, shape (kept, d).
 
     Example:
         >>> rows = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 0.01, 2.0]
@@ -84,7 +84,7 @@ class LiveCoordinates(LinearMap):
         probability(self.least_share, name="least_share")
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
-        """Learns which coordinates vary.
+        """Learn which coordinates vary.
 
         Args:
             X: public embeddings, shape (n, d).
@@ -102,7 +102,7 @@ class PublicPCA(LinearMap):
     """The first principal components of public rows.
 
     Args:
-        outputs: components, at most as many as embeddings have coordinates (more count as all); a
+        outputs: components, at most as many as embeddings have coordinates (more count as all). A
             tuple is tried out on calibration data.
 
     Attributes:
@@ -126,18 +126,18 @@ class PublicPCA(LinearMap):
 
     @override
     def variants(self) -> list[Part]:
-        """One part for each number of outputs."""
+        """Return one part for each number of outputs."""
         return [type(self)(outputs=size) for size in self._sizes()]
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
-        """Learns mean and components.
+        """Learn mean and components.
 
         Args:
             X: public embeddings, shape (n, d).
             y: not used.
 
         Raises:
-            InvalidParameter: several numbers of outputs.
+            InvalidParameter: there are several numbers of outputs.
         """
         sizes = self._sizes()
         if len(sizes) != 1:
@@ -161,13 +161,13 @@ class PublicPCA(LinearMap):
 class PublicDiscriminants(LinearMap):
     """The directions that tell the classes of public rows apart, one fewer than there are classes.
 
-    Fisher's discriminants, made orthonormal; the covariance within classes is shrunk towards a
-    multiple of the identity, so that few rows of many coordinates do.
+    These are Fisher's discriminants, made orthonormal. The covariance within classes is shrunk
+    towards a multiple of the identity, so that few rows of many coordinates do.
 
     Args:
-        shrinkage: share of that multiple, in (0, 1); near 1 these are the directions in which the
-            classes' means differ most, which are worth more where the noise is as wide as the
-            rows vary (docs/results/posthoc-linkage-cifar10.md).
+        shrinkage: share of that multiple, in (0, 1). Near 1 these are the directions in which the
+            classes' means differ most. They are worth more where the noise is as wide as the rows
+            vary (docs/results/posthoc-linkage-cifar10.md).
 
     Attributes:
         weight_: orthonormal rows, shape (at most classes - 1, d): constant 1 in l2.
@@ -196,14 +196,14 @@ class PublicDiscriminants(LinearMap):
         probability(self.shrinkage, name="shrinkage", allow_zero=False)
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Learns the directions.
+        """Learn the directions.
 
         Args:
             X: public embeddings, shape (n, d).
             y: shape (n,), classes 0, 1, ...
 
         Raises:
-            InvalidInput: fewer than two classes, or classes that all have one mean.
+            InvalidInput: there are fewer than two classes, or all classes have one mean.
         """
         rows = finite_array(X, name="X", ndim=2)
         labels = np.asarray(y)

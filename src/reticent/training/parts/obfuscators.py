@@ -1,4 +1,4 @@
-"""Obfuscators as parts: ours, trained through the noise of its release."""
+"""Obfuscators as parts, trained through the noise of their release."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Outputs = int | tuple[int, ...]
 
 
 class Obfuscator(Part):
-    """A part of ours that trains a network on embeddings with labels.
+    """A part that trains a network on embeddings with labels.
 
     Attributes:
         network_: the trained network.
@@ -41,12 +41,12 @@ class Obfuscator(Part):
 
     @override
     def variants(self) -> list[Part]:
-        """One part for each number of outputs."""
+        """Return one part for each number of outputs."""
         return [clone(self).set_params(outputs=size) for size in self._sizes()]
 
     def network(self) -> nn.Sequential | Network:
-        """Linear and ReLU layers in turn, or affine layers and pair sorts, from embeddings to
-        released values.
+        """Return Linear and ReLU layers in turn, or affine layers and pair sorts, from embeddings
+        to released values.
         """
         if not hasattr(self, "network_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
@@ -73,27 +73,27 @@ class Obfuscator(Part):
 
 @with_settings
 class NoiseAware(Obfuscator):
-    """Ours: an obfuscator trained through the very noise that its release will add.
+    """Our obfuscator, trained through the very noise that its release will add.
 
-    Up to 20 inputs, l-infinity and l1 neighbours: linear and ReLU layers, charged their sign
-    enumeration. Neighbours in l2, and more inputs: orthonormal layers with sorted pairs, which have
-    constant 1 in l2 at any width; l-infinity neighbours within R are l2 neighbours within
-    sqrt(inputs) R.
+    For l-infinity and l1 neighbours and up to 20 inputs it has linear and ReLU layers, charged
+    their sign enumeration. For l2 neighbours, or more inputs, it has orthonormal layers with sorted
+    pairs, which have constant 1 in l2 at any width. l-infinity neighbours within R are l2
+    neighbours within sqrt(inputs) R.
 
     Args:
-        outputs: released values per row; a tuple is tried out on calibration data.
-        hidden: widths of the hidden layers; even ones where pairs are sorted.
+        outputs: released values per row. A tuple is tried out on calibration data.
+        hidden: widths of the hidden layers, even ones where pairs are sorted.
         epochs: passes over the embeddings.
-        batch_size: embeddings per step; None for 1000, or fewer so that one pass over few
+        batch_size: embeddings per step. None for 1000, or fewer so that one pass over few
             embeddings is still 24 steps.
-        learning_rate: of Adam at the start.
-        first_noise: noise at the start of training as a share of the full noise, in (0, 1]; None
-            for a share that grows with epsilon, from .2 to .7: a small budget drowns an untrained
-            network.
+        learning_rate: the rate of Adam at the start.
+        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. None
+            for a share that grows with epsilon, from .2 to .7, because the noise of a small budget
+            drowns an untrained network.
         start: a linear map, such as ``LiveCoordinates()``, that the network computes before
-            training, at the noise of that map; it then says how many values are released, in place
-            of ``outputs``. None for random weights. For ReLU layers only.
-        random_state: seed of training; None takes that of the estimator which it is a part of.
+            training, at the noise of that map. It then decides how many values are released, in
+            place of ``outputs``. None for random weights. For ReLU layers only.
+        random_state: seed of training. None takes that of the estimator which it is a part of.
 
     Attributes:
         network_: the trained network.
@@ -113,7 +113,7 @@ class NoiseAware(Obfuscator):
         - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
           inference with modified propose-test-release", Advances in Neural Information Processing
           Systems (NeurIPS), table 1, the published obfuscators.
-        - How it is trained: docs/training.md.
+        - Its training: docs/training.md.
 
     See Also:
         reticent.published.PublishedObfuscator: the obfuscators of earlier papers.
@@ -131,7 +131,7 @@ class NoiseAware(Obfuscator):
 
     @override
     def variants(self) -> list[Part]:
-        """One part for each number of outputs; one in all for a start."""
+        """Return one part for each number of outputs, or one in all for a start."""
         return super().variants() if self.start is None else [clone(self)]
 
     @override
@@ -159,17 +159,17 @@ class NoiseAware(Obfuscator):
         release: PlannedRelease,
         report: Report = silent,
     ) -> Self:
-        """Trains one network for one mechanism.
+        """Train one network for one mechanism.
 
         Args:
             X: embeddings, shape (n, d).
             y: shape (n,), classes 0, 1, ...
-            release: what the outputs will be released with.
-            report: told after every epoch.
+            release: the release of the outputs.
+            report: a callback that is told after every epoch.
 
         Raises:
-            InvalidInput: embeddings and labels that do not fit.
-            InvalidParameter: a release of labels, or several numbers of outputs.
+            InvalidInput: embeddings and labels do not fit.
+            InvalidParameter: the release is one of labels, or there are several numbers of outputs.
         """
         if not isinstance(release.output, Norm):
             raise InvalidParameter(
@@ -243,8 +243,8 @@ class NoiseAware(Obfuscator):
 
 
 def batch_size_for(rows: int) -> int:
-    """Embeddings per step of a training through noise: 1000, or fewer so that one pass over few
-    embeddings is still 24 steps.
+    """Return the embeddings per step of a training through noise: 1000, or fewer so that one pass
+    over few embeddings is still 24 steps.
 
     Example:
         >>> [batch_size_for(rows) for rows in (100, 12_000, 60_000)]

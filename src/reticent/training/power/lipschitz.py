@@ -1,11 +1,11 @@
-"""Ours, for rows of tables: an encoder that is 1-Lipschitz in l2 by construction, trained through
-its release's noise.
+"""Our encoder of table rows, 1-Lipschitz in l2 by construction, trained through its release's
+noise.
 
-Layers are affine maps with orthonormal rows or columns, and between them pairs of values are
-sorted: (a, b) becomes (max, min). Both are 1-Lipschitz in l2, and neither loses steepness where
-steepness is used, as a ReLU would. So the constant over the whole space is 1 in every
-coordinate's worst case, whatever the number of inputs: the sign enumeration that small
-embeddings are certified by would need 2^d patterns here, and intervals are far too wide.
+Layers are affine maps with orthonormal rows or columns. Between them pairs of values are sorted:
+(a, b) becomes (max, min). Both are 1-Lipschitz in l2, and neither loses steepness where steepness
+is used, as a ReLU would. So the constant over the whole space is 1 in every coordinate's worst
+case, whatever the number of inputs. The sign enumeration that certifies small embeddings would need
+2^d patterns here, and intervals are far too wide.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from reticent.training.networks import (
 from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
 
-_ITERATIONS = 12  # of the orthonormalisation; each squares the distance from orthonormal
+_ITERATIONS = 12  # of the orthonormalisation, each of which squares the distance from orthonormal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class LipschitzEncoderConfig(TrainingConfig):
         outputs: number of released values.
         hidden: widths of the hidden layers, even numbers.
         head_hidden: widths of the hidden layers of the head trained with it.
-        first_noise: noise at the start of training as a share of the full noise, in (0, 1]; it
+        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
             rises along a geometric ramp over the first three quarters.
     """
 
@@ -91,11 +91,11 @@ class SortingNetwork(nn.Module):
 
     @property
     def linear_layers(self) -> list[nn.Linear]:
-        """The affine layers; their weights are made orthonormal where they are used."""
+        """The affine layers. Their weights are made orthonormal where they are used."""
         return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Encoder outputs, shape (n, outputs), of ``rows`` of shape (n, inputs)."""
+        """Return encoder outputs, shape (n, outputs), of ``rows`` of shape (n, inputs)."""
         last = len(self.layers) - 1
         for index, layer in enumerate(self.linear_layers):
             rows = functional.linear(rows, orthonormal(layer.weight), layer.bias)
@@ -104,8 +104,8 @@ class SortingNetwork(nn.Module):
         return rows
 
     def description(self) -> Network:
-        """The same map as plain float64 layers; sorting a pair is x + (relu(b - a), -relu(b -
-        a)).
+        """Return the same map as plain float64 layers, where sorting a pair is x + (relu(b - a),
+        -relu(b - a)).
         """
         layers: list[Layer] = []
         last = len(self.layers) - 1
@@ -118,11 +118,11 @@ class SortingNetwork(nn.Module):
 
 
 def orthonormal(weight: torch.Tensor) -> torch.Tensor:
-    """A matrix with (nearly) orthonormal rows, or columns if there are fewer of them;
-    differentiable.
+    """Return a matrix with (nearly) orthonormal rows, or columns if there are fewer of them,
+    differentiably.
 
-    Björck's iteration W <- W (3 I - W' W) / 2, from a start of spectral norm at most 1. Where it
-    has not converged, singular values are below 1, never above: the certificate of the finished
+    Björck's iteration W <- W (3 I - W' W) / 2 starts from a spectral norm of at most 1. Where it
+    has not converged, singular values are below 1, never above, so the certificate of the finished
     network does not rest on convergence.
 
     Reference: Anil, Lucas and Grosse, "Sorting out Lipschitz function approximation", 2019.
@@ -133,7 +133,7 @@ def orthonormal(weight: torch.Tensor) -> torch.Tensor:
     matrix = matrix / (absolute.sum(dim=0).max() * absolute.sum(dim=1).max()).sqrt().clamp(
         min=1e-12
     )
-    # Brings the largest singular value near 1, where the iteration is fast; the row-and-column
+    # Brings the largest singular value near 1, where the iteration is fast. The row-and-column
     # bound above is loose.
     gram = matrix @ matrix.T
     matrix = matrix / gram.square().sum().sqrt().sqrt().clamp(min=1e-12)
@@ -163,7 +163,7 @@ def train_lipschitz_encoder(
     sigma: float,
     report: Report = silent,
 ) -> LipschitzEncoder:
-    """An encoder of constant 1, trained with a classifier of its noisy outputs.
+    """Train an encoder of constant 1 with a classifier of its noisy outputs.
 
     Args:
         rows: shape (n, d), encoded rows, public.
@@ -171,10 +171,10 @@ def train_lipschitz_encoder(
         config: radius, budget, sizes and settings.
         sigma: scale of the noise in output units: radius / epsilon for K-norm noise, the Gaussian's
             sigma otherwise.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Raises:
-        InvalidInput: rows and labels that do not fit.
+        InvalidInput: rows and labels do not fit.
     """
     points, targets, classes = labelled(rows, labels)
     torch.manual_seed(config.seed)

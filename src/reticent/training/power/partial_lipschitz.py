@@ -1,8 +1,8 @@
-"""Scores that are 1-Lipschitz in some coordinates and arbitrary in the others, trained through the
-noise or the levels of their release together with the public model that reads them.
+"""Scores that are 1-Lipschitz in some coordinates and arbitrary in the others.
 
-Affine maps of slope at most 1 in the norm of neighbours, then in l-infinity, with pair sorts
-between; their constants come from a network of the other coordinates.
+They are trained through the noise or the levels of their release, together with the public model
+that reads them. They are affine maps of slope at most 1 in the norm of neighbours, then in
+l-infinity, with pair sorts between. Their constants come from a network of the other coordinates.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class PartialLipschitzConfig(TrainingConfig):
 
     Attributes:
         epsilon: budget that the answer will be given.
-        norm: of neighbours, l2 or l-infinity; ``groups`` matter for the latter.
+        norm: the norm of neighbours, l2 or l-infinity. ``groups`` matter for the latter.
         groups: for each protected attribute its number of coordinates, and whether they are a
             one-hot code.
         answer: "noise" or "levels".
-        outputs: number of scores; 1 for levels.
+        outputs: number of scores, 1 for levels.
         hidden: width of the scores' layers, even, and of the networks beside them.
         dropout: share of the free coordinates that are left out in a step.
-        first_noise: as in ``LipschitzEncoderConfig``.
+        first_noise: the same as in ``LipschitzEncoderConfig``.
         answer_unit: radii that one unit of what the model reads stands for.
     """
 
@@ -102,7 +102,7 @@ class PartialScores(nn.Module):
         self.shifts = relu_network([free, config.hidden, config.hidden, sum(self.sizes)])
 
     def slopes(self) -> list[torch.Tensor]:
-        """The three matrices, no row of which is steeper than 1."""
+        """Return the three matrices, no row of which is steeper than 1."""
         first = _centred(self.first, self.config)
         steep = _steepness(first, self.config).clamp(min=1e-9)
         later = [
@@ -112,7 +112,7 @@ class PartialScores(nn.Module):
         return [first / steep[:, None], *later]
 
     def forward(self, free: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
-        """Scores in radii, shape (n, outputs).
+        """Return scores in radii, shape (n, outputs).
 
         Args:
             free: shape (n, free).
@@ -129,8 +129,9 @@ class PartialScores(nn.Module):
 
 
 def _centred(matrix: torch.Tensor, config: PartialLipschitzConfig) -> torch.Tensor:
-    """Weights of a one-hot code less their middle, which constants make up for: only their spread
-    counts, and integers have to hold them.
+    """Return the weights of a one-hot code less their middle, which constants make up for.
+
+    Only their spread counts, and integers have to hold them.
     """
     parts = torch.split(matrix, [size for size, _ in config.groups], dim=1)
     return torch.cat(
@@ -145,7 +146,7 @@ def _centred(matrix: torch.Tensor, config: PartialLipschitzConfig) -> torch.Tens
 
 
 def _steepness(matrix: torch.Tensor, config: PartialLipschitzConfig) -> torch.Tensor:
-    """What ``Protection.weight`` bounds, differentiable."""
+    """Return what ``Protection.weight`` bounds, differentiably."""
     if config.norm is Norm.L2:
         return matrix.square().sum(dim=1).sqrt()
     parts = torch.split(matrix, [size for size, _ in config.groups], dim=1)
@@ -159,13 +160,13 @@ def _steepness(matrix: torch.Tensor, config: PartialLipschitzConfig) -> torch.Te
 
 @dataclass(frozen=True, eq=False)
 class TrainedScores:
-    """What training made.
+    """The result of training.
 
     Attributes:
-        weights: the three matrices as integers; a row of constant ``whole`` has slope 1.
+        weights: the three matrices as integers. A row of constant ``whole`` has slope 1.
         shifts: network of the free coordinates, in radii.
-        model: log odds of the labels, of free coordinates and answer.
-        loss: of the last epoch.
+        model: log odds of the labels, from free coordinates and answer.
+        loss: the loss of the last epoch.
     """
 
     weights: tuple[Integers, ...]
@@ -183,7 +184,7 @@ def train_partial_scores(
     whole: int,
     report: Report = silent,
 ) -> TrainedScores:
-    """Scores and the model that reads their noisy answer.
+    """Train scores and the model that reads their noisy answer.
 
     Args:
         free: shape (n, free), whose first column is one.
@@ -191,10 +192,10 @@ def train_partial_scores(
         labels: shape (n,), integers from 0, at least two classes.
         config: budget, sizes and settings.
         whole: constant of integer weights of slope 1.
-        report: told after every epoch.
+        report: a callback that is told after every epoch.
 
     Raises:
-        InvalidInput: rows and labels that do not fit.
+        InvalidInput: rows and labels do not fit.
     """
     rows, targets, classes = labelled(free, labels)
     points = torch.from_numpy(np.asarray(near, dtype=np.float32))
@@ -240,7 +241,7 @@ def train_reader(
     *,
     report: Report = silent,
 ) -> Network:
-    """The public model for protected coordinates that are released with noise themselves."""
+    """Train the public model for protected coordinates that are released with noise themselves."""
     rows, targets, classes = labelled(free, labels)
     points = torch.from_numpy(np.asarray(near, dtype=np.float32))
     torch.manual_seed(config.seed)
@@ -277,7 +278,7 @@ def _level_loss(
     targets: torch.Tensor,
     epsilon: float,
 ) -> torch.Tensor:
-    """Expected loss over both answers, exactly."""
+    """Return the expected loss over both answers, exactly."""
     chance = side_chance(score, epsilon=epsilon)
     both = [
         functional.cross_entropy(
@@ -291,8 +292,8 @@ def _level_loss(
 
 
 def side_chance(score: torch.Tensor, *, epsilon: float) -> torch.Tensor:
-    """Probability that a level response names the upper side, between the middles of levels by
-    interpolation, shape of ``score`` (in radii).
+    """Return the probability that a level response names the upper side, between the middles of
+    levels by interpolation, shape of ``score`` (in radii).
     """
     lies = [math.exp(-epsilon * level) / (math.exp(epsilon) + 1.0) for level in range(_LEVELS)]
     upper = [1.0 - lie for lie in lies]
@@ -305,7 +306,7 @@ def side_chance(score: torch.Tensor, *, epsilon: float) -> torch.Tensor:
 
 
 def _log_odds(model: nn.Sequential, classes: int) -> Network:
-    """One output for two classes: the log odds of the second."""
+    """Return one output for two classes: the log odds of the second."""
     first = model[0]
     assert isinstance(first, nn.Linear)
     network = from_torch(model.eval(), (first.in_features,))

@@ -1,0 +1,486 @@
+"""For each mechanism the worst pair of neighbours that we know, and what it releases of either.
+
+A case runs the mechanism for real. It writes labels as numbers, and a vector as its
+log-likelihood ratio by the shape of the noise, which by the Neyman-Pearson lemma no other number
+tells better. What these numbers are worth is learnt from the draws, never taken from the
+probabilities that a mechanism states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.audit.beliefs import Atoms, Logistic
+from reticent.audit.sequential import Draw, SequentialTest, bet, by_coin
+from reticent.core.arrays import Array, Integers
+from reticent.core.errors import InvalidInput
+from reticent.core.norms import Norm
+from reticent.grids.public_graph import PublicGraph
+from reticent.mechanisms import (
+    AdditiveMechanism,
+    AnyTwo,
+    DistanceToInstability,
+    FiniteChannel,
+    GaussianMechanism,
+    HopRelease,
+    LaplaceTestRelease,
+    NoisyArgmax,
+    NoisyMaxRelease,
+    NoisyScreening,
+    NoisySums,
+    ProposeTestRelease,
+    SignedDistanceRelease,
+    SoftmaxRelease,
+    StabilityRelease,
+    StabilityResponse,
+)
+from reticent.mechanisms.level_response import BinaryResponse
+from reticent.noise import Sampler
+from reticent.noise.coins import coins
+from reticent.published.posthoc import PublishedPosthoc
+
+Outputs = Callable[[int, Sampler], npt.NDArray[Any]]
+"""From the number of runs and a sampler to an output of each, shape (n,) or (n, d)."""
+
+Released = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
+"""Values and which of them are withheld."""
+
+_AT_ONCE = 2**14
+
+_TO_GRID = 2.0**20
+"""Ratios are rounded to it: the last bits of a computed ratio are no output of the mechanism."""
+
+_MOST = 1e3
+"""Ratios are cut here."""
+
+
+@dataclass(frozen=True)
+class AuditCase:
+    """A mechanism on two neighbours.
+
+    Attributes:
+        name: mechanism and pair, in words.
+        epsilon: the claim to be examined.
+        delta: the delta of that claim.
+        first: runs the mechanism on one neighbour: (runs, sampler) -> outputs, shape (runs,) or
+            (runs, d).
+        second: the same on the other neighbour.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    first: Outputs
+    second: Outputs
+
+    def test(self, *, alpha: float) -> SequentialTest:
+        """Return a test of the claim by outputs of this case, without draws yet."""
+        return SequentialTest(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            alpha=alpha,
+            beliefs=(Logistic(trim=0.002), Atoms()),
+        )
+
+    def draw(self, sampler: Sampler) -> Draw:
+        """Return the draw of this case, as ``refute`` takes it."""
+        return by_coin(lambda n: self.first(n, sampler), lambda n: self.second(n, sampler))
+
+    def bet(
+        self, *, draws: int, alpha: float, sampler: Sampler, stop: bool = False, seed: int = 0
+    ) -> SequentialTest:
+        """Return the test of the claim after so many draws.
+
+        Args:
+            draws: of both neighbours together.
+            alpha: the chance of refuting a claim that holds, in (0, 1).
+            sampler: of the noise.
+            stop: whether to stop when the claim is refuted.
+            seed: of the coins.
+        """
+        test, random = self.test(alpha=alpha), np.random.default_rng([seed, 0xCA5E])
+        draw = self.draw(sampler)
+        bet(draw, [test], batch=min(draws, _AT_ONCE), runs=draws, stop=stop, random=random)
+        return test
+
+
+def label_outputs(values: npt.ArrayLike, withheld: npt.ArrayLike = False) -> Array:
+    """Return labels as numbers, shape (n,), and -1 where they are withheld.
+
+    Args:
+        values: shape (n,), whole numbers of at least 0; or (n, labels), of which one is 1.
+        withheld: shape (n,).
+    """
+    given = np.asarray(values)
+    labels = given.argmax(axis=1) if given.ndim == 2 else given
+    return np.asarray(np.where(withheld, -1.0, labels))
+
+
+def vector_outputs(
+    vectors: Array,
+    withheld: npt.NDArray[np.bool_],
+    centers: tuple[Array, Array],
+    *,
+    norm: Norm | None,
+    scale: float,
+) -> Array:
+    """Return the log-likelihood ratio of vectors, and whether they are withheld, shape (n, 2).
+
+    Args:
+        vectors: shape (n, m); what stands in rows that are withheld does not matter.
+        withheld: shape (n,).
+        centers: exact values of the two neighbours, shape (m,) each.
+        norm: in which the log density of the noise falls by 1 / scale; None for Gaussian noise.
+        scale: of the noise.
+    """
+    one, other = (vectors - center for center in centers)
+    if norm is None:
+        squares = [np.square(away).sum(axis=1) for away in (one, other)]
+        ratio = (squares[1] - squares[0]) / (2.0 * scale**2)
+    else:
+        ratio = (norm.of(other) - norm.of(one)) / scale
+    ratio = np.where(withheld, 0.0, np.clip(ratio, -_MOST, _MOST))
+    return np.stack([np.rint(ratio * _TO_GRID) / _TO_GRID, withheld.astype(np.float64)], axis=1)
+
+
+def additive_outputs(
+    additive: AdditiveMechanism, released: Released, centers: tuple[Array, Array]
+) -> Array:
+    """Return ``vector_outputs`` by the shape of this mechanism's noise."""
+    norm = None if isinstance(additive, GaussianMechanism) else additive.norm
+    return vector_outputs(*released, centers, norm=norm, scale=additive.scale)
+
+
+def worst_shift(additive: AdditiveMechanism) -> Array:
+    """A difference of ``additive.sensitivity`` that it hides no better than any other; shape (m,).
+
+    One coordinate for l1 and l2, all coordinates for l-infinity.
+    """
+    shift = np.zeros(additive.dimension)
+    shift[: additive.dimension if additive.norm is Norm.LINF else 1] = additive.sensitivity
+    return shift
+
+
+def additive_case(
+    additive: AdditiveMechanism, *, shift: Array, epsilon: float, delta: float
+) -> AuditCase:
+    """The mechanism on the values 0 and ``shift`` (shape (m,)), against a claim of (epsilon,
+    delta).
+    """
+
+    def answers(center: Array, runs: int, sampler: Sampler) -> Array:
+        values = np.broadcast_to(center, (runs, len(shift)))
+        released = additive.release(values, sampler=sampler), np.zeros(runs, dtype=np.bool_)
+        return additive_outputs(additive, released, (np.zeros(len(shift)), shift))
+
+    return _case(additive.name, epsilon, delta, answers, (np.zeros(len(shift)), shift))
+
+
+def propose_test_release_case(
+    mechanism: ProposeTestRelease,
+    *,
+    levels: tuple[int, int],
+    shift: Array,
+    epsilon: float,
+    delta: float,
+) -> AuditCase:
+    """Neighbours at ``levels``, whose values are 0 and ``shift`` (shape (m,)).
+
+    Raises:
+        InvalidInput: the mechanism releases something else than a vector.
+    """
+    additive = mechanism.inner
+    if not isinstance(additive, AdditiveMechanism):
+        raise InvalidInput(
+            f"inner={type(additive).__name__}: expected an additive mechanism; audit one for "
+            "labels by itself"
+        )
+    centers = (np.zeros(len(shift)), shift)
+
+    def answers(side: tuple[Array, int], runs: int, sampler: Sampler) -> Array:
+        values = np.broadcast_to(side[0], (runs, len(shift)))
+        released = mechanism.release(values, np.full(runs, side[1]), sampler=sampler)
+        return additive_outputs(additive, released, centers)
+
+    name = f"{mechanism.name}, levels {levels[0]} and {levels[1]}"
+    return _case(name, epsilon, delta, answers, _sides(centers, levels))
+
+
+def worst_levels(mechanism: ProposeTestRelease) -> tuple[int, int]:
+    """Neighbouring levels, the higher one first, at which passing is still limited by epsilon: p
+    at most 1/2 after.
+    """
+    below_half = np.flatnonzero(mechanism.pass_probabilities[1:] <= 0.5)
+    lower = int(below_half[-1]) if len(below_half) else 0
+    return lower + 1, lower
+
+
+def laplace_test_case(
+    mechanism: LaplaceTestRelease | PublishedPosthoc,
+    *,
+    radii: tuple[float, float],
+    shift: Array,
+    epsilon: float,
+    delta: float,
+) -> AuditCase:
+    """Neighbours with stability radii ``radii``, whose values are 0 and ``shift`` (shape (m,))."""
+    centers = (np.zeros(len(shift)), shift)
+
+    def answers(side: tuple[Array, float], runs: int, sampler: Sampler) -> Array:
+        values = np.broadcast_to(side[0], (runs, len(shift)))
+        released = mechanism.release(values, np.full(runs, side[1]), sampler=sampler)
+        if isinstance(mechanism, LaplaceTestRelease):
+            return additive_outputs(mechanism.inner, released, centers)
+        return vector_outputs(*released, centers, norm=Norm.L1, scale=mechanism.scale)
+
+    name = f"{mechanism.name}, radii {radii[0]:g} and {radii[1]:g}"
+    return _case(name, epsilon, delta, answers, _sides(centers, radii))
+
+
+def logits_case(
+    mechanism: SoftmaxRelease | NoisyMaxRelease, *, lead: float, change: float, epsilon: float
+) -> AuditCase:
+    """The first logit ahead of equal others by ``lead``, against the same with ``change`` less
+    (a sensitivity, if honest).
+    """
+    pair = np.zeros((2, mechanism.classes))
+    pair[:, 0] = lead, lead - change
+    return _logits_case(mechanism, epsilon, pair)
+
+
+def stability_release_case(
+    mechanism: StabilityRelease, *, margins: tuple[float, float], epsilon: float
+) -> AuditCase:
+    """Two labels in front; the first leads by ``margins`` (negative: the second leads)."""
+    pair = np.full((2, mechanism.classes), -10.0 * mechanism.sensitivity)
+    pair[:, 1] = 0.0
+    pair[:, 0] = margins
+    return _logits_case(mechanism, epsilon, pair)
+
+
+def _logits_case(
+    mechanism: SoftmaxRelease | NoisyMaxRelease | StabilityRelease, epsilon: float, pair: Array
+) -> AuditCase:
+    """Neighbours with the logits ``pair``, shape (2, classes)."""
+
+    def answers(logits: Array, runs: int, sampler: Sampler) -> Array:
+        rows = np.broadcast_to(logits, (runs, mechanism.classes))
+        return label_outputs(mechanism.release(rows, sampler=sampler))
+
+    return _case(mechanism.name, epsilon, 0.0, answers, (pair[0], pair[1]))
+
+
+def response_case(
+    mechanism: StabilityResponse | BinaryResponse,
+    *,
+    labels: tuple[int, int],
+    levels: tuple[int, int],
+    epsilon: float,
+) -> AuditCase:
+    """Neighbours whose certified labels and levels, or stable distances, are given."""
+
+    def answers(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
+        given = np.full(runs, side[0]), np.full(runs, side[1])
+        return label_outputs(mechanism.release(*given, sampler=sampler))
+
+    name = f"{mechanism.name}, labels {labels}, levels {levels}"
+    return _case(name, epsilon, 0.0, answers, _sides(labels, levels))
+
+
+def distance_to_instability_case(
+    mechanism: DistanceToInstability,
+    *,
+    answers: tuple[int, int],
+    levels: tuple[int, int],
+    epsilon: float,
+    delta: float,
+) -> AuditCase:
+    """Neighbours whose answers (integers of at least 0) and stable distances are given."""
+
+    def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
+        given = np.full(runs, side[0]), np.full(runs, side[1])
+        return label_outputs(*mechanism.release(*given, sampler=sampler))
+
+    name = f"{mechanism.name}, answers {answers}, distances {levels}"
+    return _case(name, epsilon, delta, run, _sides(answers, levels))
+
+
+def signed_distance_case(
+    mechanism: SignedDistanceRelease,
+    *,
+    labels: tuple[int, int],
+    levels: tuple[int, int],
+    answers: int,
+    epsilon: float,
+    delta: float,
+) -> AuditCase:
+    """Neighbours whose labels and stable distances are given, the same for every one of several
+    answers, which are seen together: how often each of the two labels is named.
+    """
+
+    def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
+        given = np.full(runs * answers, side[0]), np.full(runs * answers, side[1])
+        released = mechanism.release(*given, sampler=sampler).reshape(runs, answers)
+        return np.stack([(released == label).sum(axis=1) for label in sorted(set(labels))], axis=1)
+
+    name = f"{mechanism.name}, labels {labels}, distances {levels}, {answers} answers"
+    return _case(name, epsilon, delta, run, _sides(labels, levels))
+
+
+def noisy_screening_case(
+    mechanism: NoisyScreening, *, votes: int, epsilon: float, delta: float
+) -> AuditCase:
+    """A largest vote of ``votes`` (0 to neighbours - 1), against one more wherever the record is
+    sampled: its own coin is part of the run.
+    """
+
+    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
+        counts = np.full(runs, votes, dtype=np.int64)
+        if with_record:
+            rate = mechanism.sampling_probability
+            counts += coins(runs, probability=rate, sampler=sampler)
+        return label_outputs(mechanism.release(counts, sampler=sampler))
+
+    return _case(f"{mechanism.name}, {votes} votes", epsilon, delta, run, (True, False))
+
+
+def noisy_argmax_case(
+    mechanism: NoisyArgmax, *, votes: Integers, epsilon: float, delta: float
+) -> AuditCase:
+    """``votes``, shape (classes,), against one vote moved from the second class to the first
+    wherever the record is sampled.
+    """
+    moved = votes.copy()
+    moved[:2] += np.array([1, -1])
+
+    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
+        here = np.tile(votes, (runs, 1))
+        if with_record:
+            rate = mechanism.sampling_probability
+            here = np.where(coins(runs, probability=rate, sampler=sampler)[:, None], moved, here)
+        return label_outputs(mechanism.release(here, sampler=sampler))
+
+    return _case(f"{mechanism.name}, {votes.tolist()} votes", epsilon, delta, run, (True, False))
+
+
+def noisy_sums_case(
+    mechanism: NoisySums, *, epsilon: float, delta: float, moved: float = 1.0
+) -> AuditCase:
+    """All sums of ``mechanism`` on zeros, against totals that are ``distances`` away, along one
+    coordinate of every block.
+
+    Args:
+        mechanism: runs for real, all its sums.
+        epsilon, delta: the claim.
+        moved: how far the totals are apart, in ``distances``; above 1 for a record whose part is
+            longer than its bound.
+    """
+    shifts = [int(np.floor(moved * distance)) for distance in mechanism.distances]
+
+    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
+        ratios = np.zeros(runs)
+        for place, shift in enumerate(shifts):
+            sigma, width = mechanism.sigmas[place], mechanism.blocks[place].width
+            totals = np.zeros((runs * mechanism.sums, width))
+            totals[:, 0] = shift * with_record
+            released = mechanism.noisy_rows(totals, sampler=sampler, block=place)
+            seen = released[:, 0].reshape(runs, mechanism.sums).astype(np.float64)
+            ratios += shift * (seen - 0.5 * shift).sum(axis=1) / sigma**2
+        return np.rint(ratios * _TO_GRID) / _TO_GRID
+
+    name = f"{mechanism.name}, {mechanism.sums} of {len(mechanism.blocks)} block(s)"
+    return _case(name, epsilon, delta, run, (True, False))
+
+
+def finite_channel_case(table: FiniteChannel, *, epsilon: float) -> AuditCase:
+    """The two neighbouring nodes, of all, at which one answer's shares differ by the largest
+    factor.
+    """
+    points, shares = _points(table), table.shares.astype(np.float64)
+
+    def run(cell: int, runs: int, sampler: Sampler) -> Array:
+        given = np.repeat(points[cell, None], runs, axis=0)
+        return label_outputs(table.release(given, sampler=sampler))
+
+    return _case(table.name, epsilon, 0.0, run, _worst(table, shares, shares))
+
+
+def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
+    """The same over cells, and over the labels that the classifier may prefer in either.
+
+    A label's share is largest where the classifier prefers it, and smallest where it prefers
+    another one, as far as the cell allows that.
+    """
+    points, allowed = _points(mechanism), mechanism.allowed
+    chances = []
+    for preferred in range(mechanism.classes):
+        logits = np.tile(np.eye(mechanism.classes)[preferred], (len(points), 1))
+        chances.append(mechanism.probabilities(points, logits))
+    # shape (preferred, cells, labels); where a cell does not allow the preferred label, it counts
+    # as the first that is allowed, which is one of the others
+    each = np.stack(chances)
+    high, low = each.max(axis=0).T, each.min(axis=0).T
+    one, other = _worst(mechanism, high, low)
+    label = int(np.argmax(high[:, one] / low[:, other]))
+    rival = next(
+        (place for place in np.flatnonzero(allowed[:, other]).tolist() if place != label), label
+    )
+
+    def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
+        logits = np.tile(np.eye(mechanism.classes)[side[1]], (runs, 1))
+        given = np.tile(points[side[0]], (runs, 1))
+        return label_outputs(mechanism.release(given, logits, sampler=sampler))
+
+    return _case(mechanism.name, epsilon, 0.0, run, ((one, label), (other, rival)))
+
+
+def _worst(mechanism: FiniteChannel | HopRelease, high: Array, low: Array) -> tuple[int, int]:
+    """The touching cells (c, c') with the largest quotient of ``high`` at c and ``low`` at c'."""
+    lattice = mechanism.lattice if isinstance(mechanism, HopRelease) else mechanism.nodes
+    best = (0.0, 0, 0)
+    for above, below in zip(high, low, strict=True):
+        quotient = lattice.touching_maximum(above) / below
+        other = int(quotient.argmax())
+        if quotient[other] > best[0]:
+            mark = np.zeros(lattice.size, dtype=np.bool_)
+            mark[other] = True
+            near = np.flatnonzero(lattice.touching_maximum(mark))
+            best = (float(quotient[other]), int(near[above[near].argmax()]), other)
+    return best[1:]
+
+
+def _points(mechanism: FiniteChannel | HopRelease) -> npt.NDArray[Any]:
+    """An input of every node, shape (cells, dimension) or (nodes,): a cell's middle, the public
+    row, or the node's number.
+    """
+    lattice = mechanism.lattice if isinstance(mechanism, HopRelease) else mechanism.nodes
+    if isinstance(lattice, AnyTwo):
+        return np.arange(lattice.size)
+    if isinstance(lattice, PublicGraph):
+        return lattice.points
+    points = np.zeros((lattice.size, lattice.dimension))
+    points[:, lattice.coordinates] = lattice.center
+    return points
+
+
+def _sides(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    return (one[0], other[0]), (one[1], other[1])
+
+
+def _case(
+    name: str,
+    epsilon: float,
+    delta: float,
+    run: Callable[[Any, int, Sampler], Array],
+    sides: tuple[Any, Any],
+) -> AuditCase:
+    """A case whose outputs on a side are ``run(side, runs, sampler)``."""
+    first, second = sides
+    return AuditCase(
+        name, epsilon, delta, lambda n, s: run(first, n, s), lambda n, s: run(second, n, s)
+    )
