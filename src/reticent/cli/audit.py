@@ -16,6 +16,7 @@ from reticent.cli.options import (
     BundleFolder,
     Columns,
     DrawnSeed,
+    Embedder,
     IgnoreColumns,
     InputRows,
     Overwrite,
@@ -67,6 +68,7 @@ def audit_bundle(
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
     """A lower confidence bound on the epsilon of a bundle, beside the epsilon that it claims.
@@ -84,7 +86,7 @@ def audit_bundle(
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
-    system = open_bundle(bundle, trusted_key)
+    system = open_bundle(bundle, trusted_key, embedder)
     auditable_query(system)  # before the rows are read
     rows = read_inputs(input_, system, array=array, ignore=ignore_column)
     with bar() as report:
@@ -200,6 +202,7 @@ def attack_bundle(
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Attacks on a posthoc or table bundle by someone who knows it and PUBLIC rows.
@@ -216,7 +219,7 @@ def attack_bundle(
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
-    system = open_bundle(bundle, trusted_key)
+    system = open_bundle(bundle, trusted_key, embedder)
     attackable_query(system)  # before the rows are read
     rows = read_rows(input_, system=system, array=array, ignore=ignore_column, columns=column)
     with bar() as report:
