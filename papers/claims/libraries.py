@@ -348,7 +348,8 @@ def line(row: Row, found: ClaimAudit, seconds: float) -> str:
     """Return a row of the table."""
     version = ", ".join(REQUIREMENTS[row.library])
     exact = "not known" if row.exact is None else f"{row.exact:.3g}"
-    verdict = "**refuted**" if found.refuted else "not refuted"
+    few = found.draws < found.pairs[0].claimed.least_draws
+    verdict = "**refuted**" if found.refuted else "too few draws" if few else "not refuted"
     odd = "; ".join(one.event for one in found.findings)
     by = found.noise if found.noise_refuted else found.pairs[0].event if found.refuted else ""
     note = ". ".join(part for part in (row.note, odd, f"By {by}" if by else "") if part)
@@ -435,9 +436,9 @@ def main() -> None:
     if given.output is not None:
         given.output.parent.mkdir(parents=True, exist_ok=True)
         given.output.write_text(
-            f"# Stated guarantees, tested\n\nMade by `python -m papers.claims.libraries --draws "
-            f"{given.draws} --seconds {given.seconds:g} --install {given.install:g}` on Python "
+            "# Stated guarantees, tested\n\nMade by `python -m papers.claims.libraries` on Python "
             f"{sys.version_info.major}.{sys.version_info.minor}, at level {ALPHA:g} a row.\n"
+            "A row ends with its draws, or with the `--seconds` of the run that made it.\n"
             "A row that is not refuted is not shown to hold: this pair and this many draws did not "
             "contradict it.\n\n" + HEAD + "\n" + "\n".join(lines) + "\n\n" + NOTES.read_text()
         )
