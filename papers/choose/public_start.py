@@ -2,17 +2,20 @@
 papers.choose.public_start``.
 
 Of each data set 10,000 records are private, a twentieth as many rows are public with labels, and
-8,000 others are scored. They come from training parts. Every method has its default settings, the
-same total and the same public rows, but cells are not whitened, which is better for them. A split
-is a draw of the rows and has three draws of the noise. The standard error is that over splits.
-*Naive Bayes* is of the same noisy counts as the histograms, and of public labels. *From the
-constant* and *histograms, no public labels* see public rows without labels.
+8,000 others are scored. They come from training parts. Every method has the same total and the same
+public rows. The start has its default settings. Rivals have those of their grids that did best on
+the public rows, of which each half in turn stands in for private records, with noise that has the
+effect it will have, and is scored on the other. A split is a draw of the rows and has three draws
+of the noise. The standard error is that over splits. *Naive Bayes* is of the same noisy counts as
+the histograms, and of public labels. *From the constant* and *histograms, no public labels* see
+public rows without labels; their rivals' labels serve the choice of settings alone.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +26,9 @@ from typing_extensions import override
 from reticent.core.arrays import Integers
 from reticent.datasets import load, load_adult, load_covertype, load_imdb
 from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
-from reticent.systems.votes.cells import CellsClassifier
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.features import Features
 from reticent.systems.votes.moment import MomentClassifier
-from reticent.systems.votes.noisy_counts import Pace
+from reticent.systems.votes.noisy_counts import counted
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -39,6 +40,7 @@ Array = npt.NDArray[np.float64]
 DELTA = 1e-5
 PRIVATE, PUBLIC, SCORED = 10_000, 500, 8000
 SEEDS = (0, 1, 2)
+START = "start from public models"
 CASES = {
     "adult": (0.5, "table"),
     "covertype": (0.5, "table"),
@@ -80,35 +82,85 @@ def source_of(data: str) -> tuple[Callable[[Integers], Array], Integers]:
     return lambda places: schema.encode(table.train_rows[places]), labels
 
 
-def methods(
-    total: dict[str, Any], *, rows: str, records: int
-) -> dict[str, tuple[ReleasedClassifier, bool]]:
-    """Return each method, and whether it is given public labels.
+Maker = Callable[[int], ReleasedClassifier]
+
+
+def candidates(
+    total: dict[str, Any], *, rows: str, sizes: dict[str, Any]
+) -> dict[str, tuple[list[Maker], bool]]:
+    """Return the settings of each method, as makers that are given a stated number of records, and
+    whether it is given public labels.
 
     Args:
         total: arguments that all of them have.
         rows: the kind of rows.
-        records: the stated number of private records.
+        sizes: arguments of ``settings_grid``.
     """
-    pace = Pace(records=records)
-    plain = Features(whitening=0.0)
+
+    def start(records: int) -> ReleasedClassifier:
+        return PublicStartClassifier(**total, rows=rows, records=records)
+
+    def binned(kind: type[AdditiveHistogramClassifier]) -> list[Maker]:
+        return [partial(_made, kind, total | {"bins": bins}) for bins in (4, 8, 16)]
+
+    descents = NoisyGradientClassifier.settings_grid(**sizes)
+    moments = MomentClassifier.settings_grid(**sizes)
     return {
-        "start from public models": (
-            PublicStartClassifier(**total, rows=rows, records=records),
+        START: ([start], True),
+        "start from the constant": ([start], False),
+        "histograms": (binned(AdditiveHistogramClassifier), True),
+        "histograms, no public labels": (binned(AdditiveHistogramClassifier), False),
+        "naive Bayes": (binned(NaiveBayes), True),
+        "descent": ([partial(_descent, total | one) for one in descents], False),
+        "descent, warm": (
+            [partial(_descent, total | one | {"warm_start": True}) for one in descents],
             True,
         ),
-        "start from the constant": (
-            PublicStartClassifier(**total, rows=rows, records=records),
-            False,
-        ),
-        "histograms": (AdditiveHistogramClassifier(**total), True),
-        "histograms, no public labels": (AdditiveHistogramClassifier(**total), False),
-        "naive Bayes": (NaiveBayes(**total), True),
-        "descent": (NoisyGradientClassifier(**total, pace=pace), False),
-        "descent, warm": (NoisyGradientClassifier(**total, pace=pace, warm_start=True), True),
-        "moments": (MomentClassifier(**total), False),
-        "cells": (CellsClassifier(**total, cells=100, features=plain), True),
+        "moments": ([partial(_made, MomentClassifier, total | one) for one in moments], False),
     }
+
+
+def _made(kind: Callable[..., ReleasedClassifier], given: dict[str, Any], _: int) -> Any:
+    return kind(**given)
+
+
+def _descent(given: dict[str, Any], records: int) -> ReleasedClassifier:
+    return NoisyGradientClassifier(**counted(given, records))
+
+
+def chosen(
+    makers: list[Maker], public: Array, told: Integers, *, labelled: bool, records: int
+) -> ReleasedClassifier:
+    """Return the method whose settings give the likeliest labels of public rows.
+
+    Args:
+        makers: of the same method with other settings.
+        public: shape (m, d), public rows.
+        told: shape (m,), their labels.
+        labelled: whether the method is given public labels.
+        records: the stated number of private records.
+    """
+    if len(makers) == 1:
+        return makers[0](records)
+    halves = [np.arange(at, len(public), 2) for at in (0, 1)]
+    worth = np.zeros(len(makers))
+    for place, maker in enumerate(makers):
+        for there, away in (halves, halves[::-1]):
+            model = maker(len(there))
+            given: dict[str, Any] = {"public_y": told[there]} if labelled else {}
+            for fit in model.simulate_fits(
+                public[there],
+                told[there],
+                public_X=public[there],
+                totals=[(model.epsilon, model.delta)],
+                seeds=SEEDS[:2],
+                noise_scale=len(there) / records,
+                **given,
+            ):
+                found: Array = np.asarray(fit.predict_proba(public[away]))
+                shares = found[np.arange(len(away)), told[away]]
+                worth[place] += np.log(np.maximum(shares, 1e-6)).mean()
+    return makers[int(worth.argmax())](records)
 
 
 def scored(model: ReleasedClassifier, rows: Array, truth: Integers) -> tuple[float, float]:
@@ -133,7 +185,15 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     truth, labels, told = (all_labels[part] for part in places)
     classes = tuple(range(int(all_labels.max()) + 1))
     total = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
-    for name, (model, labelled) in methods(total, rows=kind, records=PRIVATE).items():
+    sizes = {
+        "n_private": PRIVATE,
+        "n_public": PUBLIC,
+        "features": public.shape[1],
+        "classes": len(classes),
+        "epsilon": epsilon,
+    }
+    for name, (makers, labelled) in candidates(total, rows=kind, sizes=sizes).items():
+        model = chosen(makers, public, told, labelled=labelled, records=PRIVATE)
         given: dict[str, Any] = {"public_y": told} if labelled else {}
         fits = model.simulate_fits(
             private, labels, public_X=public, totals=[(epsilon, DELTA)], seeds=SEEDS, **given
@@ -142,7 +202,7 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
         for fit in fits:
             found.append(scored(fit, test, truth))
         yield name, np.mean(found, axis=0)
-        if name == "start from public models":
+        if name == START:
             start: Any = fit.space_
             offsets = start.pools[0].offsets(start.row_details.scaled(test))
             yield "public models alone", np.array(measured(offsets, truth))
