@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.systems.public_reference import PublicReference
     from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.cells import CellsClassifier
     from reticent.systems.votes.cells_regressor import CellsRegressor
@@ -77,6 +78,7 @@ else:
             "reticent.systems.private_knn.radii": ("Ball",),
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
+            "reticent.systems.public_reference": ("PublicReference",),
             "reticent.systems.votes.cells": ("CellsClassifier",),
             "reticent.systems.votes.cells_regressor": ("CellsRegressor",),
             "reticent.systems.votes.noisy_counts": ("Pace",),
@@ -141,6 +143,7 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicModelsClassifier",
     "PublicRanges",
+    "PublicReference",
     "PublicStartClassifier",
     "PublicStartRegressor",
     "Recall",
