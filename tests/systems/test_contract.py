@@ -22,6 +22,7 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
+    PublicReference,
     VectorTraining,
     Within,
 )
@@ -47,6 +48,11 @@ CERTIFIED = {
         epsilon=1.0, classes=(0, 1), members=2, k_max=2, training=ClippedDescent(epochs=1)
     ),
     "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1)),
+    "convex beside public models": ConvexCertifiedClassifier(
+        epsilon=1.0,
+        classes=(0, 1),
+        extractor=PublicReference(models=[LogisticRegression()], rows="embedding"),
+    ),
 }
 INPUTS = {
     "posthoc vectors": PosthocEncoder(
@@ -101,6 +107,7 @@ CASES = {
             X=ROWS,
             y=LABELS,
             queries=QUERY,
+            fit={"public_X": PUBLIC, "public_y": SIDES} if "beside" in name else {},
             law=None if "distance" in name else response_law,
         )
         for name, system in CERTIFIED.items()

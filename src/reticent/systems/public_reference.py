@@ -24,8 +24,8 @@ class PublicReference(Group):
 
     Args:
         models: classifiers of scikit-learn, not fitted, which are pooled; None for logistic
-            regressions, boosted trees and forests. A bundle holds these, and networks of
-            ``MLPClassifier`` with rectified units. An empty list is the shares of public labels.
+            regressions, boosted trees and forests. A bundle holds these kinds alone. An empty list
+            is the shares of public labels.
         rows: "table" (features of leaves, columns and bins), "embedding" or "picture" (columns).
         components: principal components of the features that are kept at most; None for 150, 400
             or 100, by ``rows``.

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
 
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.release.fits import not_counted
@@ -45,7 +45,11 @@ def fitted(X: np.ndarray, y: np.ndarray, **fields: Any) -> ConvexCertifiedClassi
         return made(**fields).fit(X, y, **FIT)
 
 
-def test_neighbours_are_one_apart_and_at_zero_where_labels_differ() -> None:
+def test_neighbours_are_one_apart_and_at_zero_where_labels_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = made().extractor.start(PUBLIC, PUBLIC_Y, 3)
+    monkeypatch.setattr(PublicReference, "start", lambda *given: started)
     flipped = 0
     for size in (0, 1, 5, 40):
         X, y = ROWS[:size], LABELS[:size]
@@ -101,11 +105,10 @@ def test_records_correct_what_public_models_do_not_know() -> None:
     [
         PublicReference(models=[LogisticRegression()], rows="embedding", weight=0.5),
         PublicReference(
-            models=[MLPClassifier((5,), max_iter=40, random_state=0)], rows="table", components=6
+            models=[ExtraTreesClassifier(5, random_state=0)], rows="table", components=6
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_bundle_holds_public_models(reference: PublicReference, tmp_path: Path) -> None:
     own = made(reference).fit(ROWS, LABELS, **FIT)
     loaded = ConvexCertifiedClassifier.load(own.save(tmp_path / "bundle"))

@@ -22,6 +22,7 @@ from reticent.retraining.record_keys import record_keys
 from reticent.retraining.training_settings import PROTECTING, Counting
 from reticent.systems.certified.query import CertifiedQuery, rows_of_pair
 from reticent.systems.certified.system import CertifiedSystem
+from reticent.systems.embedding.public_start import PublicStartEmbedding
 from reticent.systems.public_reference import PublicReference
 
 _FIELDS = ("regularization", "norm_bound", "counting")
@@ -193,8 +194,11 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         expected = list(_weights_of_pairs(weights))
         if len(query.members) != len(expected):
             raise CorruptBundle("bundle: expected a model for each pair of labels")
+        bound = _FARTHEST if isinstance(query.extractor, PublicStartEmbedding) else 0.0
         for member, of_pair in zip(query.members, expected, strict=True):
-            if not isinstance(member, ConvexModel) or member.settings.class_weights != of_pair:
+            if not isinstance(member, ConvexModel) or (
+                (member.settings.class_weights, member.settings.offset_bound) != (of_pair, bound)
+            ):
                 raise CorruptBundle("bundle: a certificate that is none of this system's")
 
     @classmethod
