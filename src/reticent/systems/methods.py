@@ -319,6 +319,12 @@ BUILT_IN = (
         "training of encoders of table rows, and how they are compared",
         role="part",
     ),
+    _own(
+        "PublicReference",
+        "systems.public_reference",
+        "public models that private records correct, and features beside them",
+        role="part",
+    ),
     _own("Features", "systems.votes.features", "how rows become vectors that vote", role="part"),
     _own("Teachers", "systems.votes.teachers", "a model of any kind on parts", role="part"),
     _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
