@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from sklearn.neural_network import MLPClassifier
 from typing_extensions import override
 
 from papers.certified.rungs import answers_until, certified_curve
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.core.arrays import Array, Integers
 from reticent.datasets import load_covertype, load_digits, load_fashion, load_imdb
@@ -107,7 +108,7 @@ def _scores(labels: Integers, distances: Integers, truth: Integers) -> dict[str,
 def one_split(name: str, seed: int) -> dict[str, Any]:
     """Return all figures of one seed, of two labels."""
     split = SPLITS[name](seed)
-    public = {"public_X": split.public[0], "public_y": split.public[1]}
+    public: dict[str, Any] = {"public_X": split.public[0], "public_y": split.public[1]}
     queries, truth = split.asked
     reference = Kept(rows=split.rows, components=split.components, records=len(split.private[1]))
     found: dict[str, Any] = {}
@@ -199,9 +200,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", choices=(*SPLITS, "digits", "fashion"), default="imdb")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("runs/certified"))
+    parser.add_argument("--cache", type=Path, default=Path("runs/certified/cache"))
     chosen = parser.parse_args(arguments)
     compute = one_split if chosen.data in SPLITS else several
-    runs = [compute(chosen.data, seed) for seed in range(chosen.seeds)]
+    runs = [
+        cached_result(
+            chosen.cache / f"beside-{chosen.data}-{seed}.json",
+            partial(compute, chosen.data, seed),
+        )
+        for seed in range(chosen.seeds)
+    ]
     means, errors = combined(runs)
     text = markdown(chosen.data, means, errors, chosen.seeds)
     content = {"means": means, "standard errors": errors, "seeds": chosen.seeds}
