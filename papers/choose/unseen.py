@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from papers.choose.public_start import DELTA, START, candidates, chosen
+from papers.choose.public_start import ALONE, DELTA, START, candidates, chosen
 from papers.result_files import cached_result
 from reticent.core.arrays import Integers
 
@@ -89,10 +89,11 @@ def run(path: Path, kept: Path) -> dict[str, Any] | None:
     def of_method(makers: list[Any], labelled: bool, name: str) -> dict[str, Any]:
         model = chosen(makers, rows[told], codes[told], labelled=labelled, records=len(private))
         given: dict[str, Any] = {"public_y": codes[told]} if labelled else {}
+        if ALONE not in name:
+            given["public_X"] = rows[told]
         fits = model.simulate_fits(
             rows[private],
             codes[private],
-            public_X=rows[told],
             totals=[(epsilon, DELTA) for epsilon in EPSILONS],
             seeds=SEEDS,
             **given,
@@ -110,7 +111,10 @@ def run(path: Path, kept: Path) -> dict[str, Any] | None:
         return found
 
     found: dict[str, dict[str, list[float]]] = {}
-    for name, (makers, labelled) in candidates(total, rows="table", sizes=sizes).items():
+    lower, upper = rows[told].min(axis=0), rows[told].max(axis=0)
+    ends = lower, np.where(upper > lower, upper, lower + 1.0)
+    methods = candidates(total, rows="table", sizes=sizes, ends=ends)
+    for name, (makers, labelled) in methods.items():
         place = kept / path.stem / f"{name}.json"
         found |= cached_result(place, partial(of_method, makers, labelled, name))
     constant = _scores(np.tile(np.log(shares), (len(test), 1)), codes[test], shares).tolist()

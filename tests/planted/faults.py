@@ -266,6 +266,38 @@ FAULTS: tuple[Fault, ...] = (
         ("retraining",),
     ),
     Fault(
+        "convex certificate: pairs with the last label are left out of the least reserve",
+        "retraining/convex.py",
+        "            np.minimum(least[label], reserve, out=least[label])\n",
+        "            if pair[1] < classes - 1 or classes == 2:\n"
+        "                np.minimum(least[label], reserve, out=least[label])\n",
+        ("retraining",),
+    ),
+    Fault(
+        "convex certificate: .67 in place of the 1 that a record takes",
+        "retraining/convex.py",
+        "np.maximum(np.ceil(reserves / self.worth) - 1.0, 0.0)",
+        "np.maximum(np.ceil(reserves / (0.67 * self.worth)) - 1.0, 0.0)",
+        ("retraining",),
+    ),
+    Fault(
+        "public models of a reference are made of private rows too",
+        "systems/certified/system.py",
+        "        extractor = self._extractor(inputs.shape[1], shape, public, len(classes))\n",
+        """        if public is not None:
+            public = np.vstack([public[0], inputs]), np.concatenate([public[1], labels])
+        extractor = self._extractor(inputs.shape[1], shape, public, len(classes))
+""",
+        ("systems/certified",),
+    ),
+    Fault(
+        "a residual beside public models is cut at 1.1 votes",
+        "systems/votes/linear_vote.py",
+        "np.clip(np.rint(pointing * (steps / clips)), -steps, steps)",
+        "np.clip(np.rint(pointing * (steps / clips)), -1.1 * steps, 1.1 * steps)",
+        ("systems/votes",),
+    ),
+    Fault(
         "convex certificate: the search ends eight times too early",
         "retraining/convex.py",
         "if 1.001 * float(np.linalg.norm(gradient)) + error <= _RESIDUAL:",
@@ -545,11 +577,11 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "clip of the linear vote is a quantile over private records",
         "systems/votes/linear_vote.py",
-        "        return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))\n",
+        "        return np.asarray(np.clip(np.rint(pointing * (steps / clips)), -steps, steps))\n",
         """        if len(pointing):
             clips = np.quantile(np.abs(pointing), self.clip_quantile, axis=0)
             clips = np.maximum(clips, 1.0)
-        return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))
+        return np.asarray(np.clip(np.rint(pointing * (steps / clips)), -steps, steps))
 """,
         ("systems/votes",),
     ),
