@@ -2,18 +2,21 @@
 papers.choose.public_start``.
 
 Of each data set 10,000 records are private, a twentieth as many rows are public with labels, and
-8,000 others are scored. They come from training parts. Every method has its default settings, the
-same total and the same public rows. A split is a draw of the rows and has three draws of the
-noise. The standard error is that over splits. *Naive Bayes* is of the same noisy counts as the
-histograms, and of public labels. *From the constant*, *descent*, *moments* and *histograms, no
-public labels* see public rows without labels; those with *no public rows* see the ends of every
-column alone.
+8,000 others are scored. They come from training parts. Every method has the same total and the same
+public rows. The start has its default settings. Rivals have those of their grids that did best on
+the public rows, of which each half in turn stands in for private records, with noise that has the
+effect it will have, and is scored on the other. A split is a draw of the rows and has three draws
+of the noise. The standard error is that over splits. *Naive Bayes* is of the same noisy counts as
+the histograms, and of public labels. *From the constant* and *histograms, no public labels* see
+public rows without labels; their rivals' labels serve the choice of settings alone. Those with *no
+public rows* see the ends of every column alone, and have their default settings.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +41,7 @@ Array = npt.NDArray[np.float64]
 DELTA = 1e-5
 PRIVATE, PUBLIC, SCORED = 10_000, 500, 8000
 SEEDS = (0, 1, 2)
+START, ALONE = "start from public models", "no public rows"
 CASES = {
     "adult": (0.5, "table"),
     "covertype": (0.5, "table"),
@@ -79,40 +83,86 @@ def source_of(data: str) -> tuple[Callable[[Integers], Array], Integers]:
     return lambda places: schema.encode(table.train_rows[places]), labels
 
 
-def methods(
-    total: dict[str, Any], *, rows: str, records: int, ends: tuple[Array, Array] | None = None
-) -> dict[str, tuple[ReleasedClassifier, bool]]:
-    """Return each method, and whether it is given public labels.
+Maker = Callable[[int], ReleasedClassifier]
+
+
+def candidates(
+    total: dict[str, Any], *, rows: str, sizes: dict[str, Any], ends: tuple[Array, Array]
+) -> dict[str, tuple[list[Maker], bool]]:
+    """Return the settings of each method, as makers that are given a stated number of records, and
+    whether it is given public labels.
 
     Args:
         total: arguments that all of them have.
         rows: the kind of rows.
-        records: the stated number of private records.
-        ends: lower and upper ends of the columns, public, for those with no public rows; or None.
+        sizes: arguments of ``settings_grid``.
+        ends: lower and upper ends of the columns, for the methods that see no public rows.
     """
-    found: dict[str, tuple[ReleasedClassifier, bool]] = {
-        "start from public models": (
-            PublicStartClassifier(**total, rows=rows, records=records),
-            True,
-        ),
-        "start from the constant": (
-            PublicStartClassifier(**total, rows=rows, records=records),
-            False,
-        ),
-        "histograms": (AdditiveHistogramClassifier(**total), True),
-        "histograms, no public labels": (AdditiveHistogramClassifier(**total), False),
-        "naive Bayes": (NaiveBayes(**total), True),
-        "descent": (NoisyGradientClassifier(**total, records=records), False),
-        "moments": (MomentClassifier(**total), False),
-    }
-    if ends is None:
-        return found
     alone = {**total, "features": Features(range=ends)}
-    return found | {
-        "descent, no public rows": (NoisyGradientClassifier(**alone, records=records), False),
-        "moments, no public rows": (MomentClassifier(**alone), False),
-        "histograms, no public rows": (AdditiveHistogramClassifier(**alone), False),
+
+    def start(records: int) -> ReleasedClassifier:
+        return PublicStartClassifier(**total, rows=rows, records=records)
+
+    def binned(kind: type[AdditiveHistogramClassifier]) -> list[Maker]:
+        return [partial(_made, kind, total | {"bins": bins}) for bins in (4, 8, 16)]
+
+    descents = NoisyGradientClassifier.settings_grid(**sizes)
+    moments = MomentClassifier.settings_grid(**sizes)
+    return {
+        START: ([start], True),
+        "start from the constant": ([start], False),
+        "histograms": (binned(AdditiveHistogramClassifier), True),
+        "histograms, no public labels": (binned(AdditiveHistogramClassifier), False),
+        "naive Bayes": (binned(NaiveBayes), True),
+        "descent": ([partial(_descent, total | one) for one in descents], False),
+        "moments": ([partial(_made, MomentClassifier, total | one) for one in moments], False),
+        f"descent, {ALONE}": ([partial(_descent, alone)], False),
+        f"moments, {ALONE}": ([partial(_made, MomentClassifier, alone)], False),
+        f"histograms, {ALONE}": ([partial(_made, AdditiveHistogramClassifier, alone)], False),
     }
+
+
+def _made(kind: Callable[..., ReleasedClassifier], given: dict[str, Any], _: int) -> Any:
+    return kind(**given)
+
+
+def _descent(given: dict[str, Any], records: int) -> ReleasedClassifier:
+    return NoisyGradientClassifier(**given, records=records)
+
+
+def chosen(
+    makers: list[Maker], public: Array, told: Integers, *, labelled: bool, records: int
+) -> ReleasedClassifier:
+    """Return the method whose settings give the likeliest labels of public rows.
+
+    Args:
+        makers: of the same method with other settings.
+        public: shape (m, d), public rows.
+        told: shape (m,), their labels.
+        labelled: whether the method is given public labels.
+        records: the stated number of private records.
+    """
+    if len(makers) == 1:
+        return makers[0](records)
+    halves = [np.arange(at, len(public), 2) for at in (0, 1)]
+    worth = np.zeros(len(makers))
+    for place, maker in enumerate(makers):
+        for there, away in (halves, halves[::-1]):
+            model = maker(len(there))
+            given: dict[str, Any] = {"public_y": told[there]} if labelled else {}
+            for fit in model.simulate_fits(
+                public[there],
+                told[there],
+                public_X=public[there],
+                totals=[(model.epsilon, model.delta)],
+                seeds=SEEDS[:2],
+                noise_scale=len(there) / records,
+                **given,
+            ):
+                found: Array = np.asarray(fit.predict_proba(public[away]))
+                shares = found[np.arange(len(away)), told[away]]
+                worth[place] += np.log(np.maximum(shares, 1e-6)).mean()
+    return makers[int(worth.argmax())](records)
 
 
 def scored(model: ReleasedClassifier, rows: Array, truth: Integers) -> tuple[float, float]:
@@ -137,10 +187,18 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     truth, labels, told = (all_labels[part] for part in places)
     classes = tuple(range(int(all_labels.max()) + 1))
     total = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
+    sizes = {
+        "n_private": PRIVATE,
+        "n_public": PUBLIC,
+        "features": public.shape[1],
+        "classes": len(classes),
+        "epsilon": epsilon,
+    }
     lower, upper = public.min(axis=0), public.max(axis=0)
     ends = lower, np.where(upper > lower, upper, lower + 1.0)
-    for name, (model, labelled) in methods(total, rows=kind, records=PRIVATE, ends=ends).items():
-        given: dict[str, Any] = {} if "no public rows" in name else {"public_X": public}
+    for name, (makers, labelled) in candidates(total, rows=kind, sizes=sizes, ends=ends).items():
+        model = chosen(makers, public, told, labelled=labelled, records=PRIVATE)
+        given: dict[str, Any] = {} if ALONE in name else {"public_X": public}
         if labelled:
             given["public_y"] = told
         fits = model.simulate_fits(private, labels, totals=[(epsilon, DELTA)], seeds=SEEDS, **given)
@@ -148,7 +206,7 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
         for fit in fits:
             found.append(scored(fit, test, truth))
         yield name, np.mean(found, axis=0)
-        if name == "start from public models":
+        if name == START:
             start: Any = fit.space_
             offsets = start.pools[0].offsets(start.row_details.scaled(test))
             yield "public models alone", np.array(measured(offsets, truth))

@@ -3,16 +3,21 @@ papers.choose.unseen FOLDER``.
 
 FOLDER holds CSV files whose last column is the label; ``papers.choose.export_tables`` writes it and
 says which tables are in it. Of each table up to 3,000 rows are scored; of the rest a twenty-first
-is public with labels, at least 300 rows, and the others, up to 10,000, are private. Every method
-has its default settings, the same total and the same public rows. Scores are means of two draws of
+is public with labels, at least 300 rows, and the others, up to 10,000, are private. The start
+has its default settings. Rivals have those of their grids that did best on public rows at a total
+of 1, as in ``papers.choose.public_start``. Scores are means of two draws of
 the noise. Regret is the best score among all methods, on the scored rows, less the start's: the
 largest of many noisy scores, so not all of it is regret. Balanced accuracy is that of
-probabilities over public shares. Results of each table are kept in FOLDER/results.
+probabilities over public shares. Results of each table and method
+are kept in FOLDER/results, so that a run that was interrupted, or stopped after ``--seconds``, goes
+on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +26,7 @@ import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from papers.choose.public_start import DELTA, methods
+from papers.choose.public_start import ALONE, DELTA, START, candidates, chosen
 from papers.result_files import cached_result
 from reticent.core.arrays import Integers
 
@@ -29,7 +34,7 @@ Array = npt.NDArray[np.float64]
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 SEEDS = (0, 1)
-RECIPE, PUBLIC = "start from public models", "public models alone"
+PUBLIC = "public models alone"
 LEAST_PRIVATE, MOST_PRIVATE, LEAST_PUBLIC, MOST_SCORED = 5000, 10_000, 300, 3000
 _MOST_WORDS = 30
 _SCORES = ("accuracy", "AUC", "balanced accuracy")
@@ -54,8 +59,13 @@ def numbers(table: pd.DataFrame, public: Integers) -> Array:
     return np.column_stack(found)
 
 
-def run(path: Path) -> dict[str, Any] | None:
-    """Return all scores on one table, or None for one that is too small."""
+def run(path: Path, kept: Path) -> dict[str, Any] | None:
+    """Return all scores on one table, or None for one that is too small.
+
+    Args:
+        path: of the table.
+        kept: folder in which each method's scores are kept.
+    """
     table = pd.read_csv(path, low_memory=False)
     labels, codes = np.unique(table.iloc[:, -1].astype(str), return_inverse=True)
     order = np.random.default_rng([1, 77]).permutation(len(table))
@@ -67,15 +77,23 @@ def run(path: Path) -> dict[str, Any] | None:
     test, told, private = np.split(order[: scored + rest], [scored, scored + public])
     rows = numbers(table.iloc[:, :-1], told)
     shares: Array = np.bincount(codes[told], minlength=len(labels)).astype(np.float64) + 0.5
-    classes = tuple(range(len(labels)))
-    total: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "classes": classes}
-    found: dict[str, dict[str, list[float]]] = {}
-    for name, (model, labelled) in methods(total, rows="table", records=len(private)).items():
+    total = {"epsilon": 1.0, "delta": DELTA, "classes": tuple(range(len(labels)))}
+    sizes = {
+        "n_private": len(private),
+        "n_public": len(told),
+        "features": rows.shape[1],
+        "classes": len(labels),
+        "epsilon": 1.0,
+    }
+
+    def of_method(makers: list[Any], labelled: bool, name: str) -> dict[str, Any]:
+        model = chosen(makers, rows[told], codes[told], labelled=labelled, records=len(private))
         given: dict[str, Any] = {"public_y": codes[told]} if labelled else {}
+        if ALONE not in name:
+            given["public_X"] = rows[told]
         fits = model.simulate_fits(
             rows[private],
             codes[private],
-            public_X=rows[told],
             totals=[(epsilon, DELTA) for epsilon in EPSILONS],
             seeds=SEEDS,
             **given,
@@ -84,16 +102,25 @@ def run(path: Path) -> dict[str, Any] | None:
         for fit in fits:
             chances = np.log(np.maximum(fit.predict_proba(rows[test]), 1e-300))
             scores.setdefault(fit.epsilon, []).append(_scores(chances, codes[test], shares))
-        found[name] = {f"{e:g}": np.mean(each, axis=0).tolist() for e, each in scores.items()}
-        if name == RECIPE:
+        found = {name: {f"{e:g}": np.mean(each, axis=0).tolist() for e, each in scores.items()}}
+        if name == START:
             start: Any = fit.space_
             offsets = start.pools[0].offsets(start.row_details.scaled(rows[test]))
             alone = _scores(offsets, codes[test], shares).tolist()
             found[PUBLIC] = {f"{e:g}": alone for e in EPSILONS}
+        return found
+
+    found: dict[str, dict[str, list[float]]] = {}
+    lower, upper = rows[told].min(axis=0), rows[told].max(axis=0)
+    ends = lower, np.where(upper > lower, upper, lower + 1.0)
+    methods = candidates(total, rows="table", sizes=sizes, ends=ends)
+    for name, (makers, labelled) in methods.items():
+        place = kept / path.stem / f"{name}.json"
+        found |= cached_result(place, partial(of_method, makers, labelled, name))
     constant = _scores(np.tile(np.log(shares), (len(test), 1)), codes[test], shares).tolist()
     found["constant"] = {f"{e:g}": constant for e in EPSILONS}
-    sizes = [len(private), len(told), len(test), rows.shape[1], len(labels)]
-    return {"sizes": sizes, "scores": found}
+    counts = [len(private), len(told), len(test), rows.shape[1], len(labels)]
+    return {"sizes": counts, "scores": found}
 
 
 def _scores(chances: Array, truth: Integers, shares: Array) -> Array:
@@ -117,14 +144,14 @@ def table_of(runs: dict[str, dict[str, Any]]) -> list[str]:
         for epsilon in (f"{e:g}" for e in EPSILONS):
             scores = {method: each[epsilon] for method, each in found["scores"].items()}
             lost = [
-                max(each[at] for each in scores.values()) - scores[RECIPE][at] for at in (0, 1, 2)
+                max(each[at] for each in scores.values()) - scores[START][at] for at in (0, 1, 2)
             ]
             for at, kind in enumerate(_SCORES):
                 if at != 1 or found["sizes"][-1] == 2:
                     regrets[kind].append(lost[at])
-            below.append(scores[PUBLIC][0] - scores[RECIPE][0])
+            below.append(scores[PUBLIC][0] - scores[START][0])
             best = max(scores, key=lambda method: scores[method][0])
-            cells = [f"{scores[one][0]:.2f}" for one in (RECIPE, PUBLIC)]
+            cells = [f"{scores[one][0]:.2f}" for one in (START, PUBLIC)]
             lines.append(
                 f"| {name} | {sizes} | {epsilon} | {' | '.join(cells)} | "
                 f"{scores[best][0]:.2f} {best} | {lost[0]:.2f} | {lost[1]:.2f} |"
@@ -146,13 +173,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    parser.add_argument("--seconds", type=float, default=np.inf, help="no table begins after these")
+    given = parser.parse_args()
     runs: dict[str, dict[str, Any]] = {}
-    for path in sorted(folder.glob("*.csv"), key=lambda each: each.stat().st_size):
-        found = cached_result(
-            folder / "results" / f"{path.stem}.json",
-            lambda path=path: run(path) or {},  # type: ignore[misc]
-        )
+    begun, kept = time.process_time(), given.folder / "results"
+    for path in sorted(given.folder.glob("*.csv"), key=lambda each: each.stat().st_size):
+        place = kept / f"{path.stem}.json"
+        if not place.is_file() and time.process_time() - begun > given.seconds:
+            print(path.stem, "not run", flush=True)
+            continue
+        found = cached_result(place, lambda path=path: run(path, kept) or {})  # type: ignore[misc]
         if found:
             runs[path.stem] = found
         print(path.stem, "" if found else "too small", flush=True)

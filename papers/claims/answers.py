@@ -202,6 +202,22 @@ def datasynthesizer_histogram() -> Answer:
     return answer
 
 
+def smartnoise_mwem() -> Answer:
+    """Answer with counts of 200 synthetic rows over four cells, of multiplicative weights at
+    epsilon 1.
+    """
+    np, synth = _of("numpy"), _of("snsynth")
+
+    def answer(rows: Any) -> Any:
+        maker = synth.Synthesizer.create("mwem", epsilon=1.0, verbose=False)
+        frame = _of("pandas").DataFrame(rows, columns=["a", "b"])
+        maker.fit(frame, categorical_columns=["a", "b"], preprocessor_eps=0.0)
+        made = np.asarray(maker.sample(200)).astype(int)
+        return np.bincount(2 * made[:, 0] + made[:, 1], minlength=4).tolist()
+
+    return answer
+
+
 def tmlt_laplace() -> Answer:
     """Answer with Laplace noise of scale 1, which the library maps to epsilon 1 at distance 1."""
     noise = _of("tmlt.core.measurements.noise_mechanisms")

@@ -2,22 +2,30 @@
 
 ``python -m papers.claims.libraries --output docs/results/claims/libraries.md`` makes one virtual
 environment for each library under ``--cache``, with the versions pinned here. No library's code is
-part of this repository. ``--rows`` takes a part of the rows, ``--draws`` bounds all of them.
+part of this repository. ``--draws`` bounds the draws of all rows.
+
+Each row's result is kept as a JSON file under ``--results``, so that a run that was stopped goes on
+where it ended. A file counts only for the row, the requirements, the answers' code and the draws
+that it was made with. An installation that takes longer than ``--install`` seconds is a result too.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import re
 import subprocess
 import sys
 import time
 import venv
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from papers.claims.ours import our_rows
+from papers.claims.ours import OURS, our_row
 from reticent.audit import ClaimAudit, CommandSubject, claim, gaussian_law
 from reticent.core.errors import InvalidInput
 
@@ -66,6 +74,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "datasynthesizer": ("DataSynthesizer==0.1.13",),
     "tmlt": ("tmlt-core==0.20.0",),
     "recipes": ("xgboost-cpu==3.0.2", "scikit-learn==1.5.2"),
+    "smartnoise": ("smartnoise-synth==1.0.8", "torch==2.13.0"),
 }
 
 _FLOWER = (
@@ -262,6 +271,17 @@ ROWS: tuple[Row, ...] = (
         draws=400,
     ),
     Row(
+        name="smartnoise_mwem",
+        library="smartnoise",
+        what="MWEMSynthesizer, epsilon 1, two columns of two values, no privacy spent on ranges",
+        source="class documentation: a synthesizer of the given total epsilon",
+        pair=([[0, 0], [0, 1], [1, 1], [1, 1]], [[0, 0], [0, 1], [1, 1]]),
+        epsilon=1.0,
+        delta=0.0,
+        note="neighbours: one record more; shown are counts of 200 synthetic rows",
+        draws=300,
+    ),
+    Row(
         name="recipe_coefficients",
         library="recipes",
         what="scikit-learn regression, Laplace noise of scale 1 on coefficients",
@@ -292,7 +312,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def environment(library: str, cache: Path) -> Path:
+def environment(library: str, cache: Path, seconds: float) -> Path:
     """Return the Python of a library's environment, which is made if it is not there."""
     folder = cache / library
     python = folder / "bin" / "python"
@@ -301,7 +321,8 @@ def environment(library: str, cache: Path) -> Path:
     if marker.exists() and marker.read_text() == wanted:
         return python
     venv.create(folder, with_pip=True, clear=True)
-    subprocess.run([str(python), "-m", "pip", "install", "-q", *REQUIREMENTS[library]], check=True)
+    install = [str(python), "-m", "pip", "install", "-q", *REQUIREMENTS[library]]
+    subprocess.run(install, check=True, timeout=seconds)
     marker.write_text(wanted)
     return python
 
@@ -327,7 +348,8 @@ def line(row: Row, found: ClaimAudit, seconds: float) -> str:
     """Return a row of the table."""
     version = ", ".join(REQUIREMENTS[row.library])
     exact = "not known" if row.exact is None else f"{row.exact:.3g}"
-    verdict = "**refuted**" if found.refuted else "not refuted"
+    few = found.draws < found.pairs[0].claimed.least_draws
+    verdict = "**refuted**" if found.refuted else "too few draws" if few else "not refuted"
     odd = "; ".join(one.event for one in found.findings)
     by = found.noise if found.noise_refuted else found.pairs[0].event if found.refuted else ""
     note = ". ".join(part for part in (row.note, odd, f"By {by}" if by else "") if part)
@@ -343,52 +365,82 @@ HEAD = (
 )
 
 
-def table(rows: Iterable[Row], cache: Path, draws: int, seconds: float) -> list[str]:
-    """Return the rows of libraries, each tested in its own environment."""
-    lines = []
-    for row in rows:
-        start = time.monotonic()
-        try:
-            python = environment(row.library, cache)
-            found = audited(row, python, draws, seconds)
-            lines.append(line(row, found, time.monotonic() - start))
-        except (InvalidInput, subprocess.CalledProcessError) as error:
-            lines.append(
-                f"| {', '.join(REQUIREMENTS[row.library])}: {row.what} | {row.source} | | | | not "
-                f"run | | | {type(error).__name__}: {error} |"
-            )
-        print(lines[-1], flush=True)
-    return lines
+def kept(name: str, made_with: dict[str, Any], results: Path, make: Callable[[], str]) -> str:
+    """Return a row of the table: a result that is there for the same settings, or a new one."""
+    file = results / f"{name}.json"
+    if file.exists():
+        found = json.loads(file.read_text())
+        if found["made_with"] == made_with:
+            return str(found["line"])
+    text = make()
+    results.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"made_with": made_with, "line": text}, indent=1) + "\n")
+    return text
+
+
+def made_by_row(row: Row, given: argparse.Namespace) -> str:
+    """Return the row of a library, tested in its own environment, or why it was not run."""
+    start = time.monotonic()
+    try:
+        python = environment(row.library, given.cache.resolve(), given.install)
+        found = audited(row, python, given.draws, given.seconds)
+        return line(row, found, time.monotonic() - start)
+    except subprocess.TimeoutExpired:
+        why = f"not installed within {given.install:.0f} seconds"
+    except subprocess.CalledProcessError:
+        why = "pip could not install these versions"
+    except InvalidInput as error:
+        why = str(error)
+    version = ", ".join(REQUIREMENTS[row.library])
+    return f"| {version}: {row.what} | {row.source} | | | | not run | | | {why} |"
+
+
+def lines_of(given: argparse.Namespace) -> Iterator[str]:
+    """Yield all rows of the table."""
+    code = hashlib.sha256(ANSWERS.read_bytes()).hexdigest()[:16]
+    for row in ROWS:
+        made_with = {
+            "row": repr(row),
+            "requirements": list(REQUIREMENTS[row.library]),
+            "answers": code,
+            "draws": given.draws,
+        }
+        yield kept(row.name, made_with, given.results, partial(made_by_row, row, given))
+    draws = min(given.draws, 20_000)
+    for name in OURS:
+        made_with = {"ours": name, "draws": draws}
+        file = "ours_" + re.sub(r"\W+", "_", name)
+        yield kept(file, made_with, given.results, partial(our_row, name, draws=draws, alpha=ALPHA))
+
+
+NOTES = Path(__file__).with_name("libraries_notes.md")
 
 
 def main() -> None:
     """Make the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, default=Path(".cache/claims"), help="Environments.")
-    parser.add_argument("--rows", nargs="*", default=None, help="Names of rows; all if absent.")
+    parser.add_argument(
+        "--results", type=Path, default=Path(".cache/claims/results"), help="A file for each row."
+    )
     parser.add_argument("--draws", type=int, default=10**6, help="Most draws of a row.")
     parser.add_argument("--seconds", type=float, default=600.0, help="Time limit of a row.")
-    parser.add_argument("--no-ours", action="store_true", help="Leave our own mechanisms out.")
+    parser.add_argument("--install", type=float, default=300.0, help="Limit of an installation.")
     parser.add_argument("--output", type=Path, default=None, help="Markdown file to write.")
     given = parser.parse_args()
-    known = {row.name for row in ROWS}
-    if given.rows is not None and not set(given.rows) <= known:
-        parser.error(f"--rows: expected some of {', '.join(sorted(known))}")
-    wanted = [row for row in ROWS if given.rows is None or row.name in given.rows]
     print(HEAD, flush=True)
-    lines = table(wanted, given.cache.resolve(), given.draws, given.seconds)
-    if not given.no_ours:
-        for text in our_rows(draws=min(given.draws, 20_000), alpha=ALPHA):
-            lines.append(text)
-            print(text, flush=True)
+    lines = []
+    for text in lines_of(given):
+        lines.append(text)
+        print(text, flush=True)
     if given.output is not None:
         given.output.parent.mkdir(parents=True, exist_ok=True)
-        command = "python -m papers.claims.libraries"
         given.output.write_text(
-            f"# Stated guarantees, tested\n\nMade by `{command}` on Python "
+            "# Stated guarantees, tested\n\nMade by `python -m papers.claims.libraries` on Python "
             f"{sys.version_info.major}.{sys.version_info.minor}, at level {ALPHA:g} a row.\n"
+            "A row ends with its draws, or with the `--seconds` of the run that made it.\n"
             "A row that is not refuted is not shown to hold: this pair and this many draws did not "
-            "contradict it.\n\n" + HEAD + "\n" + "\n".join(lines) + "\n"
+            "contradict it.\n\n" + HEAD + "\n" + "\n".join(lines) + "\n\n" + NOTES.read_text()
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -192,11 +193,13 @@ def print_gaussian(seeds: int) -> None:
         )
 
 
-def claims_at_the_edge() -> dict[str, tuple[Law, dict[str, float]]]:
+def claims_at_the_edge() -> dict[str, tuple[Law, dict[str, Any]]]:
     """Return laws whose claim just holds, with the claim: epsilon 1, mu 1, and the epsilon of mu 1
     at delta .05.
     """
-    pure = {name: (law, {"epsilon": 1.0, "delta": 0.0}) for name, law in PURE.items()}
+    pure: dict[str, tuple[Law, dict[str, Any]]] = {
+        name: (law, {"epsilon": 1.0, "delta": 0.0}) for name, law in PURE.items()
+    }
     tight = brentq(lambda e: gaussian_delta(noise_multiplier=1.0, epsilon=e) - 0.05, 0.01, 9.0)
     return {
         **pure,

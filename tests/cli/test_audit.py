@@ -32,7 +32,7 @@ def test_the_bound_the_claim_and_what_was_tried(command, encoder_bundle, inputs,
 def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkeypatch):
     """A bundle whose mechanism was edited to half of its noise."""
 
-    def faulty(folder, trusted_key):
+    def faulty(folder, trusted_key, embedder):
         system = load(folder, trusted_key=trusted_key)
         assert isinstance(system, PosthocEncoder)
         mechanism = system.query_.mechanism

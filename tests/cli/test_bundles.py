@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
+from reticent.audit.subjects import named_object
 from reticent.cli import bundles
 from reticent.core import Guarantee, Scope
 from reticent.core.errors import CorruptBundle
 from reticent.core.files import output_file
 from reticent.ledger import Ledger
 from reticent.systems import (
+    CodeEncoder,
     LabelAware,
     PosthocClassifier,
     PosthocEncoder,
@@ -178,3 +180,39 @@ def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatc
         command("release", folder, "--input", inputs, "--output", tmp_path / "out.npz").status == 0
     )
     assert sizes[0] >= (tmp_path / "out.npz").stat().st_size > 20 * 4 * 400
+
+
+OWN = """
+import torch
+from torch import nn
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 2), nn.ReLU())
+"""
+
+
+def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_path) -> None:
+    source = tmp_path / "own_network.py"
+    source.write_text(OWN)
+    iris = load_iris()
+    named = f"{source}:network"
+    encoder = CodeEncoder(epsilon=2.0, embedder=named_object(named)(), random_state=0)
+    bundle = encoder.fit(iris.data, iris.target).save(tmp_path / "bundle")
+    rows = tmp_path / "rows.npz"
+    np.savez(rows, X=iris.data)
+    asked = (
+        ("release", bundle, "--input", rows, "--output", tmp_path / "out.npz"),
+        ("audit", "bundle", bundle, "--input", rows, "--runs", 2000),
+        ("attack", "bundle", bundle, "--input", rows, "--no-decoder", "--trials", 1000),
+        ("card", bundle, "--json"),
+    )
+    for words in asked:
+        assert command(*words).status == 2
+        answer = command(*words, "--embedder", named)
+        assert answer.status == 0, answer.err
+    assert np.load(tmp_path / "out.npz")["values"].shape[0] == len(iris.data)
+    assert "any two inputs" in command("card", bundle).out
+    for wrong in (f"{source}:other", f"{tmp_path / 'none.py'}:network", "no colon"):
+        assert command(*asked[3], "--embedder", wrong).status == 2

@@ -47,7 +47,7 @@ def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeyp
         made_query("score-levels", RADII),
     ):
         encoder.query_ = query
-        monkeypatch.setattr("reticent.cli.radius.open_bundle", lambda folder, key: encoder)
+        monkeypatch.setattr("reticent.cli.radius.open_bundle", lambda *asked: encoder)
         answer = command("radius", rows, "--bundle", tmp_path)
         assert answer.status == 2
         assert "nothing is promised about other rows" in answer.err

@@ -18,10 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import BudgetExceeded
+from reticent.core.errors import BudgetExceeded, LedgerUnavailable
 from reticent.ledger import Ledger
 
 EventMaker = Callable[..., PrivacyEvent]
@@ -187,4 +188,49 @@ def test_kills_in_mount_namespaces_leave_no_answer_uncharged(
     assert len(seen) == len(set(seen)) > kills / 10
     assert [answer for answer in seen if charged.get(answer) != 1000] == []
     assert list(second.iterdir()) == []
+    ledger.close()
+
+
+def _create_and_die(url: str, at: int) -> None:
+    """Makes a ledger, and is killed before its statement or commit number ``at``."""
+    count = 0
+
+    def counted(*_: object) -> None:
+        nonlocal count
+        count += 1
+        if count == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", counted)
+    sa.event.listen(sa.Engine, "commit", counted)
+    Ledger.create(url, synchronous="NORMAL").close()
+
+
+@pytest.mark.soak
+def test_a_kill_at_any_statement_of_a_schema_step_leaves_none_or_all_of_it(
+    ledger_url: str, make_event: EventMaker
+) -> None:
+    """The one step that exists makes the tables. What is half made is taken for no ledger, and the
+    same command makes it whole.
+    """
+    at, made = 0, False
+    while not made:
+        at += 1
+        child = os.fork()
+        if child == 0:
+            try:
+                _create_and_die(ledger_url, at)
+            finally:
+                os._exit(0)
+        made = os.waitpid(child, 0)[1] == 0
+        try:
+            Ledger.open(ledger_url, synchronous="NORMAL").close()
+        except LedgerUnavailable:
+            assert not made
+    print(f"killed at {at - 1} statements")
+    assert at > 10
+    ledger = Ledger.create(ledger_url, synchronous="NORMAL")
+    ledger.grant(Scope(subject="ward"), Guarantee(1.0, 0.0, AddRemove()))
+    ledger.reserve(Scope("client", "ward"), make_event(), answers=1).commit("answer")
+    assert ledger.verify().problems == ()
     ledger.close()

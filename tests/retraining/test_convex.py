@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import mpmath
@@ -18,14 +19,14 @@ from scipy.special import expit
 from reticent.core import AddRemove, Replace
 from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter
 from reticent.retraining import convex
-from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
+from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model, one_against_one
 
 Pair = tuple[np.ndarray, np.ndarray]
 Judge = Callable[[ConvexModel, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def ours(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return model.stable_distances(queries)
+    return model.stable_distances(queries, offsets(queries, model.settings))
 
 
 def data(seed: int) -> tuple[np.ndarray, np.ndarray, ConvexSettings]:
@@ -41,8 +42,24 @@ def data(seed: int) -> tuple[np.ndarray, np.ndarray, ConvexSettings]:
         norm_bound=float(random.choice([0.5, 1.0, 4.0])),
         intercept=float(random.choice([0.1, 1.0])),
         class_weights=[(1.0, 1.0), (1.0, 0.2), (0.05, 1.0)][int(random.integers(3))],
+        offset_bound=float(random.choice([0.0, 0.0, 1.0, 8.0])),
     )
     return rows, labels, settings
+
+
+def offsets(X: np.ndarray, settings: ConvexSettings) -> np.ndarray | None:
+    """A wild public function of each row, which reaches the bound and beyond."""
+    if not settings.offset_bound:
+        return None
+    return 1.2 * settings.offset_bound * np.sin(50.0 * X.sum(axis=1) + X[:, 0])
+
+
+def fit(X: np.ndarray, y: np.ndarray, settings: ConvexSettings) -> ConvexModel:
+    return convex_model(X, y, settings, offsets=offsets(X, settings))
+
+
+def reserves(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return model.reserves(queries, offsets(queries, model.settings))
 
 
 def worst_records(model: ConvexModel, random: np.random.Generator) -> Iterator[Pair]:
@@ -71,7 +88,7 @@ def broken_pairs(seeds: range, judge: Judge = ours) -> tuple[int, int, float]:
     looked, broken, largest = 0, 0, 0.0
     for seed in seeds:
         X, y, settings = data(seed)
-        model = convex_model(X, y, settings)
+        model = fit(X, y, settings)
         random = np.random.default_rng([seed, 2])
         queries = random.normal(size=(40, settings.features)) * settings.norm_bound
         # Rows on the boundary, where labels change.
@@ -82,15 +99,15 @@ def broken_pairs(seeds: range, judge: Judge = ours) -> tuple[int, int, float]:
             edge = queries - level[:, None] * normal
             queries = np.concatenate([queries, edge, edge * 1.001 + 1e-3, edge + 0.1 * normal])
         labels, distances = judge(model, queries)
-        reserve = model.reserves(queries)[1]
+        reserve = reserves(model, queries)[1]
         for rows, truth in neighbours(X, y, model, seed):
-            other = convex_model(rows, truth, settings)
+            other = fit(rows, truth, settings)
             others, far = judge(other, queries)
             looked += 1
             jumps = np.abs(distances - far) > 1
             flips = (labels != others) & ((distances > 0) | (far > 0))
             broken += int((jumps | flips).sum())
-            largest = max(largest, float(np.abs(other.reserves(queries)[1] - reserve).max()))
+            largest = max(largest, float(np.abs(reserves(other, queries)[1] - reserve).max()))
     return looked, broken, largest
 
 
@@ -109,17 +126,23 @@ def test_many_neighbouring_data_sets_by_brute_force() -> None:
 
 
 def doubled(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels, reserve = model.reserves(queries)
+    labels, reserve = reserves(model, queries)
     return labels, np.maximum(np.ceil(2.0 * reserve) - 1, 0).astype(int)
 
 
 def no_floor(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """ceil(r) in place of ceil(r) - 1: labels that change at distance 1."""
-    labels, reserve = model.reserves(queries)
+    labels, reserve = reserves(model, queries)
     return labels, np.ceil(reserve).astype(int)
 
 
-@pytest.mark.parametrize("judge", [doubled, no_floor])
+def two_thirds(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """.67 in place of the 1 that a record takes at most."""
+    labels, reserve = reserves(model, queries)
+    return labels, np.maximum(np.ceil(reserve / 0.67) - 1, 0).astype(int)
+
+
+@pytest.mark.parametrize("judge", [doubled, no_floor, two_thirds])
 def test_planted_faults_break_a_property(judge: Judge) -> None:
     assert broken_pairs(range(60), judge)[1] >= 10
 
@@ -128,12 +151,13 @@ def test_planted_faults_break_a_property(judge: Judge) -> None:
 def test_the_reserve_is_within_the_proved_error_of_the_exact_one(seed: int) -> None:
     """Against a solver of another kind, polished in 40 digits."""
     X, y, settings = data(seed)
-    model = convex_model(X, y, settings)
+    model = fit(X, y, settings)
+    given = settings.cut_offsets(offsets(X, settings), len(X))
     points, signs = settings.points(X), np.where(y == 1, 1.0, -1.0)
     shares = np.array(settings.class_weights)[y] if len(y) else np.zeros(0)
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        margin = signs * (points @ w)
+        margin = signs * (given + points @ w)
         loss = float(shares @ np.logaddexp(0.0, -margin))
         slope = -(shares * signs * expit(-margin)) @ points
         return loss + 0.5 * settings.regularization * float(
@@ -148,17 +172,21 @@ def test_the_reserve_is_within_the_proved_error_of_the_exact_one(seed: int) -> N
         rows = [mpmath.matrix(row.tolist()) for row in points]
         for _ in range(6):
             slope, curve = settings.regularization * w, mpmath.zeros(len(w))
-            for row, sign, share in zip(rows, signs.tolist(), shares.tolist(), strict=True):
-                wrong = 1 / (1 + mpmath.exp(sign * (row.T * w)[0]))
+            told = zip(rows, signs.tolist(), shares.tolist(), given.tolist(), strict=True)
+            for row, sign, share, offset in told:
+                wrong = 1 / (1 + mpmath.exp(sign * (offset + (row.T * w)[0])))
                 slope -= share * sign * wrong * row
                 curve += share * wrong * (1 - wrong) * (row * row.T)
             w -= mpmath.lu_solve(curve + settings.regularization * mpmath.eye(len(w)), slope)
         least = max(mpmath.mpf(0), min(mpmath.eigsy(curve, eigvals_only=True)))
         queries = np.random.default_rng(seed).normal(size=(20, settings.features))
-        labels, reserve = model.reserves(queries)
-        for point, label, found in zip(settings.points(queries), labels, reserve, strict=True):
+        labels, reserve = reserves(model, queries)
+        asked = settings.cut_offsets(offsets(queries, settings), len(queries)).tolist()
+        for point, offset, label, found in zip(
+            settings.points(queries), asked, labels, reserve, strict=True
+        ):
             exact = mpmath.matrix(point.tolist())
-            margin = (exact.T * w)[0]
+            margin = offset + (exact.T * w)[0]
             angle = abs(margin) / mpmath.norm(exact)
             truth = least * (1 - mpmath.exp(-angle)) + settings.regularization * angle
             assert abs(truth - found) <= settings.proved_error
@@ -217,10 +245,11 @@ def test_distances_hold_wherever_in_its_proved_error_a_reserve_was_computed(
 def test_the_gradient_at_the_weights_is_as_short_as_is_proved() -> None:
     for seed in range(60):
         X, y, settings = data(seed)
-        model = convex_model(X, y, settings)
+        model = fit(X, y, settings)
         points, signs = settings.points(X), np.where(y == 1, 1.0, -1.0)
         shares = np.array(settings.class_weights)[y] if len(y) else np.zeros(0)
-        wrong = shares * signs * expit(-signs * (points @ model.weights))
+        given = settings.cut_offsets(offsets(X, settings), len(X))
+        wrong = shares * signs * expit(-signs * (given + points @ model.weights))
         slope = settings.regularization * model.weights - wrong @ points
         assert np.linalg.norm(slope) <= 2.0**-10, seed
 
@@ -245,7 +274,7 @@ def test_a_replaced_record_counts_for_two() -> None:
     for seed in range(60):
         X, y, settings = data(seed)
         assert settings.adjacency == AddRemove(1)
-        settings = replace(settings, counting="replace")
+        settings = replace(settings, counting="replace", offset_bound=0.0)
         assert settings.adjacency == Replace(1)
         model = convex_model(X, y, settings)
         random = np.random.default_rng([seed, 3])
@@ -282,8 +311,9 @@ def test_no_records_and_one_label() -> None:
 
 def test_a_search_that_does_not_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, settings = data(9)
-    assert math.ceil(25.0 * 1000 / 10) < convex._most_steps(1000, 10.0)
-    monkeypatch.setattr(convex, "_most_steps", lambda records, ridge: 1)
+    settings = replace(settings, offset_bound=0.0)
+    assert math.ceil(25.0 * 1000 / settings.regularization) < convex._most_steps(1000, settings)
+    monkeypatch.setattr(convex, "_most_steps", lambda records, settings: 1)
     with pytest.raises(CertificationFailed, match="not IEEE"):
         convex_model(X, y, settings)
 
@@ -302,7 +332,7 @@ def test_the_search_ends_on_hard_data() -> None:
     [
         *(("features", 0), ("features", 4096), ("regularization", 0.01), ("norm_bound", 0.0)),
         *(("intercept", 1e-12), ("class_weights", (1.0, 2.0)), ("class_weights", (0.5, 0.5))),
-        ("counting", "remove"),
+        *(("counting", "remove"), ("offset_bound", -1.0), ("offset_bound", 65.0)),
     ],
 )
 def test_settings_out_of_range(name: str, value: Any) -> None:
@@ -317,3 +347,68 @@ def test_bad_records_are_refused() -> None:
             convex_model(np.ones((2, 2)), labels, settings)
     with pytest.raises(InvalidInput):
         convex_model([[np.nan, 1.0]], [0], settings)
+    started = ConvexSettings(features=2, offset_bound=8.0)
+    for own, given in (
+        (settings, [0.0]),
+        (started, None),
+        (started, [np.nan]),
+        (started, [0.0] * 2),
+    ):
+        with pytest.raises(InvalidInput, match="offsets"):
+            convex_model([[0.0, 1.0]], [0], own, offsets=given)
+
+
+def pairs_of(X: np.ndarray, y: np.ndarray, settings: ConvexSettings) -> list[ConvexModel]:
+    """A model for each pair of three labels, of their records alone."""
+    chosen = [(y == a) | (y == b) for a, b in combinations(range(3), 2)]
+    seconds = [b for _, b in combinations(range(3), 2)]
+    return [
+        fit(X[own], (y[own] == b).astype(int), settings)
+        for own, b in zip(chosen, seconds, strict=True)
+    ]
+
+
+def told(models: list[ConvexModel], queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    found = [reserves(model, queries) for model in models]
+    labels, least = one_against_one(
+        np.stack([label for label, _ in found]), np.stack([r for _, r in found]), classes=3
+    )
+    return labels, models[0].settings.distances(least)
+
+
+def without_the_closest(models: list[ConvexModel], queries: np.ndarray) -> Any:
+    """The planted fault: the winner's closest pair is left out."""
+    found = [reserves(model, queries) for model in models]
+    labels, _ = told(models, queries)
+    all_reserves = np.stack([r for _, r in found])
+    own = np.stack([(labels == a) | (labels == b) for a, b in combinations(range(3), 2)])
+    second = np.sort(np.where(own, all_reserves, np.inf), axis=0)[1]
+    return labels, models[0].settings.distances(second)
+
+
+def broken_by_a_record(judge: Any, seeds: range) -> tuple[int, int]:
+    """Flipped winners, and neighbours of three labels that break a property."""
+    flipped, broken = 0, 0
+    for seed in seeds:
+        random = np.random.default_rng([seed, 5])
+        X, y, settings = data(seed)
+        settings = replace(settings, class_weights=(1.0, 1.0))
+        y = random.integers(0, 3, len(y))
+        X += 2.0 * np.cos(2.1 * y)[:, None]
+        queries = np.concatenate([random.normal(size=(60, settings.features)) * 2.0, X])
+        here = judge(pairs_of(X, y, settings), queries)
+        for row in (*queries[:3], *random.normal(size=(3, settings.features)) * 9.0):
+            for label in range(3):
+                there = judge(pairs_of(np.vstack([X, row]), np.append(y, label), settings), queries)
+                flips = here[0] != there[0]
+                flipped += int(flips.sum())
+                far = np.abs(here[1] - there[1]) > 1
+                broken += int((far | (flips & ((here[1] > 0) | (there[1] > 0)))).sum())
+    return flipped, broken
+
+
+def test_one_against_one_by_brute_force_over_neighbours() -> None:
+    flipped, broken = broken_by_a_record(told, range(12))
+    assert flipped > 30
+    assert broken == 0
+    assert broken_by_a_record(without_the_closest, range(12))[1] > 5

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
+
+import pytest
 
 from reticent.service.connections import Connection, Door
 from tests.service.conftest import Place
@@ -54,8 +58,45 @@ def test_whoever_opens_many_displaces_himself() -> None:
     assert owner.here
     assert vouched.here
     assert sum(one.here for one in flood) < 40
+    crowd = Door(most=100, per_address=4, head=1, body=1, send=1)
+    assert [crowd.enter(cast("Connection", Stub()), "b") for _ in range(6)] == [True] * 4 + [
+        False
+    ] * 2
     for one in (payer, owner, vouched, *flood):
         door.leave(cast("Connection", one))
     fresh = [Stub() for _ in range(6)]
     assert all(door.enter(cast("Connection", one), str(n)) for n, one in enumerate(fresh))
     assert all(one.here for one in fresh)
+
+
+@pytest.mark.parametrize(("taken", "cut"), [(0, True), (2**15, True), (2**17, False)])
+def test_whoever_takes_too_little_of_an_answer_is_cut_off(taken: int, cut: bool) -> None:
+    """Of eight looks, the last seven see ``taken`` bytes fewer than the one before."""
+
+    async def looked() -> bool:
+        sizes, ended = [2**20 - taken * look for look in range(1, 8)], asyncio.Event()
+        connection = Connection.__new__(Connection)
+        connection._door = cast("Door", SimpleNamespace(send=0.001))
+        connection.loop = asyncio.get_running_loop()
+
+        def left() -> int:
+            if len(sizes) == 1:
+                ended.set()
+            return sizes.pop(0) if len(sizes) > 1 else sizes[0]
+
+        gone: list[bool] = []
+
+        def abort() -> None:
+            gone.append(True)
+            ended.set()
+
+        connection.transport = cast(
+            "asyncio.Transport", SimpleNamespace(get_write_buffer_size=left, abort=abort)
+        )
+        connection._look_again(2**20)
+        await asyncio.wait_for(ended.wait(), 20)
+        if connection._stuck is not None:
+            connection._stuck.cancel()
+        return bool(gone)
+
+    assert asyncio.run(looked()) is cut

@@ -72,6 +72,23 @@ def test_admission_counts_what_is_held_now() -> None:
     assert not admission._held
 
 
+def test_whoever_is_slow_to_read_an_answer_holds_no_place() -> None:
+    admission = Admission(most=1, per_key=1)
+    held: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        held.append(admission.held)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        held.append(admission.held)
+
+    edge = Edge(app, admission=admission, metrics=Metrics())
+    scope = {"type": "http", "method": "GET", "path": "/card", "headers": []}
+    asyncio.run(edge(scope, None, send))  # type: ignore[arg-type]
+    assert held == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("parts", "status"),
     [

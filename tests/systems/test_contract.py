@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from reticent.systems import (
     CertifiedClassifier,
@@ -20,6 +21,7 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
+    PublicReference,
     VectorTraining,
     Within,
 )
@@ -45,6 +47,11 @@ CERTIFIED = {
         epsilon=1.0, classes=(0, 1), members=2, k_max=2, training=ClippedDescent(epochs=1)
     ),
     "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1)),
+    "convex beside public models": ConvexCertifiedClassifier(
+        epsilon=1.0,
+        classes=(0, 1),
+        features=PublicReference(models=[LogisticRegression()], rows="embedding"),
+    ),
 }
 INPUTS = {
     "posthoc vectors": PosthocEncoder(
@@ -96,6 +103,7 @@ CASES = {
             X=ROWS,
             y=LABELS,
             queries=QUERY,
+            fit={"public_X": PUBLIC, "public_y": SIDES} if "beside" in name else {},
             law=None if "distance" in name else response_law,
         )
         for name, system in CERTIFIED.items()

@@ -5,7 +5,7 @@ Each takes data sets and returns one answer for each, drawn afresh. Nothing here
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import math
 import selectors
@@ -315,7 +315,8 @@ class RecordedScores:
 
 
 def named_object(name: str) -> Any:
-    """Return the object MODULE:NAME, found from the working folder too.
+    """Return the object MODULE:NAME, found from the working folder too, or FILE:NAME of a Python
+    file, which is run.
 
     Raises:
         InvalidInput: no such module or name.
@@ -323,6 +324,8 @@ def named_object(name: str) -> Any:
     module, _, inside = name.partition(":")
     if not module or not inside:
         raise InvalidInput(f"{name!r}: expected MODULE:NAME")
+    if module.endswith(".py"):
+        return _in_file(Path(module), inside)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -333,6 +336,17 @@ def named_object(name: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise InvalidInput(f"{name!r}: not found ({error})") from error
     return found
+
+
+def _in_file(path: Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InvalidInput(f"{str(path)!r}: no such Python file")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    if not hasattr(made, name):
+        raise InvalidInput(f"{str(path)!r}: has no {name}")
+    return getattr(made, name)
 
 
 def _decoded(content: bytes, where: str) -> Any:

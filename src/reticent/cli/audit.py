@@ -16,6 +16,7 @@ from reticent.cli.options import (
     BundleFolder,
     Columns,
     DrawnSeed,
+    Embedder,
     IgnoreColumns,
     InputRows,
     Overwrite,
@@ -65,6 +66,7 @@ def audit_bundle(
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Test the epsilon that a bundle claims by draws on neighbours around the rows.
@@ -82,7 +84,7 @@ def audit_bundle(
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
-    system = open_bundle(bundle, trusted_key)
+    system = open_bundle(bundle, trusted_key, embedder)
     auditable_query(system)  # before the rows are read
     rows = read_inputs(input_, system, array=array, ignore=ignore_column)
     with bar() as report:
@@ -195,6 +197,7 @@ def attack_bundle(
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Attacks on a posthoc or table bundle by someone who knows it and PUBLIC rows.
@@ -211,7 +214,7 @@ def attack_bundle(
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
-    system = open_bundle(bundle, trusted_key)
+    system = open_bundle(bundle, trusted_key, embedder)
     attackable_query(system)  # before the rows are read
     rows = read_rows(input_, system=system, array=array, ignore=ignore_column, columns=column)
     with bar() as report:

@@ -15,6 +15,7 @@ import typer
 from reticent.cli.options import (
     ArrayName,
     BundleFolder,
+    Embedder,
     IgnoreColumns,
     InputRows,
     Jobs,
@@ -72,6 +73,7 @@ def release(
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
     signing_key: SigningKey = None,
     overwrite: Overwrite = False,
     rows_per_part: Annotated[
@@ -131,6 +133,10 @@ def release(
             "array: expected without --rows-per-part and --cluster, which read tables",
         ),
         (
+            embedder is not None and (in_parts or jobs is not None),
+            "embedder: expected without --rows-per-part, --cluster and --jobs",
+        ),
+        (
             jobs is not None and in_parts,
             "jobs: expected without --rows-per-part, which takes parts in turn, and --cluster",
         ),
@@ -139,7 +145,7 @@ def release(
             "overwrite: parts are never replaced; choose a new folder, or go on without it",
         ),
     )
-    system = _answering(bundle, trusted_key)
+    system = _answering(bundle, trusted_key, embedder)
     if signing_key is not None:
         from reticent.core.signatures import check_signing_key
 
@@ -299,6 +305,7 @@ def certify(
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Proved bounds on the local Lipschitz constant around PUBLIC inputs, e.g. calibration data.
@@ -315,7 +322,7 @@ def certify(
 
     positive(radius, name="radius")
     kind = "" if output is None else format_of(output, ANSWERS)
-    system = _with_local_bounds(bundle, trusted_key)
+    system = _with_local_bounds(bundle, trusted_key, embedder)
     points = system.embed(read_inputs(input_, system, array=array, ignore=ignore_column).inputs)
     if output is None:
         bounds = system.query_.bound.bound(points, radius)
@@ -344,6 +351,7 @@ def card(
     bundle: BundleFolder,
     as_json: Json = False,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
 ) -> None:
     """The bundle's guarantee in plain words: what is protected, from whom, under which
     assumptions.
@@ -352,7 +360,7 @@ def card(
     made anew.
     """
     if as_json:
-        made = open_bundle(bundle, trusted_key).card()
+        made = open_bundle(bundle, trusted_key, embedder).card()
         typer.echo(json.dumps(made.to_dict(), indent=2))
         return
     from reticent.release.bundle import stored_card
@@ -421,9 +429,11 @@ def verify(
     typer.echo("signed by the trusted key: the receipt. The released values are no part of it")
 
 
-def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
+def open_bundle(
+    folder: Path, trusted_key: Path | None = None, embedder: str | None = None
+) -> System:
     """The fitted system in ``folder``, whatever kind it is, if ``trusted_key`` (where there is one)
-    has signed it.
+    has signed it; with the user's own module where it needs one.
 
     Raises:
         InvalidInput: no such folder, a system that is not known here, or one that needs a module of
@@ -433,11 +443,16 @@ def open_bundle(folder: Path, trusted_key: Path | None = None) -> System:
     """
     from reticent.systems.loading import load
 
-    return cast("System", load(folder, trusted_key=trusted_key))
+    module = None
+    if embedder is not None:
+        from reticent.audit.subjects import named_object
+
+        module = named_object(embedder)()
+    return cast("System", load(folder, trusted_key=trusted_key, embedder=module))
 
 
-def _answering(folder: Path, trusted_key: Path | None) -> AnsweringSystem:
-    system = open_bundle(folder, trusted_key)
+def _answering(folder: Path, trusted_key: Path | None, embedder: str | None) -> AnsweringSystem:
+    system = open_bundle(folder, trusted_key, embedder)
     if not hasattr(system, "release"):
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a {type(system).__name__}, which has nothing left to "
@@ -448,8 +463,10 @@ def _answering(folder: Path, trusted_key: Path | None) -> AnsweringSystem:
     return system
 
 
-def _with_local_bounds(folder: Path, trusted_key: Path | None) -> PosthocSystem:
-    system = open_bundle(folder, trusted_key)
+def _with_local_bounds(
+    folder: Path, trusted_key: Path | None, embedder: str | None
+) -> PosthocSystem:
+    system = open_bundle(folder, trusted_key, embedder)
     if type(system).__name__ not in _WITH_LOCAL_BOUNDS:
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a {type(system).__name__}, expected one of "

@@ -87,6 +87,14 @@ TrustedKey = Annotated[
         "trusted as it is.",
     ),
 ]
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE:FUNCTION",
+        help="For a bundle that was fitted with your own torch module: a Python file or module, "
+        "and a function in it that returns that module with its weights. The file is run.",
+    ),
+]
 SigningKey = Annotated[
     Path | None,
     typer.Option(metavar="PEM", help="Private Ed25519 key, without a password, to sign with."),

@@ -13,6 +13,7 @@ from reticent.cli.bundles import open_bundle
 from reticent.cli.options import (
     ArrayName,
     Columns,
+    Embedder,
     IgnoreColumns,
     Json,
     Overwrite,
@@ -67,6 +68,7 @@ def radius(
     ] = None,
     as_json: Json = False,
     trusted_key: TrustedKey = None,
+    embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
     """What a radius means for PUBLIC rows: who lies within it, what the guarantee caps, which R to
@@ -82,7 +84,7 @@ def radius(
     check_page(page, overwrite=overwrite)
     if page is not None:
         require("matplotlib", extra="plots")
-    system: Any = None if bundle is None else open_bundle(bundle, trusted_key)
+    system: Any = None if bundle is None else open_bundle(bundle, trusted_key, embedder)
     stated = _stated(system, bundle)
     found = read_rows(
         rows, system=system, array=array, ignore=ignore_column, columns=column, name="rows"

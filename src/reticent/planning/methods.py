@@ -252,7 +252,7 @@ def _by_total(tasks: Sequence[Task], parts: PublicParts, *, alone: bool) -> Answ
 
 def all_methods() -> tuple[RecordMethod, ...]:
     """Return what is compared, quick ones first."""
-    from reticent.planning.queries import IndividualNeighbours, LinearVotes, StableLabels
+    from reticent.planning.queries import IndividualNeighbours, LinearVotes, ResidualVotes
 
     return (
         Constant(),
@@ -261,6 +261,6 @@ def all_methods() -> tuple[RecordMethod, ...]:
         ConstantStart(),
         Histograms(),
         LinearVotes(),
-        StableLabels(),
+        ResidualVotes(),
         IndividualNeighbours(),
     )

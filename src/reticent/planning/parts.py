@@ -14,10 +14,9 @@ from reticent.core.arrays import Array, Integers
 from reticent.planning.tasks import Task
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.public_start import PublicStartClassifier
-from reticent.systems.votes.started_model import KINDS
 from reticent.training.public_pool import ClassColumn, PublicPool, public_folds, usual_pool
 from reticent.training.public_space import PublicSpace
-from reticent.training.public_start import RowDetails, offset_steps
+from reticent.training.public_start import KINDS, RowDetails, offset_steps
 
 _WHITENING = 0.5
 

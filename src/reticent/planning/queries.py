@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.guarantees import AddRemove
@@ -16,22 +14,18 @@ from reticent.neighbours import PointGrid
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.noise import SeededSampler
 from reticent.planning.methods import Answers, PublicUse, RecordMethod, total
-from reticent.planning.parts import PublicParts
+from reticent.planning.parts import KnownPoints, PublicParts
 from reticent.planning.rows import without_schema
 from reticent.planning.tasks import Settings, Task
 from reticent.release.fits import not_counted
-from reticent.systems.certified.choosing import calibrated_choice
-from reticent.systems.certified.query import MechanismChoice
+from reticent.systems.public_reference import PublicReference
 from reticent.systems.scores import Predictions
+from reticent.systems.votes.linear_vote import LinearVoteClassifier
+from reticent.systems.votes.outputs import Columns
+from reticent.training.public_start import offset_steps
 
 _FREE = "a plan: its rows are public, and nothing that is fitted leaves"
-_STRENGTH = 10.0
-_LEAST_STRENGTH = 1.0 / 16.0
-_NORM_SHARE = 0.6
-"""Norm bound over the norm of a corner of the ranges; a row uniform within them has 0.58."""
-_MOST_LEVELS = 2.0**40
-_LEAST_EPSILON = 1e-6
-_LARGEST_EPSILON = 100.0
+_CLIP = 0.8
 _SHARE, _PART, _LEAD = 0.05, 0.6, 1.0
 _SPENT = 0.5  # about the mean squared weight of a vote within the radius
 _MOST_VOTES = 2.0**20
@@ -83,57 +77,83 @@ class LinearVotes(QueryMethod):
 
     def estimator(self, task: Task) -> Any:
         """``LinearVoteClassifier``, unfitted."""
-        from reticent.systems.votes.linear_vote import LinearVoteClassifier
-
         return LinearVoteClassifier(**total(task), answers=task.answers or 1, clip_quantile=0.6)
 
 
-class StableLabels(QueryMethod):
-    """Labels of a regularised logistic regression, certified by the curvature at its minimum."""
+class ResidualVotes(LinearVotes):
+    """Records vote with what public models of the same rows leave unsaid."""
 
-    name = "certified prediction"
-    line = "logistic regression without noise, labels randomised by its certified stability"
-    delta = False
-    labels = 2
+    name = "linear vote beside public models"
+    line = "each record votes with its residual beside public models, from which the votes begin"
+    uses = PublicUse.LABELS_TOO
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Regularisation stays the same share of the loss, which makes the
-        model that of more records; certified distances grow with their number.
+        """See ``RecordMethod``. A stand-in has the offset of models without its own label, and the
+        public models' part shrinks with the number of stand-ins as the records' sum does.
         """
         found = self._assembled(tasks, parts)
-        for train, test in parts.folds:
-            scale = len(train) / parts.task.n_private
-            rows = parts.rows[train]
-            made = _convex(
-                without_schema(parts.task),
-                (rows.min(axis=0), rows.max(axis=0)),
-                MechanismChoice(name="stability", epsilon=1.0, delta=0.0),
-                max(_LEAST_STRENGTH, _STRENGTH * scale),
+        task = without_schema(tasks[0])
+        numbers = np.arange(len(parts.rows), dtype=np.float64)[:, None]
+        for (train, test), points in zip(parts.folds, parts.points, strict=True):
+            model = _VotesOnStandIns(**self._arguments(task, len(train)))
+            model.given = KnownPoints(
+                np.hstack([points, offset_steps(parts.offsets)]), (slice(0, task.classes),)
             )
-            with not_counted(_FREE), warnings.catch_warnings():
-                # Stand-ins are public, and that some are cut is what a bound on the norm is for.
-                warnings.filterwarnings(
-                    "ignore", message=".*longer than norm_bound", category=UserWarning
+            model.given_offsets = parts.offsets[train]
+            with not_counted(_FREE):
+                model.fit(
+                    numbers[train],
+                    parts.codes[train],
+                    public_X=numbers[train],
+                    public_y=parts.codes[train],
                 )
-                fitted = made.fit(rows, parts.codes[train])
-            [model] = fitted[-1].members_
-            labels, reserves = model.reserves(fitted[:-1].transform(parts.rows[test]))
-            # Reserves are scaled before they are rounded: few records would round most to none.
-            levels = np.maximum(np.ceil(reserves / (scale * model.settings.worth)) - 1.0, 0.0)
-            whole = np.minimum(levels, _MOST_LEVELS).astype(np.int64)
-            for draws, task in zip(found, tasks, strict=True):
-                for draw, seed in zip(draws, parts.seeds, strict=True):
-                    draw[test] = _randomised(task, labels, whole, seed)
+            labels = model.simulate_totals(
+                numbers[test],
+                totals=[(t.guarantee.epsilon, t.guarantee.delta, t.answers or 1) for t in tasks],
+                seeds=parts.seeds,
+                noise_scale=len(train) / task.n_private,
+            )
+            for draws, told in zip(found, labels, strict=True):
+                for draw, places in zip(draws, told, strict=True):
+                    draw[test] = places
         return self._told(found)
 
     def settings(self, task: Task) -> Settings:
-        """The strength of regularisation."""
-        return {"regularization": _STRENGTH}
+        """Where votes are clipped."""
+        return {"clip_quantile": _CLIP}
 
     def estimator(self, task: Task) -> Any:
-        """A pipeline: public ranges, then the classifier at the cost of one answer."""
-        ends = (np.array(task.lower), np.array(task.upper))
-        return _convex(task, ends, _each(task), _STRENGTH)
+        """``LinearVoteClassifier`` beside a ``PublicReference``, unfitted."""
+        return LinearVoteClassifier(**self._arguments(task, task.n_private))
+
+    def _arguments(self, task: Task, records: int) -> dict[str, Any]:
+        reference = PublicReference(schema=task.schema, rows=task.rows, records=records)
+        return {
+            **total(task),
+            "answers": task.answers or 1,
+            "clip_quantile": _CLIP,
+            "features": reference,
+        }
+
+
+class _VotesOnStandIns(LinearVoteClassifier):
+    """The estimator on rows whose points and offsets are known."""
+
+    given: KnownPoints
+    given_offsets: Array
+
+    @override
+    def _space(
+        self,
+        row_map: Any,
+        columns: int,
+        public_features: Array | None,
+        public_codes: Integers | None,
+        labels: Columns,
+    ) -> tuple[Any, Array | None]:
+        assert public_features is not None
+        self._held_out = self.given_offsets
+        return self.given, self.given.points(public_features)
 
 
 class IndividualNeighbours(QueryMethod):
@@ -224,63 +244,3 @@ def _votes(task: Task) -> float:
     """Whole votes of one record, for the number of queries that it will be near."""
     near = _SHARE * (task.answers or 1)
     return float(min(max(1.0, _PART * _SPENT * near), _MOST_VOTES))
-
-
-def _convex(
-    task: Task, ends: tuple[Array, Array], each: MechanismChoice, regularization: float
-) -> Any:
-    from sklearn.pipeline import make_pipeline
-
-    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
-    from reticent.systems.public_ranges import PublicRanges
-
-    lower, upper = ends
-    upper = np.where(upper > lower, upper, lower + 1.0)
-    ranges = (lower.tolist(), upper.tolist()) if task.schema is None else task.schema
-    return make_pipeline(
-        PublicRanges(ranges),
-        ConvexCertifiedClassifier(
-            epsilon=each.epsilon,
-            delta=each.delta,
-            mechanism=each.name,
-            classes=task.label_list,
-            norm_bound=float(np.sqrt(task.features)) * _NORM_SHARE,
-            counting=task.counting,  # type: ignore[arg-type]
-            regularization=regularization,
-        ),
-    )
-
-
-def _each(task: Task) -> MechanismChoice:
-    """The mechanism, and the cost of one answer, that the total leaves."""
-    guarantee = task.guarantee
-    return _choice(task.classes, guarantee.epsilon, guarantee.delta, task.answers or 1)
-
-
-@lru_cache(maxsize=256)
-def _choice(classes: int, epsilon: float, delta: float, answers: int) -> MechanismChoice:
-    return calibrated_choice(
-        "auto" if epsilon <= _LARGEST_EPSILON else "stability",
-        classes=classes,
-        epsilon=epsilon,
-        delta=delta,
-        answers=answers,
-    )
-
-
-def _randomised(task: Task, labels: Integers, levels: Integers, seed: int) -> Integers:
-    each = _each(task)
-    if each.name == "stability":
-        # Below it, levels without number would be tabulated for a guess.
-        each = replace(each, epsilon=max(_LEAST_EPSILON, each.epsilon))
-    mechanism: Any = each.mechanism(task.classes, task.guarantee.adjacency)
-    capped = np.minimum(levels, mechanism.max_level)
-    right = (
-        mechanism.right_probabilities[capped]
-        if each.name == "stability"
-        else mechanism.right_probabilities(capped)
-    )
-    random = np.random.default_rng(seed)
-    wrong = random.random(len(labels)) >= right
-    shift = 1 + random.integers(task.classes - 1, size=len(labels))
-    return np.asarray(np.where(wrong, (labels + shift) % task.classes, labels))

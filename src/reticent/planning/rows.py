@@ -14,10 +14,10 @@ from reticent.core.checks import finite_array, one_of
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.planning.tasks import Task
 from reticent.systems.record_labels import record_labels
-from reticent.systems.votes.started_model import KINDS
 from reticent.tables.drafting import schema_for
 from reticent.tables.frames import named_rows
 from reticent.tables.schema import TabularSchema
+from reticent.training.public_start import KINDS
 
 _MOST_COLUMNS = 120
 """Columns of numbers beyond which rows are taken for embeddings."""

@@ -2,7 +2,12 @@
 apart, and what follows.
 """
 
-from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
+from reticent.retraining.convex import (
+    ConvexModel,
+    ConvexSettings,
+    convex_model,
+    one_against_one,
+)
 from reticent.retraining.record_keys import record_buckets, record_keys
 from reticent.retraining.stability import stable_distances, vote_distances
 from reticent.retraining.training import ParameterIntervals, parameter_intervals
@@ -14,6 +19,7 @@ __all__ = [
     "ParameterIntervals",
     "TrainingSettings",
     "convex_model",
+    "one_against_one",
     "parameter_intervals",
     "record_buckets",
     "record_keys",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.radii import Ball
     from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
+    from reticent.systems.public_reference import PublicReference
     from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
@@ -73,6 +74,7 @@ else:
             "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.features": ("Features",),
+            "reticent.systems.public_reference": ("PublicReference",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
             "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
@@ -129,6 +131,7 @@ __all__ = [
     "PrivateKNNStudent",
     "PublicModelsClassifier",
     "PublicRanges",
+    "PublicReference",
     "PublicStartClassifier",
     "PublicStartRegressor",
     "Recall",

@@ -16,16 +16,16 @@ VALUE_MODEL = "ValueModel"
 _CODES = "CodeEncoder"
 
 
-def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
+def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None) -> Any:
     """The fitted estimator that a bundle holds, whichever estimator wrote it.
 
-    Only the module of that estimator is imported. For a bundle that was fitted with a module of
-    your own, call ``load`` of its class, which takes the module.
+    Only the module of that estimator is imported.
 
     Args:
         folder: the bundle, as ``save`` wrote it.
         trusted_key: file with the public key that must have signed the bundle, checked before
             anything else is read; None for a bundle that is trusted as its folder is.
+        embedder: the user's own module, where a posthoc bundle or a code was fitted with one.
 
     Returns:
         An instance of the class that wrote the bundle, fitted; or a stored ``ValueModel``.
@@ -47,7 +47,10 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
 
         return ValueModel.load(folder, trusted_key=trusted_key)
     kind = _estimator(name, f"folder={str(folder)!r}")
-    return kind.load(folder, trusted_key=trusted_key)
+    if embedder is None:
+        return kind.load(folder, trusted_key=trusted_key)
+    _takes_module(name)
+    return kind.load(folder, embedder=embedder, trusted_key=trusted_key)
 
 
 def load_answering(
@@ -89,10 +92,17 @@ def load_answering(
     if name == _CODES:
         return _estimator(name, "").load(folder, embedder=embedder, trusted_key=trusted_key)
     if embedder is not None:
+        _takes_module(name)
+    return _estimator(name, f"folder={str(folder)!r}").load(folder, trusted_key=trusted_key)
+
+
+def _takes_module(name: str) -> None:
+    from reticent.systems.posthoc.answering import ESTIMATORS
+
+    if name not in (*ESTIMATORS, _CODES):
         raise InvalidInput(
             f"embedder: expected for a posthoc bundle or a code only, this is a {name}"
         )
-    return _estimator(name, f"folder={str(folder)!r}").load(folder, trusted_key=trusted_key)
 
 
 def _estimator(name: str, where: str) -> Any:

@@ -305,6 +305,12 @@ BUILT_IN = (
     _own(
         "Features", "systems.features", "what columns are, and how rows become vectors", role="part"
     ),
+    _own(
+        "PublicReference",
+        "systems.public_reference",
+        "public models that private records correct, and features beside them",
+        role="part",
+    ),
     _own("Teachers", "systems.votes.teachers", "a model of any kind on parts", role="part"),
     _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
     _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),

@@ -19,6 +19,9 @@ from reticent.training.public_models import LEAF, leaves_of
 from reticent.training.public_pool import PublicPool
 from reticent.training.public_space import PublicSpace
 
+KINDS = {"table": 150, "embedding": 400, "picture": 100}
+"""Kinds of rows, and how many principal components of each are kept at most."""
+
 OFFSET_STEPS = 2.0**16
 """Grid steps in a log probability of a public start."""
 

@@ -33,6 +33,9 @@ KINDS: dict[str, Any] = {
     "convex": lambda: ConvexCertifiedClassifier(
         epsilon=1.0, classes=[0, 1], regularization=2.0, norm_bound=3.0
     ),
+    "convex, missing class": lambda: ConvexCertifiedClassifier(
+        epsilon=1.0, classes=[0, 1, 2], regularization=1.0, norm_bound=3.0
+    ),
 }
 
 

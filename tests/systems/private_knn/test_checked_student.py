@@ -12,7 +12,7 @@ from reticent.systems.private_knn.inputs import feature_map_of
 from reticent.training.nearest_labels import NearestLabels
 from reticent.training.surest_student import surest_student
 
-IDENTITY = feature_map_of("identity", (2,))
+IDENTITY = feature_map_of(None, (2,))
 
 
 def _lesson(wrong: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ from reticent.systems import (
     NoisyGradientRegressor,
     PateClassifier,
     PateRegressor,
+    PublicReference,
     PublicStartClassifier,
     PublicStartRegressor,
     Teachers,
@@ -84,6 +85,11 @@ TEACHERS = Teachers(estimator=DecisionTreeClassifier(max_depth=2), number=3, ran
 QUERIES = {
     "linear votes": LinearVoteClassifier(answers=80, **LABELLED),
     "linear votes, one answer": LinearVoteClassifier(answers=1, **{**LABELLED, "delta": 0.0}),
+    "linear votes beside public models": LinearVoteClassifier(
+        answers=80,
+        features=PublicReference(models=[LogisticRegression()], rows="embedding", records=8),
+        **LABELLED,
+    ),
     "teachers": PateClassifier(answers=80, teachers=TEACHERS, **LABELLED),
     "teachers, one answer": PateClassifier(
         answers=1, teachers=TEACHERS, counting="replace", **{**LABELLED, "delta": 0.0}
@@ -130,7 +136,7 @@ def cases() -> dict[str, Case]:
             estimator=system,
             X=ROWS,
             y=LABELS,
-            fit={} if "teachers" in name else {"public_X": PUBLIC},
+            fit={} if "teachers" in name else labelled,
             queries=QUERY,
             extreme=EXTREME,
             law=gaussian_law if system.delta else margin_law,

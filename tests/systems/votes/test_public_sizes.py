@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import reticent.systems.votes.linear_vote as linear_vote
 import reticent.systems.votes.query_votes as query_votes
 from reticent.release.fits import not_counted
-from reticent.systems import LinearVoteClassifier
+from reticent.systems import LinearVoteClassifier, PublicReference
 from reticent.training.features import HogFeatures
 from reticent.training.public_features import PatchFeatures, PublicPCA, features_of
 
@@ -26,7 +28,28 @@ ROWS = RANDOM.normal(size=(700, 37))
 LABELS = RANDOM.integers(0, 2, 700)
 QUERIES = RANDOM.normal(size=(301, 37))
 TOTAL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "classes": (0, 1), "answers": 301}
-SYSTEM = LinearVoteClassifier(**TOTAL)
+SYSTEMS = {
+    "alone": LinearVoteClassifier(**TOTAL),
+    "beside public models": LinearVoteClassifier(
+        features=PublicReference(
+            models=[LogisticRegression(), RandomForestClassifier(5, random_state=0)],
+            rows="embedding",
+            records=200,
+        ),
+        **TOTAL,
+    ),
+}
+FIT = {"public_X": PUBLIC, "public_y": (PUBLIC[:, 0] > 0).astype(int)}
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A query voter, whose public models are made once."""
+    found = SYSTEMS[request.param]
+    if request.param != "alone":
+        started = found.features.start(PUBLIC, FIT["public_y"], 2)
+        monkeypatch.setattr(PublicReference, "start", lambda *given: started)
+    return found
 
 
 def to_the_bit(patched: pytest.MonkeyPatch) -> None:
@@ -37,7 +60,7 @@ def to_the_bit(patched: pytest.MonkeyPatch) -> None:
 
 
 def seen(
-    rows: np.ndarray, monkeypatch: pytest.MonkeyPatch, *, rounded: bool
+    system: Any, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch, *, rounded: bool
 ) -> tuple[list[bytes], dict[bytes, bytes]]:
     """What each query is to the records, wherever blocks of queries end for so many records; and
     the votes of each record.
@@ -51,6 +74,8 @@ def seen(
         found = weights(self, voters, asked)
         for point, row in zip(voters.points, found, strict=True):
             votes[point.tobytes()] = votes.get(point.tobytes(), b"") + row.tobytes()
+        for point, row in zip(voters.points, self.ballots(voters), strict=True):
+            votes[b"ballot of " + point.tobytes()] = row.tobytes()
         return found
 
     with monkeypatch.context() as patched, not_counted("nothing leaves"):
@@ -59,34 +84,36 @@ def seen(
         if not rounded:
             to_the_bit(patched)
         labels = np.zeros(len(rows), dtype=int)
-        SYSTEM.fit(rows, labels, public_X=PUBLIC).vote_table(QUERIES)
+        system.fit(rows, labels, **FIT).vote_table(QUERIES)
     return queries, votes
 
 
 @pytest.mark.parametrize("rounded", [True, False])
 @pytest.mark.parametrize("n", [0, 1, 2, 199, 299])
 def test_a_query_is_the_same_beside_one_record_more(
-    n: int, rounded: bool, monkeypatch: pytest.MonkeyPatch
+    system: Any, n: int, rounded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 600 numbers at once, blocks of queries are of 600, 300, 200, 3 and 2."""
-    few, _ = seen(ROWS[:n], monkeypatch, rounded=rounded)
-    assert few == seen(ROWS[: n + 1], monkeypatch, rounded=rounded)[0]
+    few, _ = seen(system, ROWS[:n], monkeypatch, rounded=rounded)
+    assert few == seen(system, ROWS[: n + 1], monkeypatch, rounded=rounded)[0]
 
 
 @pytest.mark.parametrize("n", [1, 2, 200, 299])
-def test_a_record_votes_alike_beside_any_others(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, few = seen(ROWS[:n], monkeypatch, rounded=True)
-    _, more = seen(ROWS[: n + 1][::-1], monkeypatch, rounded=True)
-    assert len(few) == n
+def test_a_record_votes_alike_beside_any_others(
+    system: Any, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, few = seen(system, ROWS[:n], monkeypatch, rounded=True)
+    _, more = seen(system, ROWS[: n + 1][::-1], monkeypatch, rounded=True)
+    assert len(few) == 2 * n
     assert few.items() <= more.items()
 
 
-def test_records_vote_alike_in_any_order_and_with_any_number_of_threads() -> None:
+def test_records_vote_alike_in_any_order_and_with_any_number_of_threads(system: Any) -> None:
     order = RANDOM.permutation(len(ROWS))
     with not_counted("nothing leaves"):
-        first = SYSTEM.fit(ROWS, LABELS, public_X=PUBLIC).vote_table(QUERIES)
+        first = system.fit(ROWS, LABELS, **FIT).vote_table(QUERIES)
         with threadpool_limits(1):
-            other = SYSTEM.fit(ROWS[order], LABELS[order], public_X=PUBLIC)
+            other = system.fit(ROWS[order], LABELS[order], **FIT)
             np.testing.assert_array_equal(first, other.vote_table(QUERIES))
 
 

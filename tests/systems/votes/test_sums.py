@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from reticent.core import AddRemove
 from reticent.mechanisms import NoisySums, SumBlock
+from reticent.systems.public_reference import PublicReference
 from reticent.systems.votes import descent, noisy_gradient, sums
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
@@ -169,18 +171,26 @@ def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatc
     assert not np.array_equal(*found)
 
 
-def voting(**more: Any) -> LinearVoteClassifier:
-    return LinearVoteClassifier(answers=3, **COMMON, **more)
-
-
 QUERIES = [[0.1, 0.0], [3.0, 1.0], [-1e6, 5.0]]
+
+
+@pytest.fixture(params=["alone", "beside public models"])
+def voting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """A linear vote; and one beside public models, which are made once for all records."""
+    if request.param == "alone":
+        return lambda **more: LinearVoteClassifier(answers=3, **COMMON, **more)
+    reference = PublicReference(
+        models=[LogisticRegression(C=9.0)], rows="embedding", weight=0.4, records=2
+    )
+    started = reference.start(PUBLIC_X, PUBLIC_Y, 3)
+    monkeypatch.setattr(PublicReference, "start", lambda *given: started)
+    return lambda **more: LinearVoteClassifier(answers=3, features=reference, **COMMON, **more)
 
 
 def query_sums(model: Any, records: list[Any], keys: Any = None) -> np.ndarray:
     rows, labels = ([record[part] for record in records] for part in (0, 1))
-    model.fit(rows, labels, public_X=PUBLIC_X, persons=keys)
-    weights = model.weights(model._voters, model.asked(model._points(QUERIES)))
-    return model.response_.sums(model._voters, weights)
+    model.fit(rows, labels, persons=keys, **PUBLIC)
+    return model.vote_table(QUERIES)
 
 
 def spread(difference: np.ndarray, response: str) -> float:
@@ -191,18 +201,18 @@ def spread(difference: np.ndarray, response: str) -> float:
 
 
 @pytest.mark.parametrize("response", ["gaussian", "stability"])
-def test_one_record_moves_the_votes_on_a_query_by_one_vote(response: str) -> None:
+def test_one_record_moves_the_votes_on_a_query_by_one_vote(voting: Make, response: str) -> None:
     largest = 0.0
     for records in data_sets(1):
         here = query_sums(voting(response=response), records)
         for more in with_one_more(records):
             there = query_sums(voting(response=response), more)
             largest = max(largest, spread(there - here, response))
-    assert 0.99 < largest <= BOUND
+    assert 0.95 < largest <= BOUND
 
 
 @pytest.mark.parametrize("response", ["gaussian", "stability"])
-def test_one_person_moves_the_votes_on_a_query_by_one_vote(response: str) -> None:
+def test_one_person_moves_the_votes_on_a_query_by_one_vote(voting: Make, response: str) -> None:
     here = query_sums(voting(response=response), OTHERS, ["p"])
     largest = 0.0
     for first in RECORDS:
@@ -214,7 +224,9 @@ def test_one_person_moves_the_votes_on_a_query_by_one_vote(response: str) -> Non
 
 
 @pytest.mark.parametrize("counting", ["add-remove", "replace"])
-def test_levels_of_neighbours_differ_by_one_and_are_0_where_labels_differ(counting: str) -> None:
+def test_levels_of_neighbours_differ_by_one_and_are_0_where_labels_differ(
+    voting: Make, counting: str
+) -> None:
     """What the response to the exact margin rests on, for all neighbours, on all queries."""
     system = voting(response="stability", counting=counting)
 

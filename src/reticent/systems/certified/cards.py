@@ -6,6 +6,8 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.retraining.convex import ConvexModel
 from reticent.systems import clauses as say
 from reticent.systems.certified.query import Certificate, CertifiedQuery
+from reticent.systems.embedding.public_start import PublicStartEmbedding
+from reticent.systems.public_reference import start_details
 
 _RESPONSES = {
     "stability": "the label, or another with a probability that falls with the certified distance",
@@ -18,7 +20,10 @@ _RESPONSES = {
 def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCard:
     """Return the card of ``query``: what is protected, from whom, and what is assumed."""
     guarantee, members = query.mechanism.guarantee, query.members
-    what = f"a vote of {len(members)} classifiers" if len(members) > 1 else "one classifier"
+    pairs = isinstance(members[0], ConvexModel)
+    voting = len(members) > 1 and not pairs
+    what = f"a vote of {len(members)} classifiers" if voting else "one classifier"
+    start = query.extractor.start if isinstance(query.extractor, PublicStartEmbedding) else None
     change = (
         "was there at all, label included"
         if members[0].settings.counting == "add-remove"
@@ -39,6 +44,9 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
             say.SETTINGS.of(settings="the settings of training, k_max and the shares of labels"),
             "the feature map, if there is one, is public: it was not trained on the private "
             "records, and it answers every input",
+            start is not None
+            and "the public rows and their labels, of which features and public models are "
+            "made, are public: none of them is, or was computed from, a protected record",
         ),
         not_protected=say.phrases(
             "the queries",
@@ -50,7 +58,13 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         ),
         details=(
             ("mechanism", f"{query.choice.name}: {_RESPONSES[query.choice.name]}"),
+            *(
+                (("labels", f"one regression for each of {len(members)} pairs"),)
+                if pairs and len(members) > 1
+                else ()
+            ),
             *_training_details(members[0]),
+            *(() if start is None else start_details(start)),
         ),
     )
 
@@ -69,6 +83,7 @@ def _training_details(certificate: Certificate) -> tuple[tuple[str, str], ...]:
         return (
             ("certified distances", f"from the curvature at the minimum, {convex.counting}"),
             ("model", f"logistic regression of {convex.features} features"),
+            *((("log odds cut to", f"{convex.offset_bound:g}"),) if convex.offset_bound else ()),
             ("regularization", f"{convex.regularization:g}, intercept {convex.intercept:g}"),
             ("records cut to l2 norm", f"{convex.norm_bound:g}"),
             *labels,

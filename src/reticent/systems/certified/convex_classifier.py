@@ -1,55 +1,71 @@
-"""``ConvexCertifiedClassifier``: labels of a logistic regression, certified by the curvature at its
-minimum and released with a proved guarantee.
+"""``ConvexCertifiedClassifier``: labels of logistic regressions, perhaps beside public models,
+certified by the curvature at their minimum and released with a proved guarantee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import Tags
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_of
-from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.errors import CorruptBundle
 from reticent.core.settings import learned, with_settings
 from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.record_keys import record_keys
 from reticent.retraining.training_settings import PROTECTING, Counting
-from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.certified.query import CertifiedQuery, rows_of_pair
 from reticent.systems.certified.system import CertifiedSystem
+from reticent.systems.embedding.public_start import PublicStartEmbedding
+from reticent.systems.public_reference import PublicReference
 
 _FIELDS = ("regularization", "norm_bound", "counting")
+_FARTHEST = 8.0
+"""Log odds of public models are cut there: 1 in 3,000."""
 
 
 @with_settings
 class ConvexCertifiedClassifier(CertifiedSystem):
-    """Releases labels of a regularised logistic regression with two labels, (epsilon, delta) for
-    each label, for the records that it was trained on.
+    """Releases labels of regularised logistic regressions, (epsilon, delta) for each label, for the
+    records that they were trained on.
 
     Training goes to the minimum, which one record can move only so far: by how far, and hence how
     many records would have to come or go before a label could change, follows from the least
     curvature there. There are no epochs and no ``k_max`` to choose.
 
+    With a ``PublicReference`` the records correct the log odds of public models, by weights of
+    public features. ``regularization`` then leads from the private records to the public models,
+    whose labels no record can change. Three and more labels are told by one regression for each
+    pair, of the records of these two labels.
+
     Guarantee:
         One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
         "signed-distance" and "distance", for two training sets one of which has one record more
-        (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is
-        assumed and docs/certified.md, section 8, has the proofs. ``exact_predict`` is the
-        noise-free label and is *not* private, and neither are the fitted object and its bundle.
+        (``counting="replace"``: of one size, with one record replaced). *Why.* r = nu (1 - e^-a) +
+        lambda a, with a = |o + w.z|/|z|, lambda the regularization, o the public log odds and nu
+        the least eigenvalue of the Hessian of the losses at their minimiser w, moves by at most 1
+        with one record, and is at most 1 on both sides where the label changes. The losses are
+        functions of o + w.z, so that a public o changes nothing of that. The least r of a label's
+        pairs, where it wins all, has both properties too. ``card()`` says what is assumed and
+        docs/certified.md, section 8, has the proofs. ``exact_predict`` is the noise-free label and
+        is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, features, classes, prevalence, data_set: as for
-            ``CertifiedClassifier``; two classes.
+        epsilon, delta, mechanism, classes, prevalence, data_set: as for ``CertifiedClassifier``.
+        features: as for ``CertifiedClassifier``; or a ``PublicReference``, for which ``fit`` needs
+            labelled public rows.
         regularization: lambda, at least 1/16; distances grow with it, accuracy wants it small.
-        norm_bound: rows are cut to this l2 norm, above 0; public.
+        norm_bound: rows are cut to this l2 norm, above 0; public. With a ``PublicReference`` in
+            root mean square lengths of public rows.
         counting: "add-remove", or "replace" for data sets of one size.
     Attributes:
-        members_: the certified model, one entry; as private as the records.
+        members_: the certified model of each pair of labels; as private as the records.
         clipped_: how many records were longer than ``norm_bound``, or not finite; private.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
@@ -71,11 +87,15 @@ class ConvexCertifiedClassifier(CertifiedSystem):
           gradient-based training", arXiv:2406.13433, labels by stable distances.
         - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
           proposition 1.
+        - Knerr, Personnaz and Dreyfus (1990), "Single-layer learning revisited: a stepwise
+          procedure for building and training a neural network",
+          doi:10.1007/978-3-642-76153-9_5, one against one.
         - The proofs: docs/certified.md, section 8.
 
     See Also:
-        reticent.CertifiedClassifier: several labels, hidden layers, and larger distances where the
-            number of records is large and accuracy may be lower.
+        reticent.PublicReference: what the records correct.
+        reticent.LinearVoteClassifier: larger distances, for many answers.
+        reticent.CertifiedClassifier: hidden layers.
         reticent.retraining.convex_model: the trained model.
         reticent.mechanisms.SignedDistanceRelease: the mechanism "signed-distance".
     """
@@ -85,6 +105,8 @@ class ConvexCertifiedClassifier(CertifiedSystem):
     counting: Counting = "add-remove"
 
     members_: tuple[ConvexModel, ...] = learned()
+
+    _corrects: ClassVar[bool] = True
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
         """For each row, how many training records at least could be taken away, whichever they are,
@@ -116,16 +138,9 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         return self._survived(X, 1 if change == "insert" else 2)
 
     def _survived(self, X: npt.ArrayLike, changed: int) -> Integers:
-        inputs = self.checked(X)
-        [model] = self.members_
-        _, reserve = model.reserves(self.extractor_.embed(inputs))
-        worth = changed + 2.0 * model.settings.proved_error
+        _, reserve = self.query_.reserves(self.checked(X))
+        worth = changed + 2.0 * self.members_[0].settings.proved_error
         return np.maximum(np.ceil(reserve / worth) - 1.0, 0.0).astype(np.int64)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     @override
     def _trained(
@@ -135,31 +150,39 @@ class ConvexCertifiedClassifier(CertifiedSystem):
         classes: npt.NDArray[Any],
         identities: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> tuple[ConvexModel, ...]:
-        if len(classes) != 2:
-            raise InvalidInput(
-                f"classes: Only binary classification is supported; expected 2, got {len(classes)} "
-                "classes. Use CertifiedClassifier for more"
-            )
         one_of(self.counting, PROTECTING, name="counting")
-        settings = ConvexSettings(
-            features=points.shape[1],
-            class_weights=weights_of_prevalence(self.prevalence, classes),
-            **{name: getattr(self, name) for name in _FIELDS},
-        )
+        started = isinstance(self.features, PublicReference)
+        weights = weights_of_prevalence(self.prevalence, classes)
+        settings = [
+            ConvexSettings(
+                features=points.shape[1] - (len(classes) if started else 0),
+                class_weights=of_pair,
+                offset_bound=_FARTHEST if started else 0.0,
+                **{name: getattr(self, name) for name in _FIELDS},
+            )
+            for of_pair in _weights_of_pairs(weights)
+        ]
         if identities is not None:
             record_keys(points, labels, identities)  # refuses two records of one identity
-        return (convex_model(points, labels, settings),)
+        found = []
+        for pair, own in zip(combinations(range(len(classes)), 2), settings, strict=True):
+            chosen = (labels == pair[0]) | (labels == pair[1])
+            rows, offsets = rows_of_pair(points[chosen], own, pair)
+            second = (labels[chosen] == pair[1]).astype(np.int64)
+            found.append(convex_model(rows, second, own, offsets=offsets))
+        return tuple(found)
 
     @override
     def _cut(self, features: Array) -> int:
-        bound = self.members_[0].settings.norm_bound
+        settings = self.members_[0].settings
         with np.errstate(over="ignore"):
-            return int((~(np.linalg.norm(features, axis=1) <= bound * (1 + 1e-12))).sum())
+            lengths = np.linalg.norm(features[:, : settings.features], axis=1)
+        return int((~(lengths <= settings.norm_bound * (1 + 1e-12))).sum())
 
     @override
     def _cut_words(self, features: Array) -> str:
         bound = self.members_[0].settings.norm_bound
-        if 2 * self.clipped_ <= len(features):
+        if isinstance(self.features, PublicReference) or 2 * self.clipped_ <= len(features):
             return ""  # cutting the longest rows is what a bound on the norm is for
         return (
             f"{self.clipped_} of {len(features)} records are longer than norm_bound={bound:g} and"
@@ -168,14 +191,24 @@ class ConvexCertifiedClassifier(CertifiedSystem):
     @classmethod
     @override
     def _check_members(cls, query: CertifiedQuery, weights: tuple[float, ...]) -> None:
-        for member in query.members:
-            if not isinstance(member, ConvexModel) or member.settings.class_weights != weights:
+        expected = list(_weights_of_pairs(weights))
+        if len(query.members) != len(expected):
+            raise CorruptBundle("bundle: expected a model for each pair of labels")
+        bound = _FARTHEST if isinstance(query.extractor, PublicStartEmbedding) else 0.0
+        for member, of_pair in zip(query.members, expected, strict=True):
+            if not isinstance(member, ConvexModel) or (
+                (member.settings.class_weights, member.settings.offset_bound) != (of_pair, bound)
+            ):
                 raise CorruptBundle("bundle: a certificate that is none of this system's")
-        if len(query.members) != 1:
-            raise CorruptBundle("bundle: expected one model")
 
     @classmethod
     @override
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
-        [member] = query.members
-        return {name: getattr(member.settings, name) for name in _FIELDS}
+        return {name: getattr(query.members[0].settings, name) for name in _FIELDS}
+
+
+def _weights_of_pairs(weights: tuple[float, ...]) -> Iterator[tuple[float, float]]:
+    """Yield weights of the labels of each pair, the larger one 1."""
+    for first, second in combinations(weights, 2):
+        most = max(first, second)
+        yield first / most, second / most

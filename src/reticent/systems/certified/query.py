@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +22,12 @@ from reticent.mechanisms import (
 )
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
-from reticent.retraining.convex import ConvexModel, ConvexSettings
+from reticent.retraining.convex import ConvexModel, ConvexSettings, one_against_one
 from reticent.retraining.stability import stable_distances, vote_distances
 from reticent.retraining.training import ParameterIntervals
 from reticent.retraining.training_settings import PROTECTING, TrainingGrids, TrainingSettings
 from reticent.systems.embedding import Arrays, Embedding, restore
+from reticent.systems.embedding.public_start import PublicStartEmbedding
 
 if TYPE_CHECKING:
     from torch import nn
@@ -84,7 +87,8 @@ class CertifiedQuery:
 
     Attributes:
         extractor: public map from inputs to features, applied to one input at a time.
-        members: one certificate, or one for each member of an ensemble.
+        members: one certificate, one for each member of an ensemble, or a convex one for each pair
+            of labels.
         choice: how labels are released.
         data_set: name, or serial, of the records that it was trained on.
     """
@@ -97,6 +101,8 @@ class CertifiedQuery:
     @property
     def classes(self) -> int:
         """Number of labels."""
+        if isinstance(self.members[0], ConvexModel):
+            return labels_of_pairs(len(self.members))
         return self.members[0].settings.classes
 
     @cached_property
@@ -126,22 +132,44 @@ class CertifiedQuery:
         return self.members[0].kind
 
     def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
-        """Every member's label and stable distance, each of shape (members, n). Private."""
+        """Every member's label and stable distance, each of shape (members, n). Private.
+
+        A convex member's label is 0 for the first of its pair and 1 for the second.
+        """
+        if isinstance(self.members[0], ConvexModel):
+            labels, reserves = self.member_reserves(inputs)
+            return labels, self.members[0].settings.distances(reserves)
         points = self.extractor.embed(inputs)
-        found = [
-            member.stable_distances(points)
-            if isinstance(member, ConvexModel)
-            else stable_distances(member, points)
-            for member in self.members
-        ]
+        found = [stable_distances(member, points) for member in self.members]  # type: ignore[arg-type]
         return np.stack([labels for labels, _ in found]), np.stack(
             [distances for _, distances in found]
         )
+
+    def member_reserves(self, inputs: Array) -> tuple[Integers, Array]:
+        """Every convex member's label of its pair, and its reserve, each of shape (members, n).
+        Private.
+        """
+        points = self.extractor.embed(inputs)
+        found = []
+        pairs = combinations(range(self.classes), 2)
+        for pair, member in zip(pairs, self.members, strict=True):
+            assert isinstance(member, ConvexModel)
+            found.append(member.reserves(*rows_of_pair(points, member.settings, pair)))
+        return np.stack([labels for labels, _ in found]), np.stack(
+            [reserves for _, reserves in found]
+        )
+
+    def reserves(self, inputs: Array) -> tuple[Integers, Array]:
+        """The label that wins all its pairs, of convex members, and its least reserve. Private."""
+        return one_against_one(*self.member_reserves(inputs), classes=self.classes)
 
     def stable_distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """The label of the model, or of the vote, and how many records must change at least
         before it does, less 1. Private.
         """
+        if isinstance(self.members[0], ConvexModel):
+            labels, reserves = self.reserves(inputs)
+            return labels, self.members[0].settings.distances(reserves)
         labels, distances = self.member_distances(inputs)
         if len(self.members) == 1:
             return labels[0], distances[0]
@@ -193,9 +221,17 @@ class CertifiedQuery:
         """
         with rebuilding():
             described = settings["extractor"]
-        features = restore(described, arrays, extractor)
         with rebuilding():
             members = _restored(settings, arrays)
+            started = described["kind"] == PublicStartEmbedding.kind
+        if started:
+            labels = labels_of_pairs(len(members))
+            features: Embedding = PublicStartEmbedding.from_description(
+                described, arrays, labels=labels
+            )
+        else:
+            features = restore(described, arrays, extractor)
+        with rebuilding():
             query = cls(
                 features,
                 members,
@@ -206,6 +242,29 @@ class CertifiedQuery:
         return query
 
 
+def labels_of_pairs(pairs: int) -> int:
+    """Return how many labels have so many pairs; 0 where no number has.
+
+    Example:
+        >>> [labels_of_pairs(pairs) for pairs in (1, 2, 3, 45)]
+        [2, 0, 3, 10]
+    """
+    labels = math.isqrt(2 * pairs) + 1
+    return labels if labels * (labels - 1) == 2 * pairs else 0
+
+
+def rows_of_pair(
+    points: Array, settings: ConvexSettings, pair: tuple[int, int]
+) -> tuple[Array, Array | None]:
+    """Return features, and the log odds of the second label of a pair against the first: of the
+    columns that stand after features, a log probability for each label. None where no offset is.
+    """
+    rows, logs = points[:, : settings.features], points[:, settings.features :]
+    if not settings.offset_bound:
+        return rows, None
+    return rows, logs[:, pair[1]] - logs[:, pair[0]]
+
+
 def _described(members: tuple[Certificate, ...]) -> tuple[dict[str, Any], Arrays]:
     """Plain JSON values and named arrays that ``_restored`` reads."""
     training = members[0].settings
@@ -214,6 +273,8 @@ def _described(members: tuple[Certificate, ...]) -> tuple[dict[str, Any], Arrays
         for name in type(training).__dataclass_fields__
         if name != "classes" or isinstance(training, TrainingSettings)
     }
+    if isinstance(training, ConvexSettings):  # the only field that differs by pair
+        fields["class_weights"] = [member.settings.class_weights for member in members]
     arrays: Arrays = {}
     for index, member in enumerate(members):
         if isinstance(member, ConvexModel):
@@ -238,13 +299,16 @@ def _restored(settings: dict[str, Any], arrays: Arrays) -> tuple[Certificate, ..
             missing fields are for the caller to translate.
     """
     fields = dict(settings["training"])
+    names = [f"member{index}" for index in range(int(settings["members"]))]
+    if settings["certificate"] == ConvexModel.kind:
+        weights = [tuple(pair) for pair in fields.pop("class_weights")]
+        return tuple(
+            _convex(ConvexSettings(**fields, class_weights=of_pair), arrays, name)
+            for name, of_pair in zip(names, weights, strict=True)
+        )
     for name in ("hidden", "class_weights"):
         if fields.get(name) is not None:
             fields[name] = tuple(fields[name])
-    names = [f"member{index}" for index in range(int(settings["members"]))]
-    if settings["certificate"] == ConvexModel.kind:
-        convex = ConvexSettings(**fields)
-        return tuple(_convex(convex, arrays, name) for name in names)
     if settings["certificate"] != ParameterIntervals.kind or fields["counting"] not in PROTECTING:
         raise CorruptBundle("bundle: no certificate that protects records")
     training = TrainingSettings(**fields)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import is_not
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,9 @@ from reticent.systems.embedding import (
     check_pictures,
     check_sizes,
 )
+from reticent.systems.embedding.public_start import PublicStartEmbedding
 from reticent.systems.features import Features, numbers_of, rows_to_fit
+from reticent.systems.public_reference import PublicReference
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, class_names
 from reticent.tables.frames import kept_names, stored_names
@@ -88,7 +90,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     delta: float = 0.0
     mechanism: str = "auto"
     prevalence: Mapping[Any, float] | None = None
-    features: Features | None = None
+    features: Features | PublicReference | None = None
     data_set: str | None = None
 
     schema_: TabularSchema | None = learned()
@@ -100,6 +102,9 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     serial_: str = learned()
     classes_: npt.NDArray[Any] = learned()
     clipped_: int = learned()
+
+    _corrects: ClassVar[bool] = False
+    """Whether its training takes log odds of public models to start from."""
 
     def fit(
         self,
@@ -120,17 +125,18 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
                 its batch and its member where there are several; None to take the record's own
                 content. Never its place in the list. They must differ: the guarantee is for data
                 sets of records with different identities, and protects records, not persons.
-            public_X, public_y: rows that are public, and their labels, both or neither. The model
-                without noise is compared with a constant label on them: where it is no better there
-                is a warning (``NoBetterThanConstant``), and the owner's card has the numbers.
-                They have no part in training, and nothing of it is in a bundle or a receipt.
+            public_X, public_y: rows that are public, and their labels, both or neither. The models
+                of a ``PublicReference`` are made of them. Without one they have no part in
+                training, and the model without noise is compared with a constant label on them:
+                where it is no better there is a warning (``NoBetterThanConstant``), and the
+                owner's card has the numbers, which no bundle or receipt has.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: before anything is trained.
             CertificationFailed: too few exact bits for a network this wide.
         """
         self._choice()
-        shaping = a_part(self.features, Features, name="features").only("schema", "map", of=self)
+        shaping = self._shaping
         records, public_X, columns = rows_to_fit(self, shaping, X, public_X)
         data_set = data_set_name(self.data_set)
         inputs, shape = check_pictures(records, name="X", records=True)
@@ -144,8 +150,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
                 raise InvalidInput(
                     f"public_X: expected rows of shape {shape}, at least one, got {rows_shape}"
                 )
-            public = rows, record_labels(public_y, len(rows), classes.tolist())[1]
-        extractor = _extractor(shaping.map, inputs.shape[1], shape)
+            public = finite_or_zero(rows), record_labels(public_y, len(rows), classes.tolist())[1]
+        extractor = self._extractor(shaping.map, inputs.shape[1], shape, public, len(classes))
         features = extractor.alone(inputs)
         # A record whose features are not finite counts as one at the origin: to refuse it would
         # tell that it is there.
@@ -166,7 +172,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
                 stacklevel=2,
             )
         self.public_check_ = None
-        if public is not None:
+        if public is not None and not isinstance(self.features, PublicReference):
             predicted, _ = self.query_.stable_distances(public[0])
             self.public_check_ = PublicCheck.of(predicted, public[1])
             self.public_check_.warn(stacklevel=2)
@@ -369,7 +375,11 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             delta=query.choice.delta,
             mechanism=mechanism,
             prevalence=prevalence,
-            features=Features(schema=schema, map=feature_map),
+            features=(
+                replace(query.extractor.reference, schema=schema)
+                if isinstance(query.extractor, PublicStartEmbedding)
+                else Features(schema=schema, map=feature_map)
+            ),
             classes=given,
             data_set=None if unnamed(query.data_set) else query.data_set,
         )
@@ -456,18 +466,44 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         self.classes_ = classes
         self._takes(shape, columns)
 
+    @property
+    def _shaping(self) -> Features:
+        if not isinstance(self.features, PublicReference):
+            used = a_part(self.features, Features, name="features")
+            return used.only("schema", "map", of=self)
+        if not self._corrects:
+            raise InvalidParameter(
+                f"features: expected no PublicReference; a {type(self).__name__} trains from a "
+                "start of its own. Use ConvexCertifiedClassifier"
+            )
+        return Features(schema=self.features.schema)
+
+    def _extractor(
+        self,
+        module: nn.Module | None,
+        features: int,
+        shape: tuple[int, ...],
+        public: tuple[Array, Integers] | None,
+        classes: int,
+    ) -> Embedding:
+        given = self.features
+        if isinstance(given, PublicReference):
+            if public is None:
+                raise InvalidInput(
+                    "public_X, public_y: expected labelled public rows for the models of a "
+                    "PublicReference, got none"
+                )
+            return PublicStartEmbedding(given.start(*public, classes)[0], given)
+        if module is None:
+            return IdentityEmbedding(features)
+        if not is_torch_module(module):
+            raise InvalidParameter(
+                f"features, map: expected None or a torch module, got {type(module).__name__}"
+            )
+        from reticent.systems.embedding import ModuleEmbedding
+
+        return ModuleEmbedding(module, shape)
+
     @override
     def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
         return Drawn(class_names(values, self.classes_, withheld=withheld), withheld)
-
-
-def _extractor(module: nn.Module | None, features: int, shape: tuple[int, ...]) -> Embedding:
-    if module is None:
-        return IdentityEmbedding(features)
-    if not is_torch_module(module):
-        raise InvalidParameter(
-            f"features, map: expected None or a torch module, got {type(module).__name__}"
-        )
-    from reticent.systems.embedding import ModuleEmbedding
-
-    return ModuleEmbedding(module, shape)

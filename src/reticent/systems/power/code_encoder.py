@@ -233,7 +233,7 @@ class CodeEncoder(RowEncoder):
     def checked(self, X: npt.ArrayLike) -> CodedRows:
         query = self._fitted()
         if isinstance(query.inputs, SchemaRows):
-            return self._checked_table(X, query.schema)
+            return self._checked_table(X, query.inputs.schema)
         array, shape = check_pictures(rows_as_fitted(self, X), name="X")
         self.input_shape_ = query.inputs.shape
         coded: CodedRows = query.encode(inputs_as_fitted(self, array, shape))

@@ -195,10 +195,9 @@ class CodeQuery:
         return self.inputs.columns
 
     @property
-    def schema(self) -> TabularSchema:
-        """The public description of rows; of rows of a table only."""
-        assert isinstance(self.inputs, SchemaRows)
-        return self.inputs.schema
+    def schema(self) -> TabularSchema | None:
+        """The public description of rows; None of arrays."""
+        return self.inputs.schema if isinstance(self.inputs, SchemaRows) else None
 
     @property
     def outputs(self) -> int:

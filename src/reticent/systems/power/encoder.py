@@ -231,6 +231,7 @@ class PowerEncoder(RowEncoder):
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         query, plan = stored_query(bundle.settings, bundle.arrays)
+        assert query.schema is not None  # a plan has rows of a table
         loaded = cls(
             epsilon=plan.epsilon,
             delta=plan.delta,
@@ -244,7 +245,7 @@ class PowerEncoder(RowEncoder):
         loaded.query_, loaded.considered_, loaded._plan = query, (), plan
         with rebuilding():
             loaded.classes_ = restored_labels(bundle.settings["labels"])
-            keep_names(loaded, stored_names(bundle.settings, query.schema.columns))
+            keep_names(loaded, stored_names(bundle.settings, query.columns))
             loaded._become()
             check_rebuilt(bundle, loaded.bundle())
         return loaded

@@ -1,4 +1,6 @@
-"""``LinearVoteClassifier``: records vote for their label as far as they point the query's way."""
+"""``LinearVoteClassifier``: records vote for their label as far as they point the query's way,
+perhaps beside public models.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,28 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive
+from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.rows import in_blocks
-from reticent.core.settings import with_settings
-from reticent.grids.whole_numbers import exact_product, of_length
+from reticent.core.settings import learned, with_settings
+from reticent.grids.whole_numbers import exact_product, of_length, softmax
 from reticent.systems.features import Features
+from reticent.systems.public_reference import PublicReference
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import inverse_moments
+from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.query_votes import QueryVotes, need_public
+from reticent.systems.votes.residual_ballots import BALLOT, residual_ballots, residual_spreads
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
-from reticent.training.public_space import INTERCEPT, LENGTH, directions_of, share_of
+from reticent.training.public_space import INTERCEPT, LENGTH, RowMap, directions_of, share_of
+from reticent.training.public_start import OFFSET_STEPS
 
 _QUERY_LENGTH = 2.0**20
 _FINE = 2.0**30
 _CLIPS_AT_ONCE = 16
+_MOST_TRUST = 2.0**24
 
 
 @with_settings
@@ -32,9 +40,23 @@ class LinearVoteClassifier(QueryVotes):
     u_x is the query's feature vector times the inverse of the public second moments; tau_x is a
     quantile of |<phi, u_x>| over the public rows.
 
+    With a ``PublicReference`` the records correct public models: the votes begin with kappa times
+    the log odds that these give the query, and a record votes with its residual e_y - p beside
+    them, which is small where they are right. That is one Newton step from the public models, for
+    each query, under the curvature of public rows. kappa follows from these, from the stated number
+    of records and from the reference's weight.
+
+    Guarantee:
+        See ``QueryVotes``. *Why it holds beside public models.* A record's vote is its weight
+        clip(s <phi, u_x> / tau_x, -1, 1) times its residual over s, where s is the residual's
+        spread, so that no two labels' votes move apart by more than 1 (docs/votes.md, section 2).
+        Weights, residuals and the public models' part are whole numbers that follow from the
+        record, the query and public rows alone, and s <phi, u_x> is cut after the product.
+
     Args:
-        epsilon, delta, classes, answers, response, features, counting, data_set: see
-            ``QueryVotes``.
+        epsilon, delta, classes, answers, response, counting, data_set: see ``QueryVotes``.
+        features: see ``ReleasedModel``; or a ``PublicReference``, for which ``fit`` needs labelled
+            public rows.
         ridge: added to the public second moments, as a share of their mean.
         clip_quantile: share of public rows whose vote is not clipped, in (0, 1].
 
@@ -54,12 +76,17 @@ class LinearVoteClassifier(QueryVotes):
         - The sensitivity: docs/votes.md, section 2.
 
     See Also:
+        reticent.PublicReference: what the records correct.
         reticent.MomentClassifier: the same model, to publish.
-        reticent.CertifiedClassifier: labels of a trained model.
+        reticent.ConvexCertifiedClassifier: labels of a trained model.
     """
 
+    features: Features | PublicReference | None = None  # type: ignore[assignment]
     ridge: float = 0.1
     clip_quantile: float = 0.5
+
+    _held_out: Array = learned()
+    _spreads: Array = learned()
 
     @classmethod
     @override
@@ -79,31 +106,129 @@ class LinearVoteClassifier(QueryVotes):
     def check_settings(self) -> None:
         positive(self.ridge, name="ridge")
         share_of(self.clip_quantile, name="clip_quantile")
+        if isinstance(self.features, PublicReference) and self.features.records is None:
+            raise InvalidParameter(
+                "features, records=None: expected a public number, about that of the private "
+                "records, which says how far they can be trusted beside public models"
+            )
+
+    @property
+    @override
+    def _shaping(self) -> Features:
+        if isinstance(self.features, PublicReference):
+            return Features(schema=self.features.schema)
+        return super()._shaping
+
+    @property
+    def _started(self) -> bool:
+        return isinstance(self.features, PublicReference)
+
+    @override
+    def _space(
+        self,
+        row_map: RowMap | None,
+        columns: int,
+        public_features: Array | None,
+        public_codes: Integers | None,
+        labels: Columns,
+    ) -> tuple[Any, Array | None]:
+        if not isinstance(self.features, PublicReference):
+            return super()._space(row_map, columns, public_features, public_codes, labels)
+        if public_features is None or public_codes is None:
+            raise InvalidInput(
+                "public_X, public_y: expected labelled public rows for the models of a "
+                "PublicReference, got none"
+            )
+        [output] = labels.outputs
+        space, self._held_out = self.features.start(public_features, public_codes, output.width)
+        return space, space.points(public_features)
 
     @override
     def prepare(self, public: PublicRows | None) -> None:
         rows = need_public(public, what="directions and clips")
-        self._public = directions_of(rows.points, intercept=INTERCEPT)
-        self._inverse = inverse_moments(self._public, self._public.shape[1], ridge=self.ridge)
+        self._public, self._spreads = self._ways(rows.points), np.ones(len(rows.points))
+        bends = self._spreads
+        if self._started:
+            assert rows.codes is not None  # ``_space`` refused
+            self._spreads = residual_spreads(self._held_out, rows.codes)
+            shares = softmax(self._held_out)
+            bends = (shares * (1.0 - shares)).mean(axis=1)
+        curved = self._public * np.sqrt(bends)[:, None]
+        self._inverse = inverse_moments(curved, curved.shape[1], ridge=self.ridge)
+
+    def _ways(self, points: Array) -> Array:
+        size = self._inputs
+        return directions_of(points[:, :size], intercept=INTERCEPT)
+
+    @property
+    def _inputs(self) -> int:
+        """Coordinates of a point, without log probabilities after them."""
+        space: Any = self.space_
+        return int(space.space.dimension if self._started else space.dimension)
 
     @override
     def asked(self, queries: Array) -> Array:
-        """Return the direction u_x of each query, whole numbers, and its clip, shape (q, m + 2)."""
-        directions = directions_of(queries, intercept=INTERCEPT) / LENGTH
+        """Return of each query the direction u_x, whole numbers, its clip, and votes for each label
+        that public models begin with, in steps of 1 / ``VOTE``.
+        """
+        directions = self._ways(queries) / LENGTH
         # bit-exact: the blocks have one shape, and a query's place in them is public.
         turned = in_blocks(lambda rows: rows @ self._inverse, directions)
         longest = np.maximum(np.abs(turned).max(axis=1, keepdims=True), 1e-300)
         ways = of_length(np.rint(turned / longest * _FINE), _QUERY_LENGTH)
-        return np.column_stack([ways, in_blocks(self._clips, ways, block=_CLIPS_AT_ONCE)])
+        clips = in_blocks(self._clips, ways, block=_CLIPS_AT_ONCE)
+        logs = self._logs(queries)
+        return np.column_stack([ways, clips, np.rint(self._trust(turned, clips) * logs * VOTE)])
+
+    def _trust(self, turned: Array, clips: Array) -> Array | float:
+        """Return kappa of each query, shape (q, 1): votes for each unit of log odds.
+
+        A Newton step of n records moves the log odds by sum (e_y - p) <phi, u_x> / n, where u_x is
+        ``turned``. Votes are that sum over tau_x, of which cutting keeps the share of a normal
+        variable that is not cut. Two labels' log odds bend half as much as each alone, K labels'
+        (K - 1)/K as much.
+        """
+        if not isinstance(self.features, PublicReference):
+            return 0.0
+        labels, records = len(self.classes_), self.features.records or 0  # 0: it was refused
+        kept = self.features.weight * records * self.clip_quantile * labels / (labels - 1)
+        sizes = np.sqrt(np.square(turned).sum(axis=1, keepdims=True))
+        taus = clips * sizes / (LENGTH * _QUERY_LENGTH)
+        return np.asarray(np.minimum(kept / np.maximum(taus, 1e-300), _MOST_TRUST / labels))
+
+    @override
+    def opening(self, asked: Array) -> Array:
+        return np.asarray(asked[:, self._inputs + 2 :])
+
+    @override
+    def ballots(self, voters: Voters) -> Array:
+        if not self._started:
+            return super().ballots(voters)
+        return residual_ballots(self._logs(voters.points), voters.codes)
 
     @override
     def weights(self, voters: Voters, queries: Array) -> Array:
-        ways, clips = queries[:, :-1], queries[:, -1]
-        own = directions_of(voters.points, intercept=INTERCEPT)
+        own = self._ways(voters.points)
+        if not self._started:
+            return self._pointing(own, queries, np.ones(len(own)), VOTE)
+        spreads = residual_spreads(self._logs(voters.points), voters.codes)
+        return self._pointing(own, queries, spreads, VOTE / BALLOT)
+
+    def _logs(self, points: Array) -> Array:
+        """Return log probabilities of labels; zeros without public models."""
+        if not self._started:
+            return np.zeros((len(points), len(self.classes_)))
+        return points[:, self._inputs :] / OFFSET_STEPS
+
+    def _pointing(self, own: Array, queries: Array, spreads: Array, steps: float) -> Array:
+        """Return how far records point each query's way, cut, in steps of 1 / ``steps``."""
+        ways, clips = queries[:, : self._inputs + 1], queries[:, self._inputs + 1]
         pointing = exact_product(own, ways.T, bound=LENGTH * _QUERY_LENGTH)
-        return np.asarray(np.clip(np.rint(pointing * (VOTE / clips)), -VOTE, VOTE))
+        pointing *= spreads[:, None]
+        return np.asarray(np.clip(np.rint(pointing * (steps / clips)), -steps, steps))
 
     def _clips(self, ways: Array) -> Array:
         """tau_x of each direction, shape (q, 1), from public rows."""
         seen = np.abs(exact_product(self._public, ways.T, bound=LENGTH * _QUERY_LENGTH))
+        seen *= self._spreads[:, None]
         return np.asarray(np.maximum(np.quantile(seen, self.clip_quantile, axis=0), 1.0)[:, None])

@@ -32,7 +32,7 @@ from reticent.systems.votes.cards import query_votes_card
 from reticent.systems.votes.estimator import PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import ClassOutput, Columns
 from reticent.systems.votes.responses import Response, response_of
-from reticent.systems.votes.sums import VOTE, centred_length, most_records
+from reticent.systems.votes.sums import VOTE, centred_length, most_records, one_hot
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.shards import Shards
 
@@ -299,8 +299,8 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         of the records only.
 
         Tables of classifiers that were fitted on parts of the records, with the same public rows,
-        add up to the table of one that was fitted on all of them; the records of a person belong
-        into one part.
+        add up to the table of one that was fitted on all of them, but for public votes, which each
+        has; the records of a person belong into one part.
         """
         self._check_fitted()
         return self._tables(self._points(X), self.response_).astype(np.int64)
@@ -345,15 +345,16 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
 
     def _tables(self, points: Array, response: Response) -> Array:
         """Exact sums of all records for some queries, shape (n, classes), whole numbers."""
-        table = np.zeros((len(points), len(self.classes_)))
         asked = self.asked(points)  # before blocks, whose sizes follow from private numbers
+        table = response.opening(self.opening(asked))
         for voters in self._voters.blocks():
             most = max(1, _AT_ONCE // max(1, len(voters)))
             if voters.starts is not None:
                 most = max(1, most // len(self.classes_))
+            ballots = self.ballots(voters)
             for start in range(0, len(points), most):
                 part = slice(start, start + most)
-                table[part] += response.sums(voters, self.weights(voters, asked[part]))
+                table[part] += response.sums(voters, self.weights(voters, asked[part]), ballots)
         return table
 
     def asked(self, queries: Array) -> Array:
@@ -368,10 +369,26 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         """
         return queries
 
+    def opening(self, asked: Array) -> Array:
+        """Return public votes for every query, shape (q, classes), whole numbers in steps of
+        1 / ``VOTE``: what the table is without any record.
+
+        Args:
+            asked: from ``asked``.
+        """
+        return np.zeros((len(asked), len(self.classes_)))
+
+    def ballots(self, voters: Voters) -> Array:
+        """Return what the weights of every record are multiplied by for each label, see
+        ``Response.sums``; each from that record and public things alone, to the last bit.
+        """
+        return one_hot(voters.codes, len(self.classes_))
+
     @abstractmethod
     def weights(self, voters: Voters, queries: Array) -> Array:
-        """Weight of every record for every query, shape (n, q), whole numbers of at most ``VOTE``
-        in magnitude; each from that record, that query and public things alone, to the last bit.
+        """Weight of every record for every query, shape (n, q), whole numbers, times whose ballots
+        at most ``VOTE``; each from that record, that query and public things alone, to the last
+        bit.
         """
 
 

@@ -42,9 +42,21 @@ class Response(Protocol):
     def describe(self) -> str:
         """The noise, in one phrase."""
 
-    def sums(self, voters: Voters, weights: Array) -> Array:
+    def sums(self, voters: Voters, weights: Array, ballots: Array) -> Array:
         """Exact sums by label, shape (q, classes), whole numbers; private. Those of different
         units add up.
+
+        Args:
+            voters, weights, ballots: of ``label_sums``. A record's largest and least product
+                differ by at most ``VOTE``; and less their mean they are no longer than a whole
+                vote for one label.
+        """
+
+    def opening(self, votes: Array) -> Array:
+        """What public votes add to the sums, whole numbers.
+
+        Args:
+            votes: shape (q, classes), whole numbers in steps of 1 / ``VOTE``.
         """
 
     def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
@@ -127,12 +139,16 @@ class GaussianResponse:
         """See ``Response``."""
         return f"noise of {self._votes(self.mechanism.sigmas[0]):.4g} votes in every count"
 
-    def sums(self, voters: Voters, weights: Array) -> Array:
+    def opening(self, votes: Array) -> Array:
+        """See ``Response``."""
+        return _centred(votes)
+
+    def sums(self, voters: Voters, weights: Array, ballots: Array) -> Array:
         """See ``Response``: every unit's part has an l2 norm of at most VOTE sqrt(K (K - 1))."""
         classes = self.mechanism.blocks[0].width
         if voters.starts is None:
-            return _centred(label_sums(voters, weights, classes))
-        parts = _centred(person_label_sums(voters, weights, classes))
+            return _centred(label_sums(voters, weights, ballots))
+        parts = _centred(person_label_sums(voters, weights, ballots))
         flat = clipped(parts.reshape(-1, classes), VOTE * centred_length(classes))
         return np.asarray(flat.reshape(parts.shape).sum(axis=0))
 
@@ -196,11 +212,15 @@ class MarginResponse:
         """See ``Response``."""
         return f"epsilon {self.per_answer:.4g} an answer"
 
-    def sums(self, voters: Voters, weights: Array) -> Array:
+    def opening(self, votes: Array) -> Array:
+        """See ``Response``."""
+        return votes
+
+    def sums(self, voters: Voters, weights: Array, ballots: Array) -> Array:
         """See ``Response``: every unit moves the difference of two labels by at most VOTE."""
         if voters.starts is None:
-            return label_sums(voters, weights, self.classes)
-        parts = person_label_sums(voters, weights, self.classes)
+            return label_sums(voters, weights, ballots)
+        parts = person_label_sums(voters, weights, ballots)
         spread = parts.max(axis=2, keepdims=True) - parts.min(axis=2, keepdims=True)
         # Cutting towards 0 can widen a difference by 1, which is taken off beforehand.
         cut = np.trunc(parts * ((VOTE - 2.0) / np.maximum(spread, 1.0)))

@@ -16,6 +16,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import learned, with_settings
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.mechanisms.gaussian import analytic_sigma
+from reticent.systems.public_reference import start_details
 from reticent.systems.votes.descent import RESIDUAL, cut_weights, scores_of
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import Directions, LinearModel
@@ -24,10 +25,7 @@ from reticent.systems.votes.outputs import Columns, Output
 from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import LENGTH, RowMap
-from reticent.training.public_start import OFFSET_STEPS, PublicColumn, PublicStart
-
-KINDS = {"table": 150, "embedding": 400, "picture": 100}
-"""Kinds of rows, and how many principal components of each are kept at most."""
+from reticent.training.public_start import KINDS, OFFSET_STEPS, PublicColumn, PublicStart
 
 _STEPS, _STEPS_ALONE, _STEPS_SURE = 3, 4, 12
 _NOISE_RULES = 50.0  # variance of one gradient over mean curvature, beyond which one step is taken
@@ -281,11 +279,8 @@ class StartedModel(LinearModel):
     @override
     def _card_details(self) -> tuple[tuple[str, str], ...]:
         stated = "a noisy count" if self.records is None else f"{self.records:,}, stated as public"
-        models = [str(len(pool.models)) for pool in self.space_.pools]
-        trust = [f"{pool.alpha:g}" for pool in self.space_.pools]
         return (
-            ("start", f"{', '.join(models)} models of labelled public rows"),
-            ("trust in them", ", ".join(trust)),
+            *start_details(self.space_),
             ("records, for the curvature of public rows", stated),
         )
 

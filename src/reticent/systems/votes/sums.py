@@ -123,27 +123,31 @@ def unit_sum(voters: Voters, parts: Array, *, bound: float) -> Array:
     return np.asarray(clipped(units, bound).sum(axis=0))
 
 
-def label_sums(voters: Voters, weights: Array, classes: int) -> Array:
-    """For each query the weights by label, shape (q, classes), without cutting; records only.
+def one_hot(codes: Integers, classes: int) -> Array:
+    """e_y for every record, shape (n, classes): its whole vote is for its label."""
+    found = np.zeros((len(codes), classes))
+    found[np.arange(len(codes)), codes] = 1.0
+    return found
+
+
+def label_sums(voters: Voters, weights: Array, ballots: Array) -> Array:
+    """For each query the votes by label, shape (q, classes), without cutting; records only.
 
     Args:
         voters: whose records they are.
-        weights: shape (n, q), whole numbers of at most ``VOTE`` in magnitude.
-        classes: how many labels there are.
+        weights: shape (n, q), whole numbers.
+        ballots: shape (n, classes), whole numbers, which weights are multiplied by; no product of
+            the two exceeds ``VOTE`` in magnitude.
     """
-    one_hot = np.zeros((len(voters), classes))
-    one_hot[np.arange(len(voters)), voters.codes] = 1.0
-    bound = len(voters) * VOTE
-    return exact_product(weights.T, one_hot, bound=bound)
+    return exact_product(weights.T, ballots, bound=len(voters) * VOTE)
 
 
-def person_label_sums(voters: Voters, weights: Array, classes: int) -> Array:
-    """Every person's weights by label, shape (persons, q, classes); see ``label_sums``."""
+def person_label_sums(voters: Voters, weights: Array, ballots: Array) -> Array:
+    """Every person's votes by label, shape (persons, q, classes); see ``label_sums``."""
     assert voters.starts is not None
-    found = np.empty((len(voters.starts), weights.shape[1], classes))
-    for label in range(classes):
-        mine = np.where((voters.codes == label)[:, None], weights, 0.0)
-        found[:, :, label] = np.add.reduceat(mine, voters.starts, axis=0)
+    found = np.empty((len(voters.starts), weights.shape[1], ballots.shape[1]))
+    for label, share in enumerate(ballots.T):
+        found[:, :, label] = np.add.reduceat(share[:, None] * weights, voters.starts, axis=0)
     return found
 
 

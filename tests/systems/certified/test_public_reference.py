@@ -1,0 +1,162 @@
+"""The convex certificate beside public models: neighbours by brute force, what private rows have no
+part in, and bundles.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LogisticRegression
+
+from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
+from reticent.release.fits import not_counted
+from reticent.systems import (
+    CertifiedClassifier,
+    ConvexCertifiedClassifier,
+    PublicReference,
+)
+
+RANDOM = np.random.default_rng(0)
+PUBLIC = RANDOM.normal(size=(90, 3))
+PUBLIC_Y = (PUBLIC[:, 0] > 0.3).astype(int) + (PUBLIC[:, 1] > 0.5)
+ROWS = RANDOM.normal(size=(40, 3))
+LABELS = (ROWS[:, 0] + 0.7 * RANDOM.normal(size=40) > 0).astype(int) + (ROWS[:, 2] > 1.0)
+QUERIES = RANDOM.normal(size=(60, 3))
+FIT = {"public_X": PUBLIC, "public_y": PUBLIC_Y}
+
+
+def made(reference: PublicReference | None = None, **fields: Any) -> ConvexCertifiedClassifier:
+    given: dict[str, Any] = {
+        "epsilon": 1.0,
+        "classes": [0, 1, 2],
+        "regularization": 0.5,
+        "extractor": reference or PublicReference(models=[LogisticRegression()], rows="embedding"),
+    }
+    return ConvexCertifiedClassifier(**{**given, **fields})
+
+
+def fitted(X: np.ndarray, y: np.ndarray, **fields: Any) -> ConvexCertifiedClassifier:
+    with not_counted("brute force over tiny data sets"):
+        return made(**fields).fit(X, y, **FIT)
+
+
+def test_neighbours_are_one_apart_and_at_zero_where_labels_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = made().extractor.start(PUBLIC, PUBLIC_Y, 3)
+    monkeypatch.setattr(PublicReference, "start", lambda *given: started)
+    flipped = 0
+    for size in (0, 1, 5, 40):
+        X, y = ROWS[:size], LABELS[:size]
+        labels, distances = fitted(X, y).stable_distances(QUERIES)
+        neighbours = [(np.vstack([X, q]), np.append(y, c)) for q in QUERIES[:4] for c in range(3)]
+        neighbours += [(np.delete(X, at, 0), np.delete(y, at)) for at in range(min(size, 4))]
+        for rows, codes in neighbours:
+            others, beside = fitted(rows, codes).stable_distances(QUERIES)
+            assert np.abs(distances - beside).max() <= 1
+            differ = labels != others
+            flipped += int(differ.sum())
+            assert not distances[differ].any()
+            assert not beside[differ].any()
+    assert flipped > 3
+
+
+def test_private_rows_have_no_part_in_public_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = fitted(ROWS[:0], LABELS[:0]), fitted(ROWS, LABELS)
+    first, second = (part.extractor_.describe()[1] for part in (few, many))
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
+    for count in (1, 17, 40):
+        np.testing.assert_array_equal(
+            many.extractor_.embed(ROWS)[:count], many.extractor_.embed(ROWS[:count])
+        )
+
+
+def test_without_records_the_public_models_answer() -> None:
+    nobody = fitted(ROWS[:0], LABELS[:0])
+    logs = nobody.extractor_.embed(QUERIES)[:, -3:]
+    np.testing.assert_array_equal(nobody.exact_predict(QUERIES), logs.argmax(axis=1))
+    far = nobody.stable_distances(QUERIES)[1]
+    assert far.max() >= 1  # the offset's own distance, which no one record takes away
+
+
+def test_records_correct_what_public_models_do_not_know() -> None:
+    rng = np.random.default_rng(1)
+    X, Q = rng.normal(size=(3000, 3)), rng.normal(size=(1000, 3))
+    y, truth = (part[:, 0] + part[:, 2] > 0 for part in (X, Q))
+    public = {"public_X": PUBLIC, "public_y": (PUBLIC[:, 0] > 0).astype(int)}
+    found = []
+    for regularization in (1.0, 1e6):
+        own = made(classes=[0, 1], regularization=regularization)
+        own.fit(X, y.astype(int), **public)
+        found.append(float((own.exact_predict(Q) == truth).mean()))
+    assert found[0] > 0.95
+    assert found[1] < 0.85  # lambda leads to the public models, which saw one column alone
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        PublicReference(models=[LogisticRegression()], rows="embedding", weight=0.5),
+        PublicReference(
+            models=[ExtraTreesClassifier(5, random_state=0)], rows="table", components=6
+        ),
+    ],
+)
+def test_a_bundle_holds_public_models(reference: PublicReference, tmp_path: Path) -> None:
+    own = made(reference).fit(ROWS, LABELS, **FIT)
+    loaded = ConvexCertifiedClassifier.load(own.save(tmp_path / "bundle"))
+    for first, second in zip(
+        own.stable_distances(QUERIES), loaded.stable_distances(QUERIES), strict=True
+    ):
+        np.testing.assert_array_equal(first, second)
+    assert loaded.card().to_markdown() == own.card().to_markdown()
+    assert "public models" in own.card().to_markdown()
+    assert loaded.poisoning(QUERIES).tolist() == own.unlearning(QUERIES).tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda bundle: bundle.settings["extractor"].update(weight=0.0),
+        lambda bundle: bundle.settings["extractor"].update(kind="identity"),
+        lambda bundle: bundle.settings.update(members=2),
+        lambda bundle: bundle.settings["training"].update(offset_bound=0.0),
+        lambda bundle: bundle.arrays.pop("reference.pool.0.weights"),
+    ],
+)
+def test_a_bundle_that_does_not_fit_together_is_refused(tmp_path: Path, change: Any) -> None:
+    bundle = fitted(ROWS, LABELS).bundle()
+    parts = {name: dict(bundle.settings[name]) for name in ("extractor", "training")}
+    copy = dataclasses.replace(
+        bundle, settings={**bundle.settings, **parts}, arrays=dict(bundle.arrays)
+    )
+    change(copy)
+    with pytest.raises(CorruptBundle):
+        ConvexCertifiedClassifier.load(copy.write(tmp_path / "bundle"))
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInput, match="expected labelled public rows"):
+        made().fit(ROWS, LABELS)
+    reference = PublicReference(models=[LogisticRegression()])
+    with pytest.raises(InvalidParameter, match="no PublicReference"):
+        CertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], features=reference).fit(
+            ROWS, LABELS, **FIT
+        )
+    for name, value in (
+        ("models", ["a model"]),
+        ("rows", "text"),
+        ("components", 0),
+        ("whitening", 2.0),
+        ("weight", 0.0),
+        ("records", 0),
+    ):
+        with pytest.raises(InvalidInput):
+            PublicReference(**{name: value})
