@@ -369,7 +369,11 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             delta=query.choice.delta,
             mechanism=mechanism,
             prevalence=prevalence,
-            features=Features(schema=schema, map=feature_map),
+            features=(
+                None
+                if schema is None and feature_map is None
+                else Features(schema=schema, map=feature_map)
+            ),
             classes=given,
             data_set=None if unnamed(query.data_set) else query.data_set,
         )
