@@ -2,8 +2,8 @@
 
 Each way stands beside the public models alone on the same split: a distance that is reached by
 ignoring the records is none. Settings are those of the estimators' defaults, or were chosen on
-Forest Cover (the vote's clip); weight and regularization are shown as curves. Means over splits and
-their standard errors. Answers are counted at a total of (10, 1e-5), until a point is lost.
+Forest Cover (the vote's clip). Weight and regularization are shown as curves. Means over splits
+and their standard errors. Answers are counted at a total of (10, 1e-5), until a point is lost.
 """
 
 from __future__ import annotations

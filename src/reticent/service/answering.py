@@ -64,11 +64,6 @@ class Request:
     digest: bytes
     bound: str
 
-    @property
-    def names(self) -> dict[str, str]:
-        """The primary key of its row."""
-        return {"who": self.key.principal, "which": self.idempotency_key}
-
 
 @dataclass(frozen=True)
 class Asked:

@@ -35,7 +35,7 @@ def made(reference: PublicReference | None = None, **fields: Any) -> ConvexCerti
         "epsilon": 1.0,
         "classes": [0, 1, 2],
         "regularization": 0.5,
-        "extractor": reference or PublicReference(models=[LogisticRegression()], rows="embedding"),
+        "features": reference or PublicReference(models=[LogisticRegression()], rows="embedding"),
     }
     return ConvexCertifiedClassifier(**{**given, **fields})
 
@@ -48,7 +48,7 @@ def fitted(X: np.ndarray, y: np.ndarray, **fields: Any) -> ConvexCertifiedClassi
 def test_neighbours_are_one_apart_and_at_zero_where_labels_differ(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    started = made().extractor.start(PUBLIC, PUBLIC_Y, 3)
+    started = made().features.start(PUBLIC, PUBLIC_Y, 3)
     monkeypatch.setattr(PublicReference, "start", lambda *given: started)
     flipped = 0
     for size in (0, 1, 5, 40):

@@ -375,11 +375,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             delta=query.choice.delta,
             mechanism=mechanism,
             prevalence=prevalence,
-            features=(
-                replace(query.extractor.reference, schema=schema)
-                if isinstance(query.extractor, PublicStartEmbedding)
-                else Features(schema=schema, map=feature_map)
-            ),
+            features=_features_of(query, schema, feature_map),
             classes=given,
             data_set=None if unnamed(query.data_set) else query.data_set,
         )
@@ -507,3 +503,14 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     @override
     def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
         return Drawn(class_names(values, self.classes_, withheld=withheld), withheld)
+
+
+def _features_of(
+    query: CertifiedQuery, schema: TabularSchema | None, module: nn.Module | None
+) -> Features | PublicReference | None:
+    """Return the setting that a stored query was fitted with."""
+    if isinstance(query.extractor, PublicStartEmbedding):
+        return replace(query.extractor.reference, schema=schema)
+    if schema is None and module is None:
+        return None
+    return Features(schema=schema, map=module)
