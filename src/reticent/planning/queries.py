@@ -1,4 +1,4 @@
-"""Answers that are paid for one by one, as ``reticent.plan`` compares them by their number."""
+"""Answers that are paid for one by one, which ``reticent.plan`` compares by their number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FREE = "a plan: its rows are public, and nothing that is fitted leaves"
 _STRENGTH = 10.0
 _LEAST_STRENGTH = 1.0 / 16.0
 _NORM_SHARE = 0.6
-"""Norm bound over the norm of a corner of the ranges; a row uniform within them has 0.58."""
+"""Norm bound over the norm of a corner of the ranges. A row uniform within them has 0.58."""
 _MOST_LEVELS = 2.0**40
 _LEAST_EPSILON = 1e-6
 _LARGEST_EPSILON = 100.0
@@ -52,7 +52,7 @@ class QueryMethod(RecordMethod):
 
 
 class LinearVotes(QueryMethod):
-    """Records vote for their label as far as they point the query's way."""
+    """Votes of records for their label, with the weight of their component along the query."""
 
     name = "linear vote"
     line = "each record votes for its label as far as it points the query's way"
@@ -78,11 +78,11 @@ class LinearVotes(QueryMethod):
         return self._told(found)
 
     def settings(self, task: Task) -> Settings:
-        """Where votes are clipped."""
+        """Return the clip of votes."""
         return {"clip_quantile": 0.6}
 
     def estimator(self, task: Task) -> Any:
-        """``LinearVoteClassifier``, unfitted."""
+        """Return the unfitted ``LinearVoteClassifier``."""
         from reticent.systems.votes.linear_vote import LinearVoteClassifier
 
         return LinearVoteClassifier(**total(task), answers=task.answers or 1, clip_quantile=0.6)
@@ -97,8 +97,9 @@ class StableLabels(QueryMethod):
     labels = 2
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Regularisation stays the same share of the loss, which makes the
-        model that of more records; certified distances grow with their number.
+        """See ``RecordMethod``. Certified distances grow with the number of records.
+
+        Regularisation stays the same share of the loss, so the model is that of more records.
         """
         found = self._assembled(tasks, parts)
         for train, test in parts.folds:
@@ -118,7 +119,7 @@ class StableLabels(QueryMethod):
                 fitted = made.fit(rows, parts.codes[train])
             [model] = fitted[-1].members_
             labels, reserves = model.reserves(fitted[:-1].transform(parts.rows[test]))
-            # Reserves are scaled before they are rounded: few records would round most to none.
+            # Reserves are scaled before they are rounded: with few records most would round to 0.
             levels = np.maximum(np.ceil(reserves / (scale * model.settings.worth)) - 1.0, 0.0)
             whole = np.minimum(levels, _MOST_LEVELS).astype(np.int64)
             for draws, task in zip(found, tasks, strict=True):
@@ -127,11 +128,11 @@ class StableLabels(QueryMethod):
         return self._told(found)
 
     def settings(self, task: Task) -> Settings:
-        """The strength of regularisation."""
+        """Return the strength of regularisation."""
         return {"regularization": _STRENGTH}
 
     def estimator(self, task: Task) -> Any:
-        """A pipeline: public ranges, then the classifier at the cost of one answer."""
+        """Return a pipeline of public ranges and the classifier, at the cost of one answer."""
         ends = (np.array(task.lower), np.array(task.upper))
         return _convex(task, ends, _each(task), _STRENGTH)
 
@@ -145,8 +146,10 @@ class IndividualNeighbours(QueryMethod):
     replace: ClassVar[bool] = False
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Radii hold shares of public rows, so a record is near as many
-        queries however many records there are. Its budget is scaled with the number of queries.
+        """See ``RecordMethod``. A record's budget is scaled with the number of queries.
+
+        Radii hold shares of public rows, so the number of queries near a record does not depend on
+        the number of records.
         """
         from reticent.systems.private_knn.radii import kernels_by_share
 
@@ -166,11 +169,11 @@ class IndividualNeighbours(QueryMethod):
         return self._told(found)
 
     def settings(self, task: Task) -> Settings:
-        """The share of public rows within the radius, and whole votes of one record."""
+        """Return the share of public rows within the radius, and whole votes of one record."""
         return {"share": _SHARE, "votes": round(_votes(task), 2)}
 
     def estimator(self, task: Task) -> Any:
-        """``IndividualKNNClassifier``, unfitted."""
+        """Return the unfitted ``IndividualKNNClassifier``."""
         from reticent.systems.private_knn.individual import IndividualKNNClassifier
         from reticent.systems.private_knn.radii import Ball
 
@@ -210,7 +213,7 @@ def _by_neighbours(
     size = min(len(asked), answers)
     part = max(size / answers, 1.0 / _votes(task))
     sampler, labels = SeededSampler(seed), np.empty(len(asked), dtype=np.int64)
-    # Fewer answers than queries: each part of the queries is asked of whole budgets.
+    # If there are fewer answers than queries, each part of the queries starts from whole budgets.
     for first in range(0, len(asked), size):
         some = slice(first, first + size)
         session = IndividualSession(plan, noise_scale=scale, cap_scale=part)
@@ -221,7 +224,7 @@ def _by_neighbours(
 
 
 def _votes(task: Task) -> float:
-    """Whole votes of one record, for the number of queries that it will be near."""
+    """Return whole votes of one record, for the number of queries that it will be near."""
     near = _SHARE * (task.answers or 1)
     return float(min(max(1.0, _PART * _SPENT * near), _MOST_VOTES))
 
@@ -252,7 +255,7 @@ def _convex(
 
 
 def _each(task: Task) -> MechanismChoice:
-    """The mechanism, and the cost of one answer, that the total leaves."""
+    """Return the mechanism and the cost of one answer that the total allows."""
     guarantee = task.guarantee
     return _choice(task.classes, guarantee.epsilon, guarantee.delta, task.answers or 1)
 
