@@ -1,7 +1,7 @@
-"""Candidates that an attacker knows, and what a fitted system's answers say about each of them.
+"""Candidates that an attacker knows, and the evidence of a fitted system's answers about each.
 
 The mechanism of a fitted system is public, so an attacker computes the exact probability of an
-answer for every candidate. Nobody who knows the same does better than he who goes by these.
+answer for every candidate. With the same knowledge, no other attack does better.
 """
 
 from __future__ import annotations
@@ -51,15 +51,18 @@ class Answers:
     """Answers about inputs.
 
     Attributes:
-        values: shape (n, m), or (n,) for labels; NaN or -1 where withheld.
-        withheld: shape (n,).
+        values: answers of shape (n, m), or (n,) for labels, with NaN or -1 where withheld.
+        withheld: flags, shape (n,).
     """
 
     values: npt.NDArray[Any]
     withheld: Booleans
 
     def vectors(self, labels: int) -> Array:
-        """Values as rows of numbers: labels as one of ``labels`` directions, NaN where withheld."""
+        """Return values as rows of numbers, labels as one of ``labels`` unit vectors.
+
+        Withheld rows are NaN.
+        """
         if self.values.ndim == 2:
             return np.asarray(self.values, dtype=np.float64)
         rows = np.eye(labels)[np.maximum(self.values, 0)]
@@ -72,12 +75,12 @@ class Candidates:
     """Inputs that an attacker knows.
 
     Attributes:
-        points: shape (N, d), where the guarantee measures distance.
-        adjacency: what neighbours are; None where any two inputs are.
-        outputs: numbers of one answer as a vector: released values, or labels.
-        shown: what answers are drawn from, shape (N, s): the exact values, or log-probabilities of
-            labels.
-        norm: in which a change of ``shown`` counts.
+        points: points of shape (N, d) in the space where the guarantee measures distance.
+        adjacency: the neighbouring relation, or None if any two inputs are neighbours.
+        outputs: number of coordinates of one answer as a vector: released values, or labels.
+        shown: parameters of the answers' law, shape (N, s): the exact values, or log-probabilities
+            of labels.
+        norm: norm of a change of ``shown``.
         answer: answers about the candidates of these numbers, shape (n,).
         weigh: log-probability of each answer for each candidate, shape (n, N), up to a number for
             each answer that all candidates share.
@@ -96,7 +99,7 @@ class Candidates:
 
     @cached_property
     def steps(self) -> Integers:
-        """How many steps between neighbours lead from one candidate to another, shape (N, N)."""
+        """Return the number of neighbour steps from each candidate to another, shape (N, N)."""
         if self.adjacency is None:
             return np.asarray(Norm.LINF.between(self.points, self.points) > 0, dtype=np.int64)
         apart = self.adjacency.metric.between(self.points, self.points)
@@ -104,13 +107,13 @@ class Candidates:
 
 
 def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
-    """Whether ``query`` is a posthoc one; torch, which that module needs, is not imported."""
+    """Return whether ``query`` is a posthoc one, without an import of its module and of torch."""
     module = sys.modules.get("reticent.systems.posthoc.query")
     return module is not None and isinstance(query, module.PrivateQuery)
 
 
 def attackable_query(system: Any) -> Query:
-    """The fitted query of a system whose exact probabilities are known.
+    """Return the fitted query of a system whose exact probabilities are known.
 
     Raises:
         InvalidInput: another system, or one without a guarantee.
@@ -127,8 +130,9 @@ def attackable_query(system: Any) -> Query:
 
 
 def stated(query: Query) -> Guarantee:
-    """What one answer may cost by the settings that the bundle states: a mechanism's own figure may
-    be what is at fault.
+    """Return the guarantee of one answer by the settings that the bundle states.
+
+    The mechanism's own figure is not used, because it may be wrong.
     """
     if is_posthoc(query):
         wanted = query.requirement
@@ -141,7 +145,7 @@ def stated(query: Query) -> Guarantee:
 
 
 def points_of(query: Query, rows: Any) -> Array:
-    """Checked rows where the guarantee measures distance, shape (n, d)."""
+    """Return checked rows as points where the guarantee measures distance, shape (n, d)."""
     if is_posthoc(query):
         return query.bound.domain.clip(query.embedding.embed(rows))
     dense: Array = rows.dense()
@@ -150,7 +154,7 @@ def points_of(query: Query, rows: Any) -> Array:
 
 
 def candidates_of(query: Query, points: Array) -> Candidates:
-    """What is known of candidates at ``points``, as of ``points_of``."""
+    """Return the candidates at ``points``, which ``points_of`` gives."""
     if is_posthoc(query):
         return _posthoc(query, points)
     mechanism, graph = query.mechanism, _graph(query)
@@ -188,7 +192,7 @@ def candidates_of(query: Query, points: Array) -> Candidates:
 
 
 def _graph(query: Query) -> PublicGraph | None:
-    """The graph whose edges are what the guarantee counts, where there is one."""
+    """Return the graph whose edges the guarantee counts, or None."""
     nodes = query.mechanism.nodes if isinstance(query, CodeQuery) else None
     return nodes if isinstance(nodes, PublicGraph) else None
 

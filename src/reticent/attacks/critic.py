@@ -1,8 +1,7 @@
-"""A critic of drawn pictures: a network that tells them from real ones, for a decoder to be trained
-against.
+"""A critic of drawn pictures: a decoder's opponent that tells them from real ones.
 
-A decoder of least error draws the posterior mean, which is smooth where the values leave doubt. One
-that also has to pass a critic draws what real pictures look like: sharper, and further from the
+A decoder of least error draws the posterior mean, which is smooth where the values leave doubt. A
+decoder with a critic draws sharper pictures, which look more real. They are further from the true
 picture in squared error.
 """
 
@@ -21,7 +20,7 @@ class Critic(nn.Module):
 
     Args:
         image_shape: height and width in pixels.
-        channels: maps of the first convolution; the second has twice as many.
+        channels: maps of the first convolution. The second has twice as many.
     """
 
     def __init__(self, image_shape: tuple[int, int], channels: int) -> None:
@@ -38,17 +37,17 @@ class Critic(nn.Module):
         )
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Log-odds, shape (n,), of pictures in [0, 1] of shape (n, pixels)."""
+        """Return the log-odds, shape (n,), of pictures in [0, 1] of shape (n, pixels)."""
         odds: torch.Tensor = self.network(pictures)
         return odds[:, 0]
 
 
 class Opponent:
-    """A critic that learns while a decoder does, and what the decoder loses by it.
+    """A critic that learns while a decoder does, and the critic's term of the decoder's loss.
 
     Args:
-        critic: trained in place.
-        learning_rate: of its Adam.
+        critic: the critic, trained in place.
+        learning_rate: learning rate of its Adam.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -71,8 +70,9 @@ class Opponent:
         self._optimizer = torch.optim.Adam(critic.parameters(), lr=learning_rate, betas=_BETAS)
 
     def learn(self, *, real: torch.Tensor, drawn: torch.Tensor) -> None:
-        """One step of the critic on real and drawn pictures, shape (n, pixels) each; the decoder
-        that drew them gets no gradient.
+        """Make one step of the critic on real and drawn pictures, shape (n, pixels) each.
+
+        The decoder that drew them gets no gradient.
         """
         self.critic.requires_grad_(True)
         self._optimizer.zero_grad(set_to_none=True)
@@ -82,6 +82,6 @@ class Opponent:
         self._optimizer.step()
 
     def term(self, drawn: torch.Tensor) -> torch.Tensor:
-        """What a decoder loses by pictures that the critic takes for drawn ones."""
+        """Return the decoder's loss from pictures that the critic takes for drawn ones."""
         self.critic.requires_grad_(False)
         return functional.softplus(-self.critic(drawn)).mean()

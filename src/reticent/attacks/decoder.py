@@ -1,6 +1,4 @@
-"""What the attacks that train a decoder share: its settings, its scaling of released values, and
-its training.
-"""
+"""The decoder of several attacks: its settings, its scaling of released values, its training."""
 
 from __future__ import annotations
 
@@ -54,25 +52,25 @@ class Decoder(nn.Module):
         self.register_buffer("guess", torch.zeros(outputs))
 
     def adapt(self, seen: torch.Tensor, guess: npt.NDArray[np.floating]) -> None:
-        """Sets the scaling by released values ``seen`` (n, inputs), and the ``guess`` (outputs,)
-        in place of a withheld row.
+        """Set the scaling from released values ``seen`` (n, inputs).
+
+        The ``guess`` (outputs,) takes the place of a withheld row.
         """
         self.center.copy_(seen.mean(dim=0))
         self.spread.copy_(seen.std(dim=0, correction=0).clamp(min=1e-6))
         self.guess.copy_(torch.from_numpy(guess))
 
     def forward(self, released: torch.Tensor) -> torch.Tensor:
-        """What the loss reads, shape (n, outputs), of released values of shape (n, inputs)."""
+        """Return the loss's input, shape (n, outputs), for released values, shape (n, inputs)."""
         outputs: torch.Tensor = self.network((released - self.center) / self.spread)
         return outputs
 
     def decode(self, released: torch.Tensor) -> torch.Tensor:
-        """Decoded rows, shape (n, outputs), in the units of ``guess``."""
+        """Return decoded rows, shape (n, outputs), in the units of ``guess``."""
         return self.forward(released)
 
     def decoded(self, released: npt.ArrayLike) -> Array32:
-        """Decoded rows, shape (n, outputs); about a withheld row (NaN) nothing is known, and
-        ``guess`` stands there.
+        """Return decoded rows, shape (n, outputs), with ``guess`` for a withheld row (NaN).
 
         Raises:
             InvalidInput: another number of released values than the decoder was trained on.
@@ -100,15 +98,17 @@ def train_decoder(
     stage: str,
     report: Report,
 ) -> None:
-    """Trains ``decoder`` in place; draws from torch's global generator, which the caller seeds.
+    """Train ``decoder`` in place.
+
+    It draws from torch's global generator, which the caller seeds.
 
     Args:
-        decoder: left in evaluation mode.
-        loss: to lower, given the row numbers of a batch.
+        decoder: the decoder, left in evaluation mode.
+        loss: the loss as a function of the row numbers of a batch.
         config: settings.
         rows: number of training rows.
         stage: name given to ``report``.
-        report: told after every epoch.
+        report: receiver of the progress, called after every epoch.
     """
     minimise(
         lambda batch, _: loss(batch),

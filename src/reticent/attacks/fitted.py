@@ -1,5 +1,6 @@
-"""Attacks on a fitted system by someone who knows candidates, its mechanism and everything else
-that is public; each result beside what the guarantee allows.
+"""Attacks on a fitted system by someone who knows candidates and all that is public.
+
+The mechanism is public too. Each result stands beside the guarantee's cap.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _DIRECTIONS = 32
 _TAUGHT = 4_000
 _COPIES = 2
 _LESSONS = 80_000
-"""Answers that a decoder sees in training, at least, each of its own several times."""
+"""Least number of answers in a decoder's training, several about each of the attacker's rows."""
 
 _WITHIN = 1.0 - 2.0**-40
 """Keeps rounding from putting a neighbour a last bit beyond the radius."""
@@ -67,17 +68,17 @@ _NEIGHBOURS = "which of two neighbours, the worst that were tried, after one ans
 
 @dataclass(frozen=True)
 class FittedAttack:
-    """What attacks on a fitted system achieved.
+    """The results of attacks on a fitted system.
 
     Attributes:
         system: name of the estimator.
         claim: the guarantee of one answer, as the bundle states it.
-        candidates: rows that the attacker knows, of which one is the input.
-        games: every question, with the share of right names and its cap.
+        candidates: number of rows that the attacker knows. One of them is the input.
+        games: every question, with the share of right guesses and its cap.
         reconstructions: every estimate, with its error and its proved floor.
-        confidence: probability, over the trials, that no game of a system that keeps its guarantee
-            is called exceeded.
-        seed: of words, inputs and training.
+        confidence: probability over the trials that no game is called exceeded, if the system keeps
+            its guarantee.
+        seed: seed of words, inputs and training.
     """
 
     system: str
@@ -90,13 +91,13 @@ class FittedAttack:
 
     @property
     def exceeded(self) -> tuple[str, ...]:
-        """Names of the attacks that achieved more than the guarantee allows."""
+        """Return the names of the attacks that achieved more than the guarantee allows."""
         found: list[Game | Reconstruction] = [*self.games, *self.reconstructions]
         return tuple(one.name for one in found if one.exceeded)
 
     @property
     def verdict(self) -> str:
-        """What the numbers say, and what they do not."""
+        """Return a sentence on what the numbers show and what they do not."""
         if self.exceeded:
             return (
                 f"refuted: {'; '.join(self.exceeded)}: more than epsilon={self.claim.epsilon:g} "
@@ -122,33 +123,33 @@ def attack_fitted(
     seed: int,
     report: Report = silent,
 ) -> FittedAttack:
-    """What someone gets back who knows the system and public rows, beside the proved caps.
+    """Attack a system as someone who knows it and public rows, and report the proved caps too.
 
-    No budget is charged: answers are about rows that the caller owns, drawn by the code of the
-    release on words of a seeded generator, and thrown away.
+    No budget is charged. Answers are about rows that the caller owns. The code of the release draws
+    them on words of a seeded generator, and they are thrown away.
 
     Guarantee:
         If the mechanism is as private as the bundle states, no game is called exceeded, with
         probability ``confidence`` over the seed. The caps hold for every attacker, if the input was
-        drawn evenly from the candidates.
+        drawn uniformly from the candidates.
 
     Args:
         system: a fitted posthoc system or table encoder.
-        X: PUBLIC rows as its ``release`` takes them, at least 8. Some are drawn as candidates, the
-            others are the attacker's own, which the decoder learns from.
-        columns: attributes that are to be inferred, shape (n,) each.
-        candidates: rows that the input is drawn from, at least 4; half of X at most.
-        trials: answers of each game, at least 1,000.
-        answers: how many about the same input are seen, for each of which there is a game.
+        X: PUBLIC rows as its ``release`` takes them, at least 8. Some are drawn as candidates. The
+            decoder learns from the others, which are the attacker's own.
+        columns: attributes to be inferred, shape (n,) each.
+        candidates: number of candidate rows, at least 4 and at most half of X.
+        trials: number of answers of each game, at least 1,000.
+        answers: numbers of answers seen about the same input, with one game for each.
         decoder: whether a network learns to draw inputs from answers (needs torch).
         critic: weight, at least 0, of a critic in the loss of a second decoder, for pictures in
-            [0, 1]; 0 for none.
-        confidence: in (0, 1), of all games together.
-        seed: at least 0.
-        report: told about the games and the decoder's training.
+            [0, 1]. With 0 there is none.
+        confidence: confidence in (0, 1) of all games together.
+        seed: seed, at least 0.
+        report: receiver of the progress of the games and of the decoder's training.
 
     Raises:
-        InvalidInput, InvalidParameter: before anything is drawn.
+        InvalidInput, InvalidParameter: arguments that cannot be used. Nothing is drawn.
 
     References:
         - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
@@ -230,8 +231,10 @@ def _codes(values: npt.ArrayLike, rows: int, name: str) -> Integers:
 def _worst_neighbours(
     query: Query, rows: Any, asked: Candidates, points: Array, random: np.random.Generator
 ) -> tuple[Candidates, Integers] | None:
-    """Two neighbours whose answers differ most, of those that were tried: points at the radius
-    around some candidates; for rows of tables, of the candidates themselves.
+    """Return the two tried neighbours whose answers differ most, or None.
+
+    Points at the radius around some candidates are tried. For rows of tables, the candidates
+    themselves are tried.
     """
     if isinstance(query, CodeQuery):
         found = query.worst_pair(rows, random=random)
@@ -254,8 +257,9 @@ def _worst_neighbours(
 
 
 def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array, tuple[int, ...]]:
-    """What is to be got back of each row, and the shape of one: the input itself, or the encoded
-    row of a table.
+    """Return the reconstruction target of each row, and the shape of one.
+
+    A target is the input itself, or the encoded row of a table.
     """
     if isinstance(query, CodeQuery):
         points = rows.dense()
@@ -265,14 +269,14 @@ def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array
 
 
 def _pictures(targets: Array, shape: tuple[int, ...]) -> bool:
-    """Whether inputs are pictures that a decoder of pictures draws."""
+    """Return whether inputs are pictures that a decoder of pictures draws."""
     return bool(len(shape) == 2 and targets.min() >= 0 and targets.max() <= 1)
 
 
 def _critics(
     critic: float, targets: Array, shape: tuple[int, ...], *, decoder: bool
 ) -> list[float]:
-    """The critic's weight for every decoder."""
+    """Return the critic's weight for every decoder."""
     weight = real(critic, name="critic")
     if weight < 0:
         raise InvalidParameter(f"critic={critic!r}: expected a weight of at least 0")
@@ -290,13 +294,13 @@ def _critics(
 
 @dataclass(frozen=True, eq=False)
 class _Lessons:
-    """What decoders learn from.
+    """The data and the seed of decoders' training.
 
     Attributes:
         targets: the attacker's own rows, shape (n, t).
-        shape: of one.
-        seed: of training.
-        report: told about it.
+        shape: shape of one row.
+        seed: seed of training.
+        report: receiver of the progress of training.
     """
 
     targets: Array
@@ -313,8 +317,9 @@ def _decoded(
     setting: Setting,
     critic: float,
 ) -> tuple[Game, Reconstruction]:
-    """A network that learns from answers about the attacker's own rows; and which candidate is
-    nearest to what it draws.
+    """Attack by a network that learns from answers about the attacker's own rows.
+
+    Return the game of naming the candidate nearest to its drawing, and the drawing's errors.
     """
     which = np.tile(np.arange(len(taught)), _COPIES)
     seen = taught.answer(which, setting.sampler).vectors(taught.outputs)
@@ -331,8 +336,9 @@ def _decoded(
 
 
 def _drawn(seen: Array, which: Integers, values: Array, lessons: _Lessons, critic: float) -> Array:
-    """What a decoder draws of ``values``, shape (n, t), that learns from ``seen`` answers about the
-    rows ``which``.
+    """Return a decoder's drawings of ``values``, shape (n, t).
+
+    The decoder learns from ``seen`` answers about the rows ``which``.
     """
     wanted, shape, seed, report = lessons.targets, lessons.shape, lessons.seed, lessons.report
     if _pictures(wanted, shape):

@@ -1,7 +1,7 @@
-"""Games between a fitted system and whoever knows candidates and sees its answers.
+"""Games between a fitted system and an attacker who knows candidates and sees its answers.
 
-In each the input is drawn evenly from candidates, the attacker goes by exact probabilities, which
-is the best that anybody can do, and the share of right names stands beside its proved cap.
+In each game the input is drawn uniformly from the candidates. The attacker goes by exact
+probabilities, which no attacker can beat. The share of right guesses stands beside its proved cap.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from reticent.noise import Sampler
 _SUREST = 0.1
 _SPLITS = 8
 _ERRORS = 5.0
-"""Standard errors below its floor at which a mean error counts as below it."""
+"""Number of standard errors below its floor at which a mean error counts as below it."""
 
 
 @dataclass(frozen=True)
 class Game:
-    """How often an attacker was right.
+    """The success of an attacker in one game.
 
     Attributes:
-        name: what was asked, in words.
-        trials: names that he gave.
-        right: how many of them were right.
-        cap: proved cap on the chance of a right name.
-        blind: chance of a right name for one who sees no answer.
-        confidence: of ``lower``.
+        name: the question, in words.
+        trials: number of guesses.
+        right: number of right guesses.
+        cap: proved cap on the chance of a right guess.
+        blind: chance of a right guess without an answer.
+        confidence: confidence of ``lower``.
     """
 
     name: str
@@ -54,13 +54,15 @@ class Game:
 
     @property
     def success(self) -> float:
-        """Share of right names."""
+        """The share of right guesses."""
         return self.right / self.trials
 
     @property
     def lower(self) -> float:
-        """Lower limit of the chance of a right name: exact where all trials are alike, and on the
-        safe side where they are not (Hoeffding 1956: sums of different trials vary less).
+        """The lower limit of the chance of a right guess.
+
+        It is exact if all trials are alike. If they are not, it is on the safe side (Hoeffding
+        1956: sums of different trials vary less).
         """
         if self.right == 0:
             return 0.0
@@ -69,19 +71,19 @@ class Game:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the guarantee cannot stand."""
+        """Return whether the guarantee cannot stand."""
         return self.lower > self.cap
 
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """How far an attacker's estimate of an input is from it.
+    """The error of an attacker's estimate of an input.
 
     Attributes:
-        name: how he estimates, in words.
+        name: the estimate, in words.
         error: mean squared error per coordinate.
-        standard_error: of ``error``.
-        floor: proved least mean squared error of any estimate, inputs drawn evenly from the
+        standard_error: standard error of ``error``.
+        floor: proved least mean squared error of any estimate, for inputs drawn uniformly from the
             candidates.
         blind: mean squared error of the candidates' mean.
     """
@@ -94,20 +96,20 @@ class Reconstruction:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the guarantee cannot stand, as far as a mean and its standard error can say."""
+        """Return whether the guarantee cannot stand, by a mean and its standard error."""
         return self.error + _ERRORS * self.standard_error < self.floor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting:
-    """What all games have in common.
+    """The common settings of all games.
 
     Attributes:
         claim: guarantee of one answer.
-        trials: of each game.
-        confidence: of each game.
-        sampler: draws answers.
-        random: draws inputs, and decides ties.
+        trials: number of trials of each game.
+        confidence: confidence of each game.
+        sampler: sampler of answers.
+        random: generator of inputs and of ties' decisions.
     """
 
     claim: Guarantee
@@ -117,7 +119,7 @@ class Setting:
     random: np.random.Generator
 
     def apart(self, steps: npt.ArrayLike, answers: int = 1) -> tuple[Array, Array]:
-        """Epsilon and delta between inputs that are ``steps`` apart."""
+        """Return epsilon and delta between inputs that are ``steps`` apart."""
         claim = self.claim
         return beyond(epsilon=claim.epsilon, delta=claim.delta, hops=steps, answers=answers)
 
@@ -125,15 +127,16 @@ class Setting:
 def which_of_two(
     candidates: Candidates, pairs: Integers, setting: Setting, *, name: str
 ) -> list[Game]:
-    """Which of the two candidates of a pair it was: over all answers, and over those that the
-    attacker is surest about, a tenth of them. How sure that is, is learnt on the first half of the
-    trials.
+    """Play the game of guessing which of the two candidates of a pair was the input.
+
+    There is a game over all answers, and one over the tenth that the attacker is surest about. How
+    sure that is, is learnt on the first half of the trials.
 
     Args:
         candidates: the inputs.
-        pairs: shape (k, 2), positions; the input's pair is drawn evenly as well.
-        setting: see there.
-        name: of the pairs, in words.
+        pairs: positions, shape (k, 2). The input's pair is drawn uniformly as well.
+        setting: the common settings.
+        name: name of the pairs, in words.
     """
     drawn = pairs[setting.random.integers(len(pairs), size=setting.trials)]
     second = setting.random.integers(2, size=setting.trials)
@@ -169,12 +172,12 @@ def which_of_two(
 
 
 def which_of_many(candidates: Candidates, answers: int, setting: Setting) -> Game:
-    """Which candidate it was, after some answers about it.
+    """Play the game of guessing which candidate was the input, after some answers about it.
 
     Args:
         candidates: the inputs, N of them.
-        answers: how many about each input, all seen.
-        setting: see there.
+        answers: number of answers about each input, all seen.
+        setting: the common settings.
     """
     size = len(candidates)
     truth = setting.random.integers(size, size=setting.trials)
@@ -187,13 +190,15 @@ def which_of_many(candidates: Candidates, answers: int, setting: Setting) -> Gam
 
 
 def which_value(candidates: Candidates, codes: Integers, setting: Setting, *, name: str) -> Game:
-    """Which value of an attribute the input has; the attacker knows the candidates and theirs.
+    """Play the game of guessing an attribute's value of the input.
+
+    The attacker knows the candidates and their values.
 
     Args:
         candidates: the inputs.
-        codes: shape (N,), 0 .. values - 1.
-        setting: see there.
-        name: of the attribute.
+        codes: values as codes 0 .. values - 1, shape (N,).
+        setting: the common settings.
+        name: name of the attribute.
     """
     codes = np.unique(codes, return_inverse=True)[1]  # values that no candidate has are no answer
     truth = setting.random.integers(len(candidates), size=setting.trials)
@@ -207,16 +212,16 @@ def which_value(candidates: Candidates, codes: Integers, setting: Setting, *, na
 
 
 def which_value_cap(codes: Integers, epsilons: Array, deltas: Array) -> float:
-    """Cap on naming the value of an input that is drawn evenly from rows with known values.
+    """Return the cap on naming the value of an input drawn uniformly from rows with known values.
 
-    *Proof.* Take rows of different values. Naming their values is naming one of them, wrongly where
-    another value is named, so the chances to name each value where it is right add up to the cap on
-    naming one of these rows, times their number. Any cut of all rows into such groups gives a
-    bound; a group of one row counts 1.
+    *Proof.* Take a group of rows with different values. To name a value is then to name the row of
+    the group that has it, and any other value is a wrong name. So the chances to name each row's
+    value rightly add up to at most the cap on naming one of these rows, times their number. Any cut
+    of all rows into such groups gives a bound. A group of one row counts 1.
 
     Args:
-        codes: shape (N,), values, as whole numbers from 0.
-        epsilons, deltas: shape (N, N), between any two rows.
+        codes: values, as whole numbers from 0, shape (N,).
+        epsilons, deltas: epsilon and delta between any two rows, shape (N, N).
     """
     caps = which_of_two_cap(epsilons, deltas)
     sizes = np.bincount(codes)
@@ -237,13 +242,14 @@ def which_value_cap(codes: Integers, epsilons: Array, deltas: Array) -> float:
 
 
 def weighed_mean(candidates: Candidates, targets: Array, setting: Setting) -> Reconstruction:
-    """The mean of the candidates, each weighed by its probability after the answer: of all
-    estimates the one with the least squared error.
+    """Estimate by the mean of the candidates, weighed by their probabilities after the answer.
+
+    No estimate has a smaller expected squared error.
 
     Args:
         candidates: the inputs.
-        targets: shape (N, t), what is estimated of each.
-        setting: see there.
+        targets: the vector to estimate of each candidate, shape (N, t).
+        setting: the common settings.
     """
     truth = setting.random.integers(len(candidates), size=setting.trials)
     weights = _weights(candidates, truth, 1, setting)
@@ -266,7 +272,7 @@ def reconstruction(
     targets: Array,
     setting: Setting,
 ) -> Reconstruction:
-    """The errors of estimates ``found`` (n, t) of the candidates at positions ``truth`` (n,)."""
+    """Return the errors of estimates ``found`` (n, t) of candidates at places ``truth`` (n,)."""
     errors = np.square(found - targets[truth]).mean(axis=1)
     return Reconstruction(
         name,
@@ -278,16 +284,16 @@ def reconstruction(
 
 
 def named(found: Array, candidates: Candidates, targets: Array) -> Integers:
-    """The candidate whose target is nearest to each estimate, shape (n,)."""
+    """Return the candidate whose target is nearest to each estimate, shape (n,)."""
     return np.asarray(Norm.L2.between(found, targets).argmin(axis=1), dtype=np.int64)
 
 
 def error_floor(candidates: Candidates, targets: Array, setting: Setting) -> float:
-    """Proved least mean squared error per coordinate of any estimate of an input that is drawn
-    evenly from the candidates.
+    """Return the proved least mean squared error per coordinate of any estimate of an input.
 
-    Rows are put into pairs, and an input is one of its pair, each equally likely; whoever is told
-    the pair as well errs no more. The pairs come from the best assignment between random halves.
+    The input is drawn uniformly from the candidates. Rows are put into pairs, and the input is
+    either one of its pair with the same chance. Someone who is told the pair as well errs no more.
+    The pairs come from the best assignment between random halves.
     """
     squared = np.square(Norm.L2.between(targets, targets))
     epsilons, _ = setting.apart(candidates.steps)
@@ -303,14 +309,14 @@ def error_floor(candidates: Candidates, targets: Array, setting: Setting) -> flo
 
 
 def random_pairs(candidates: Candidates, count: int, random: np.random.Generator) -> Integers:
-    """Pairs of different candidates, shape (count, 2)."""
+    """Return pairs of different candidates, shape (count, 2)."""
     first = random.integers(len(candidates), size=count)
     second = (first + random.integers(1, len(candidates), size=count)) % len(candidates)
     return np.stack([first, second], axis=1)
 
 
 def farthest_neighbours(candidates: Candidates) -> Integers | None:
-    """The neighbours among the candidates whose answers differ most, shape (1, 2), if there are."""
+    """Return the neighbouring candidates whose answers differ most, shape (1, 2), or None."""
     best, pair = 0.0, None
     for row in range(len(candidates)):
         near = np.flatnonzero(candidates.steps[row] == 1)
@@ -323,7 +329,7 @@ def farthest_neighbours(candidates: Candidates) -> Integers | None:
 
 
 def _weights(candidates: Candidates, truth: Integers, answers: int, setting: Setting) -> Array:
-    """Log-probabilities of all answers about each input together, shape (n, N)."""
+    """Return log-probabilities of all answers about each input together, shape (n, N)."""
     rounds: Sequence[Answers] = [candidates.answer(truth, setting.sampler) for _ in range(answers)]
     total = candidates.weigh(rounds[0])
     for seen in rounds[1:]:
@@ -332,6 +338,6 @@ def _weights(candidates: Candidates, truth: Integers, answers: int, setting: Set
 
 
 def _best(weights: Array, random: np.random.Generator) -> Integers:
-    """The largest entry of each row; one of them at random where there are several."""
+    """Return the position of the largest entry of each row, a random one of several."""
     top = weights >= weights.max(axis=1, keepdims=True)
     return np.asarray((top * random.random(weights.shape)).argmax(axis=1), dtype=np.int64)

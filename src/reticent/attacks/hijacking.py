@@ -1,8 +1,7 @@
-"""Feature-space hijacking of released tables: a decoder, trained on public rows and their releases,
-draws the records.
+"""Feature-space hijacking of released tables: a decoder draws the records.
 
-The attacker owns rows of the same kind, may release as many of them as it likes with the same
-encoder, and learns to turn released values back into rows. Categories are read off as the
+The attacker owns rows of the same kind and may release as many of them as it likes with the same
+encoder. Its decoder learns to turn released values back into rows. Categories are read off as the
 largest entry of each one-hot group, as in the paper.
 """
 
@@ -28,7 +27,7 @@ Group = tuple[str, slice, bool]
 
 @dataclass(frozen=True, kw_only=True)
 class HijackingConfig(DecoderConfig):
-    """Settings of the attacker's decoder of rows; see ``DecoderConfig``."""
+    """Settings of the attacker's decoder of rows, those of ``DecoderConfig``."""
 
     epochs: int = 20
 
@@ -47,8 +46,9 @@ class Hijacker(Decoder):
         return self.guess + super().forward(released)
 
     def reconstruct(self, released: npt.ArrayLike) -> Array:
-        """Encoded rows, shape (n, outputs); for a withheld row (NaN) the mean of the attacker's own
-        rows.
+        """Return encoded rows, shape (n, outputs).
+
+        For a withheld row (NaN) it is the mean of the attacker's own rows.
 
         Raises:
             InvalidInput: another number of released values than the attack was trained on.
@@ -63,13 +63,13 @@ def train_hijacker(
     *,
     report: Report = silent,
 ) -> Hijacker:
-    """A decoder trained to the least squared error, whose minimum is the posterior mean of the row.
+    """Train a decoder to the least squared error, whose minimum is the posterior mean of the row.
 
     Args:
-        released: shape (n, m), releases of the attacker's rows; withheld ones (NaN) are left out.
-        rows: shape (n, d), the attacker's encoded rows.
+        released: releases of the attacker's rows, shape (n, m). Withheld ones (NaN) are left out.
+        rows: the attacker's encoded rows, shape (n, d).
         config: widths and settings.
-        report: told after every epoch.
+        report: receiver of the progress, called after every epoch.
 
     Raises:
         InvalidInput: shapes that do not fit, or no row that was released.
@@ -99,13 +99,13 @@ def train_hijacker(
 
 @dataclass(frozen=True)
 class HijackingQuality:
-    """What an attacker got back.
+    """The quality of an attacker's reconstruction.
 
     Attributes:
         all_categories: share of rows whose categories were *all* right: the paper's "accuracy".
         category: mean share of categories that were right.
-        mean_squared_error: per encoded coordinate.
-        squared_error: mean squared l2 distance of a row, what reconstruction bounds speak of.
+        mean_squared_error: mean squared error per encoded coordinate.
+        squared_error: mean squared l2 distance of a row, the quantity of reconstruction bounds.
     """
 
     all_categories: float
@@ -117,11 +117,11 @@ class HijackingQuality:
 def hijacking_quality(
     found: npt.ArrayLike, rows: npt.ArrayLike, groups: Sequence[Group]
 ) -> HijackingQuality:
-    """How near ``found`` (shape (n, d)) is to the true encoded ``rows``.
+    """Return how near ``found`` (shape (n, d)) is to the true encoded ``rows``.
 
     Args:
         found: the attacker's rows.
-        rows: the true ones.
+        rows: the true rows.
         groups: name, coordinates and whether they are one-hot, for each attribute
             (``TabularSchema.groups``).
 
@@ -150,9 +150,9 @@ def hijacking_quality(
 
 
 def majority_guess(rows: npt.ArrayLike, count_of: int) -> Array:
-    """The guess of one who sees nothing: the mean of public ``rows`` (shape (n, d)), ``count_of``
-    times.
+    """Return the guess without any answer: the mean of public ``rows``, ``count_of`` times.
 
+    The ``rows`` have shape (n, d).
     The largest entry of the mean of a one-hot code is its most frequent category, so this is the
     majority guess too.
     """

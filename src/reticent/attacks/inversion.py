@@ -1,10 +1,9 @@
-"""Inversion of a power encoder: x from z = G(x), by Newton's method, for anyone who holds the
-encoder.
+"""Inversion of a power encoder: anyone who holds it finds x from z = G(x) by Newton's method.
 
-Nothing is learnt. Where the encoder is a diffeomorphism, as the paper's theorem demands of it, z
-determines x, and it takes a few linear systems to find it. Where training bent the map so much
-that several points have the embedding z, rows of the same kind tell which one is a row: the
-iteration starts from those whose embeddings are nearest to z.
+Nothing is learnt. If the encoder is a diffeomorphism, as the paper's theorem demands, z determines
+x, and a few linear systems find it. If training bent the map so much that several points have the
+embedding z, rows of the same kind tell which one is a row. The iteration then starts from those
+whose embeddings are nearest to z.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ def invert(
     public: npt.ArrayLike | None = None,
     tries: int = 5,
 ) -> Array:
-    """Rows whose embeddings are ``released``, shape (n, d), float64.
+    """Return rows whose embeddings are ``released``, shape (n, d), float64.
 
-    Damped Newton from w = z, one application of the encoder after the other, the last one first: a
-    step is halved until the residual falls. With ``public`` rows, an answer that lies outside their
-    box, or does not have the embedding, is sought again from the public rows with the nearest
-    embeddings. Rows released with noise, or withheld (NaN: left as NaN), have no exact preimage;
-    the answer for the former is where the iteration ends.
+    The method is damped Newton from w = z, one application of the encoder after the other, the last
+    one first. A step is halved until the residual falls. With ``public`` rows, an answer that lies
+    outside their box, or does not have the embedding, is sought again from the public rows with the
+    nearest embeddings. Rows released with noise have no exact preimage: their answer is the end of
+    the iteration. Withheld rows (NaN) stay NaN.
 
     Args:
         network: the encoder, as published.
-        released: shape (n, d); rows of NaN are withheld ones.
+        released: embeddings, shape (n, d). Rows of NaN are withheld ones.
         steps: Newton steps per application and start, at least 1.
-        public: shape (m, d), rows of the same kind that the attacker owns, or None.
-        tries: how many public rows are tried at most for each embedding.
+        public: the attacker's rows of the same kind, shape (m, d), or None.
+        tries: most public rows to try for each embedding.
 
     Raises:
         InvalidInput: another number of columns than the encoder has.
@@ -86,8 +85,9 @@ def invert(
 
 
 def relative_errors(found: npt.ArrayLike, rows: npt.ArrayLike) -> Array:
-    """l2 distance of ``found`` to the true ``rows``, over the l2 norm of the latter; shape (n,).
-    NaN stays NaN.
+    """Return the l2 distance of ``found`` to the true ``rows``, over the l2 norm of ``rows``.
+
+    The result has shape (n,). NaN stays NaN.
     """
     truth = np.asarray(rows, dtype=np.float64)
     distance = np.linalg.norm(np.asarray(found, dtype=np.float64) - truth, axis=1)
@@ -95,7 +95,7 @@ def relative_errors(found: npt.ArrayLike, rows: npt.ArrayLike) -> Array:
 
 
 def _from_images(network: PowerNetwork, values: Array, steps: int) -> Array:
-    """Preimages of ``values``, each application's search started at its own image."""
+    """Return preimages of ``values``, with each application's search started at its own image."""
     parts = []
     for start in range(0, len(values), _ROWS_AT_ONCE):
         image = torch.from_numpy(values[start : start + _ROWS_AT_ONCE])
@@ -107,9 +107,7 @@ def _from_images(network: PowerNetwork, values: Array, steps: int) -> Array:
 
 
 def _from_starts(network: PowerNetwork, values: Array, starts: Array, steps: int) -> Array:
-    """Preimages of ``values``, the searches started at ``starts`` and at what the applications
-    make of them.
-    """
+    """Return preimages of ``values``, with searches from ``starts`` and their images."""
     parts = []
     for start in range(0, len(values), _ROWS_AT_ONCE):
         image = torch.from_numpy(values[start : start + _ROWS_AT_ONCE])
@@ -124,8 +122,10 @@ def _from_starts(network: PowerNetwork, values: Array, starts: Array, steps: int
 
 
 def _doubt(network: PowerNetwork, found: Array, values: Array, lower: Array, upper: Array) -> Array:
-    """Relative distance of the embeddings of ``found`` to ``values`` plus that of ``found`` to
-    the box of plausible rows.
+    """Return the sum of two relative distances.
+
+    One is from the embeddings of ``found`` to ``values``, the other from ``found`` to the box of
+    plausible rows.
     """
     finite = np.isfinite(found).all(axis=1)
     doubt = np.full(len(found), np.inf)
@@ -140,7 +140,7 @@ def _doubt(network: PowerNetwork, found: Array, values: Array, lower: Array, upp
 def _invert_step(
     network: PowerNetwork, image: torch.Tensor, guess: torch.Tensor, steps: int
 ) -> torch.Tensor:
-    """w with g(w) = ``image``, searched from ``guess``."""
+    """Return w with g(w) = ``image``, searched from ``guess``."""
     guess = guess.clone()
     reached, jacobian = network.step(guess)
     residual = reached - image

@@ -1,4 +1,4 @@
-"""Attacks on a fitted system as one HTML page: what was achieved, beside what is proved."""
+"""Attacks on a fitted system as one HTML page: their success beside the proved caps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reticent.pages.parts import document, figure_table
 
 
 def attack_page(found: FittedAttack) -> str:
-    """The whole page as HTML; it needs no script and loads nothing."""
+    """Return the whole page as HTML. It needs no script and loads nothing."""
     claim = found.claim
     games = [
         (

@@ -1,4 +1,4 @@
-"""How close reconstructed pictures come to the originals, in the measures that papers report."""
+"""Measures of the closeness of reconstructed pictures to the originals, as papers report them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
 
 SMALLEST_SIDE = 6
-"""Fewest pixels a side for which structural similarity is defined: its window reflects 5 pixels
-at each edge.
-"""
+"""Fewest pixels a side for structural similarity: its window reflects 5 pixels at each edge."""
 
 
 _PIXELS_AT_ONCE = 2**16
-"""Each pixel becomes five windows of 121 numbers while structural similarity is computed."""
+"""Numbers for each pixel in structural similarity: five windows of 121."""
 
 
 @dataclass(frozen=True)
 class PictureQuality:
-    """Means over pictures; higher ssim and psnr, lower l1 and l2 mean a better reconstruction.
+    """Means over pictures. Higher ssim and psnr, lower l1 and l2 mean a better reconstruction.
 
     Attributes:
         ssim: structural similarity, in [-1, 1], Gaussian window of 11 x 11 pixels with sigma 1.5.
         l1: absolute difference per pixel, in [0, 1].
         l2: squared difference per pixel, in [0, 1].
-        psnr_peak_1: peak signal-to-noise ratio in dB for a peak of 1, the true one of pixels in [0,
-            1]; infinite where a picture is exact.
-        psnr_peak_255: the same for a peak of 255, which is 48.13 dB more. Papers that report about
+        psnr_peak_1: peak signal-to-noise ratio in dB for a peak of 1, the true one of pixels in
+            [0, 1]. It is infinite if a picture is exact.
+        psnr_peak_255: ratio for a peak of 255, which is 48.13 dB more. Papers that report about
             60 dB on pixels in [0, 1] used this one.
         pictures: number of pictures.
     """
@@ -43,20 +41,20 @@ class PictureQuality:
     pictures: int
 
     def to_dict(self) -> dict[str, float | int]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def picture_quality(
     originals: npt.ArrayLike, reconstructions: npt.ArrayLike, *, batch_size: int | None = None
 ) -> PictureQuality:
-    """How close ``reconstructions`` are to ``originals``, averaged over pictures.
+    """Return how close ``reconstructions`` are to ``originals``, averaged over pictures.
 
     Args:
-        originals: shape (n, height, width), finite, in [0, 1].
-        reconstructions: same shape, finite; values outside [0, 1] are clipped.
-        batch_size: pictures at a time; None for as many as keep the similarity's windows within a
-            few hundred megabytes.
+        originals: finite pictures in [0, 1], shape (n, height, width).
+        reconstructions: finite pictures of the same shape. Values outside [0, 1] are clipped.
+        batch_size: number of pictures at a time, or None for as many as keep the similarity's
+            windows within a few hundred megabytes.
 
     Raises:
         InvalidInput: shapes that differ, no picture, pictures below 6 pixels a side, or values that

@@ -1,9 +1,8 @@
-"""The reconstruction attack: a decoder trained to draw the picture from what was released about it.
+"""The reconstruction attack: a decoder trained to draw a picture from its released values.
 
-The attacker is as strong as the setting allows: it knows the embedder, the obfuscator, the noise
-distribution and its scale, owns pictures of the same kind, and can release as many of them as it
-likes, so that every batch of its training carries fresh noise. What it does not have is the
-private picture.
+The attacker is as strong as the setting allows. It knows the embedder, the obfuscator, the noise
+distribution and its scale. It owns pictures of the same kind and can release as many of them as it
+likes, so every batch of its training carries fresh noise. It does not have the private picture.
 """
 
 from __future__ import annotations
@@ -28,22 +27,23 @@ from reticent.training.progress import Report, silent
 Images = npt.NDArray[np.float32]
 
 _CRITIC_RATE = 0.25
-"""Learning rate of the critic as a share of the decoder's: one that learns faster tells all drawn
-pictures apart, and its say has no gradient.
+"""Learning rate of the critic as a share of the decoder's.
+
+A critic that learns faster recognises all drawn pictures, and its term then has no gradient.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionConfig(DecoderConfig):
-    """Settings of the attacker's decoder of pictures; see ``DecoderConfig``.
+    """Settings of the attacker's decoder of pictures, beside those of ``DecoderConfig``.
 
     Attributes:
         architecture: "dense", or "convolutional" for sides that are multiples of 4: a dense layer
             of ``channels`` maps of a quarter of the height and width, doubled twice.
         channels: maps of the convolutional decoder.
-        critic: weight, at least 0, of a critic's say in the loss; 0 for a decoder of least error.
-            Pictures that a critic has a say in look more like real ones, and are further from the
-            true one.
+        critic: weight, at least 0, of a critic's term in the loss, or 0 for a decoder of least
+            error. With a critic, pictures look more like real ones and are further from the true
+            one.
         critic_channels: maps of the critic's first convolution.
     """
 
@@ -84,9 +84,9 @@ class Reconstructor(Decoder):
         return torch.sigmoid(self.forward(released))  # the network's outputs are logits of pixels
 
     def reconstruct(self, released: npt.ArrayLike) -> Images:
-        """Pictures in [0, 1], shape (n, height, width), of released values of shape (n, inputs).
+        """Return pictures in [0, 1], shape (n, height, width), for values of shape (n, inputs).
 
-        About a withheld row (NaN) the attacker knows nothing; its guess is the mean of its own
+        The attacker knows nothing about a withheld row (NaN), so its guess is the mean of its own
         pictures.
 
         Raises:
@@ -127,20 +127,21 @@ def train_reconstructor(
     noise: AddNoise | None,
     report: Report = silent,
 ) -> Reconstructor:
-    """A decoder from released values to pictures, trained on the attacker's own pictures.
+    """Train a decoder from released values to pictures, on the attacker's own pictures.
 
-    The loss is the cross entropy per pixel; its minimum is the posterior mean of the picture, which
-    is also the minimum of the squared error. With ``config.critic`` a weighted term is added: what
-    the decoder loses by pictures that a critic, trained at the same time, tells from real ones.
+    The loss is the cross entropy per pixel. Its minimum is the posterior mean of the picture, which
+    is also the minimum of the squared error. With ``config.critic`` a weighted term is added: the
+    decoder's loss from pictures that a critic, trained at the same time, tells from real ones.
 
     Args:
-        values: shape (n, m). Without ``noise`` these are released values: withheld rows (NaN) are
-            left out. With ``noise`` they are noise-free outputs of the obfuscator on the attacker's
-            pictures.
-        images: shape (n, height, width), in [0, 1]: the picture of each row.
+        values: values of shape (n, m). Without ``noise`` these are released values, and withheld
+            rows (NaN) are left out. With ``noise`` they are noise-free outputs of the obfuscator on
+            the attacker's pictures.
+        images: the picture of each row in [0, 1], shape (n, height, width).
         config: widths and settings.
-        noise: adds fresh release noise to a batch, or None when ``values`` carry it already.
-        report: told after every epoch.
+        noise: a function that adds fresh release noise to a batch, or None if ``values`` carry it
+            already.
+        report: receiver of the progress, called after every epoch.
 
     Returns:
         The decoder in evaluation mode.

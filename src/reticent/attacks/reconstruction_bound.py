@@ -1,4 +1,4 @@
-"""The van Trees bound: how far any reconstruction of a row must stay from the row, on average.
+"""The van Trees bound: the least mean distance of any reconstruction of a row from the row.
 
 Let x have a density f on R^d, and let z be released with a density p(z | x). For *every* estimator
 A, biased or not,
@@ -23,24 +23,25 @@ from reticent.core.errors import InvalidParameter
 def reconstruction_bound(
     dimension: int, *, lipschitz_epsilon: float, prior_information: float
 ) -> float:
-    """Least mean squared l2 error of any estimate of a row.
+    """Return the least mean squared l2 error of any estimate of a row.
 
-    **Guarantee.** Holds for rows drawn from a prior with Fisher information ``prior_information``
-    or less, and an additive release whose log-density has a gradient of norm at most
-    ``lipschitz_epsilon`` in x. *Assumed:* that prior. Tables have categories and so no density; the
-    bound speaks of rows drawn from a kernel density estimate of them, that is of rows plus Gaussian
-    noise of the bandwidth h. With the information d / h^2 of such an estimate the bound never
-    exceeds d h^2, the error of someone who is told the row and only misses the noise: where rows
-    are farther apart than h, it says next to nothing about the row itself. The grid form of the
-    distribution has no Fisher information; its errors are at least e^(-2 o) times the bound, with
-    the offset o of ``KNormMechanism.metric_offset`` (about 1e-6, docs/power.md). *Differs from the
-    paper:* the paper proves it for unbiased estimators and adds an unknown constant for the error
-    of the estimated prior; with the estimate itself as the prior nothing is left to be estimated.
+    **Guarantee.** The bound holds for rows drawn from a prior with Fisher information
+    ``prior_information`` or less, and an additive release whose log-density has a gradient of norm
+    at most ``lipschitz_epsilon`` in x. *Assumed:* that prior. Tables have categories and so no
+    density. The bound speaks of rows drawn from a kernel density estimate of them: rows plus
+    Gaussian noise of the bandwidth h. With the information d / h^2 of such an estimate the bound
+    never exceeds d h^2. That is the error of someone who is told the row and only misses the noise.
+    If rows are farther apart than h, the bound says next to nothing about the row itself. The grid
+    form of the distribution has no Fisher information. Its errors are at least e^(-2 o) times the
+    bound, with the offset o of ``KNormMechanism.metric_offset`` (about 1e-6, docs/power.md).
+    *Differs from the paper:* the paper proves it for unbiased estimators and adds an unknown
+    constant for the error of the estimated prior. Here the estimate itself is the prior, so nothing
+    is left to be estimated.
 
     Args:
-        dimension: d, coordinates of a row.
-        lipschitz_epsilon: epsilon per unit of distance: epsilon over the radius.
-        prior_information: tr I(f) or more; ``published.density.fisher_bound`` for a kernel
+        dimension: d, number of coordinates of a row.
+        lipschitz_epsilon: epsilon per unit of distance, which is epsilon over the radius.
+        prior_information: tr I(f) or more, such as ``published.density.fisher_bound`` for a kernel
             density estimate.
 
     Raises:
@@ -60,8 +61,9 @@ def reconstruction_bound(
 
 
 def smoothed(rows: npt.ArrayLike, *, bandwidth: float, seed: int) -> Array:
-    """``rows`` (shape (n, d)) plus Gaussian noise of the bandwidth: draws from the prior that
-    the bound speaks of.
+    """Return ``rows`` (shape (n, d)) plus Gaussian noise of the bandwidth.
+
+    These are draws from the prior that the bound speaks of.
     """
     points = np.asarray(rows, dtype=np.float64)
     return np.asarray(

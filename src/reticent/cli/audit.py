@@ -1,4 +1,4 @@
-"""``reticent audit`` and ``reticent attack``: what a system gives away, beside what is proved."""
+"""``reticent audit`` and ``reticent attack``: measured leakage beside the proved bounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ audit_app = typer.Typer(
     help="Measure what a fitted system gives away, against what it claims.", no_args_is_help=True
 )
 attack_app = typer.Typer(
-    help="What an attacker gets back from a fitted system, beside what is proved.",
+    help="Measure what an attacker gets back from a fitted system, beside the proved bounds.",
     no_args_is_help=True,
 )
 Alpha = Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")]
@@ -49,7 +49,7 @@ def audit() -> None:
 
 @attack_app.callback()
 def attack() -> None:
-    """What an attacker gets back from a fitted system, beside what is proved."""
+    """Measure what an attacker gets back from a fitted system, beside the proved bounds."""
 
 
 audit_app.command(name="function")(claims.function)
@@ -71,12 +71,12 @@ def audit_bundle(
 ) -> None:
     """Test the epsilon that a bundle claims by draws on neighbours around the rows.
 
-    The bundle's own mechanism is run many times on neighbours that are found around the rows, and
-    on the worst pair that is known of it. It ends as soon as the claim is refuted. The answers are
-    thrown away: no budget is charged. They are drawn with seeded noise by the code of the release.
-    What is shown is as private as the bundle and the rows.
+    The audit runs the bundle's own mechanism many times, on neighbours around the rows and on the
+    worst known pair. It ends as soon as the claim is refuted. The code of the release draws the
+    answers, with seeded noise. They are thrown away, so no budget is charged. The output is as
+    private as the bundle and the rows.
 
-    The exit status is 19 where the claim is refuted. An audit never proves a claim.
+    The exit status is 19 if the claim is refuted. An audit never proves a claim.
     """
     from reticent.audit.claim_page import claim_page
     from reticent.audit.fitted import audit_fitted, auditable_query
@@ -107,30 +107,30 @@ def records(
     config: Annotated[
         Path,
         typer.Argument(
-            help="TOML file as for fit: estimator, parameters, data. The bundle it names is not "
-            "written."
+            help="TOML file as for fit: estimator, parameters, data. Its bundle is not written."
         ),
     ],
     record: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Place of the record that the neighbour lacks; searched if absent."
+            min=0, help="Place of the record that the neighbour lacks. Searched if absent."
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(help="Fits, those of the search included.")] = 4_000,
+    runs: Annotated[int, typer.Option(help="Number of fits, search included.")] = 4_000,
     seconds: Annotated[float | None, typer.Option(help="Time limit.")] = 300.0,
     alpha: Alpha = 0.001,
     seed: Annotated[
-        int | None, typer.Option(help="Of coins and search, never of noise; drawn if absent.")
+        int | None, typer.Option(help="Seed of coins and search, never of noise. Drawn if absent.")
     ] = None,
 ) -> None:
     """Test the claim of a method that protects training records, by many fits on two neighbours.
 
-    The records of the file and a neighbour, which lacks one of them or has one more, are fitted in
-    random order with real noise. A test that may be stopped at any time guesses which it was, by
-    what is released. No budget is charged. The output is as private as the records.
+    One data set has the records of the file. The other lacks one of them or has one more. Both are
+    fitted in random order with real noise. A test that may be stopped at any time guesses from each
+    release which data set was fitted. No budget is charged. The output is as private as the
+    records.
 
-    The exit status is 19 where the claim is refuted. An audit never proves a claim.
+    The exit status is 19 if the claim is refuted. An audit never proves a claim.
     """
     import numpy as np
 
@@ -173,21 +173,21 @@ def attack_bundle(
     column: Columns = None,
     page: Page = None,
     candidates: Annotated[
-        int, typer.Option(help="Rows that the input is drawn from, and that the attacker knows.")
+        int, typer.Option(help="Number of candidate rows, all known to the attacker.")
     ] = 64,
     trials: Annotated[int, typer.Option(help="Answers of each game.")] = 10_000,
     answers: Annotated[
         list[int] | None,
-        typer.Option(help="How many answers about one input are seen; may be repeated."),
+        typer.Option(help="Number of answers seen about one input. May be repeated."),
     ] = None,
     decoder: Annotated[
-        bool, typer.Option(help="Whether a network learns to draw inputs from answers.")
+        bool, typer.Option(help="Train a network to draw inputs from answers.")
     ] = True,
     critic: Annotated[
         float,
         typer.Option(
             metavar="WEIGHT",
-            help="Weight of a critic in the loss of a second decoder, for pictures: .01, say.",
+            help="Weight of a critic in the loss of a second decoder for pictures, such as .01.",
         ),
     ] = 0.0,
     confidence: Annotated[
@@ -200,12 +200,12 @@ def attack_bundle(
     embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Attacks on a posthoc or table bundle by someone who knows it and PUBLIC rows.
+    """Attack a posthoc or table bundle as someone who knows it and PUBLIC rows.
 
-    Which of two rows, which of many, after one and several answers, what stands in a column, the
-    row itself: each by the exact probabilities of the mechanism, beside the proved cap. Answers
-    are thrown away, no budget is charged. The exit status is 19 where a cap is exceeded: then the
-    mechanism is not what the bundle states.
+    The attacker tells two rows apart, finds a row among many after one and several answers, infers
+    a column, and reconstructs the row. Each attack uses the exact probabilities of the mechanism
+    and is shown beside its proved cap. Answers are thrown away, so no budget is charged. The exit
+    status is 19 if a cap is exceeded: then the mechanism is not what the bundle states.
     """
     from reticent.attacks.candidates import attackable_query
     from reticent.attacks.fitted import attack_fitted

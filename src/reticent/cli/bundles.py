@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
 
 _WITH_LOCAL_BOUNDS = ("PosthocEncoder", "PosthocClassifier")
-"""By name, since their modules load torch, and most bundles need none of it."""
+"""Systems by name: their modules load torch, which most bundles do not need."""
 
 
 def release(
@@ -56,14 +56,14 @@ def release(
         Path,
         typer.Option(
             help=".npz (values, withheld, receipt as JSON text in bytes), .csv, .parquet or "
-            ".arrow; with --rows-per-part or --cluster a folder."
+            ".arrow file. A folder with --rows-per-part or --cluster."
         ),
     ],
     further: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="With --cluster: further files of rows, as a shell makes of rows/*.parquet.",
+            help="Further files of rows, with --cluster. A shell lists them for rows/*.parquet.",
         ),
     ] = None,
     ledger: OptionalLedger = None,
@@ -80,33 +80,32 @@ def release(
         int | None,
         typer.Option(
             metavar="ROWS",
-            help="Answer a file of any size in parts, each charged by itself; an interrupted run, "
-            "repeated, goes on after the last part.",
+            help="Answer a file of any size in parts, each charged by itself. To go on after an "
+            "interruption, repeat the command.",
         ),
     ] = None,
     format_: Annotated[
         TableFormat | None,
         typer.Option(
-            "--format", help="Of parts, with --rows-per-part or --cluster: parquet without it."
+            "--format", help="Format of parts, with --rows-per-part or --cluster. Default: parquet."
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Scheduler of a Dask cluster, such as tcp://host:8786, whose workers answer "
-            "every file into a folder of its own; they reach bundle, files and ledger under the "
+            help="Scheduler of a Dask cluster, such as tcp://host:8786. Its workers answer every "
+            "file into a folder of its own. They must reach bundle, files and ledger under the "
             "names given here.",
         ),
     ] = None,
     jobs: Jobs = None,
 ) -> None:
-    """Answer every input row with the bundle's guarantee, and write the answers whole or not at
-    all.
+    """Answer every input row with the bundle's guarantee. Write all answers or none.
 
-    Each row costs the epsilon and delta that `reticent card` shows, withheld or not, and is booked
-    where a ledger is named. With --subject-column every row is charged to its own subject, all of
-    them or none. Noise comes from the operating system; there is no seed.
+    Each row costs the epsilon and delta that `reticent card` shows, withheld or not. The cost is
+    booked if a ledger is named. With --subject-column every row is charged to its own subject, all
+    of them or none. Noise comes from the operating system and has no seed.
     """
     sources = [input_, *(further or ())]
     in_parts = rows_per_part is not None or cluster is not None
@@ -184,7 +183,7 @@ def release(
 
 
 def _refuse(*reasons: tuple[bool, str]) -> None:
-    """Refuse a command line with every reason that holds."""
+    """Refuse a command line, and name every reason that holds."""
     found = [reason for holds, reason in reasons if holds]
     if found:
         raise InvalidInput("; ".join(found))
@@ -199,7 +198,10 @@ def _on_cluster(
     scope: Scope | None,
     parts: dict[str, Any],
 ) -> None:
-    """Answer files on the workers of a cluster; ``folders`` are bundle, trusted and signing key."""
+    """Answer files on the workers of a cluster.
+
+    ``folders`` are the bundle, the trusted key and the signing key.
+    """
     from reticent.systems.cluster import Task, release_on_cluster
     from reticent.tables.batches import LARGEST_BATCH
 
@@ -247,7 +249,7 @@ def _whole(
     overwrite: bool,
     jobs: int | None,
 ) -> None:
-    """All answers at once, in one file."""
+    """Write all answers at once, in one file."""
     import numpy as np
     from joblib import parallel_config
 
@@ -274,12 +276,12 @@ def _whole(
 
 
 def _reachable(ledger: str | None) -> str | None:
-    """A ledger as workers in other folders find it."""
+    """Return a ledger's address for workers that run in other folders."""
     return ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
 
 
 def _tell_parts(parts: Iterable[Release], output: Path) -> None:
-    """Answers part by part, with progress on standard error, and one line at the end."""
+    """Answer part by part. Show progress on standard error, and print one line at the end."""
     written = rows = withheld = 0
     for release in parts:
         written, rows = written + 1, rows + len(release)
@@ -308,11 +310,11 @@ def certify(
     embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Proved bounds on the local Lipschitz constant around PUBLIC inputs, e.g. calibration data.
+    """Prove bounds on the local Lipschitz constant around PUBLIC inputs, e.g. calibration data.
 
-    A local constant depends on the input that it is local to: it is as private as that input.
-    Never run this on an input that is to be protected and show anyone what it prints; `release`
-    does its own certifying, under the guarantee.
+    A local constant depends on its input, so it is as private as that input. Never show anyone
+    what this prints for an input that is to be protected. `release` does its own certifying, under
+    the guarantee.
     """
     import numpy as np
     from rich.console import Console
@@ -353,10 +355,9 @@ def card(
     trusted_key: TrustedKey = None,
     embedder: Embedder = None,
 ) -> None:
-    """The bundle's guarantee in plain words: what is protected, from whom, under which
-    assumptions.
+    """Print the bundle's guarantee: what is protected, from whom, under which assumptions.
 
-    The words are those that stand in the bundle. With --json the bundle is loaded, and the card
+    The words are those stored in the bundle. With --json the bundle is loaded, and the card is
     made anew.
     """
     if as_json:
@@ -383,19 +384,18 @@ def sign(
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="What a service has to call it: its folder's name."),
+        typer.Option(help="Name under which a service must offer it. Default: its folder's name."),
     ] = None,
     edition: Annotated[
         int,
-        typer.Option(min=0, help="Higher than that of any bundle of this name that it replaces."),
+        typer.Option(min=0, help="Edition, above that of every bundle that it replaces."),
     ] = 0,
 ) -> None:
-    """Sign a bundle, so that others can tell that nobody else has changed it. An earlier signature
-    is replaced.
+    """Sign a bundle, so that others can tell that nobody else has changed it.
 
-    The signature covers every file of the bundle. A checksum finds damage; only a signature
-    finds a bundle that was edited. It covers the name and the edition as well: a device that has
-    seen an edition refuses earlier ones of that name.
+    An earlier signature is replaced. The signature covers every file of the bundle. A checksum
+    finds damage. Only a signature finds a bundle that was edited. It covers the name and the
+    edition as well: a device that has seen an edition refuses earlier ones of that name.
     """
     from reticent.release.bundle import sign_bundle
 
@@ -409,11 +409,12 @@ def verify(
     ],
     trusted_key: Annotated[
         Path,
-        typer.Option(metavar="PEM", help="Public Ed25519 key of the one who should have signed."),
+        typer.Option(metavar="PEM", help="Public Ed25519 key of the expected signer."),
     ],
 ) -> None:
-    """Check that a bundle, or the receipt of released values, was signed by a key. The exit
-    status is 18 where it was not.
+    """Check that a key signed a bundle, or the receipt of released values.
+
+    The exit status is 18 if it did not.
     """
     if path.is_dir():
         from reticent.release.bundle import Bundle
@@ -432,14 +433,14 @@ def verify(
 def open_bundle(
     folder: Path, trusted_key: Path | None = None, embedder: str | None = None
 ) -> System:
-    """The fitted system in ``folder``, whatever kind it is, if ``trusted_key`` (where there is one)
-    has signed it; with the user's own module where it needs one.
+    """Return the fitted system in ``folder``, of any kind, with the user's own module where it
+    needs one. If there is a ``trusted_key``, it must have signed the bundle.
 
     Raises:
         InvalidInput: no such folder, a system that is not known here, or one that needs a module of
             the user's own.
         CorruptBundle: the bundle is damaged.
-        UntrustedSignature: not signed by ``trusted_key``.
+        UntrustedSignature: ``trusted_key`` is given and has not signed the bundle.
     """
     from reticent.systems.loading import load
 
@@ -485,15 +486,16 @@ def read_inputs(
     ignore: Sequence[str] | None = None,
     beside: str | None = None,
 ) -> Rows:
-    """The rows of a file as ``system`` takes them; see ``files.read_rows``."""
+    """Return the rows of a file as ``system`` takes them. The arguments go to ``read_rows``."""
     from reticent.cli.files import read_rows
 
     return read_rows(path, system=system, array=array, ignore=ignore, beside=beside)
 
 
 def _numbers_per_answer(system: AnsweringSystem) -> int:
-    """8-byte numbers that one answer takes in a file, at most; a label in words takes 4 bytes a
-    letter.
+    """Return how many 8-byte numbers one answer takes in a file at most.
+
+    A label in words takes 4 bytes a letter.
     """
     import numpy as np
 

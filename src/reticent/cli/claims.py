@@ -26,14 +26,15 @@ def function(
         str,
         typer.Argument(
             metavar="SUBJECT",
-            help="MODULE:FUNCTION of one data set; MODULE:ESTIMATOR, with --queries; an http "
-            "address; scores.npz with the arrays first and second; or, with --command, a command.",
+            help="One of: MODULE:FUNCTION of one data set, MODULE:ESTIMATOR (with --queries), an "
+            "http address, scores.npz with the arrays first and second, a command (with "
+            "--command).",
         ),
     ],
     claim: Annotated[
         str,
         typer.Option(
-            metavar="EPSILON,DELTA", help="What is claimed: 1,1e-5; or mu=0.5 for Gaussian noise."
+            metavar="EPSILON,DELTA", help="Claim, such as 1,1e-5, or mu=0.5 for Gaussian noise."
         ),
     ],
     neighbours: Annotated[
@@ -53,7 +54,7 @@ def function(
     replace: Annotated[
         bool,
         typer.Option(
-            "--replace", help="Search changed records, in place of one record more or less."
+            "--replace", help="Search changed records instead of one record more or less."
         ),
     ] = False,
     person: Annotated[
@@ -61,14 +62,14 @@ def function(
         typer.Option(metavar="KEY", help="Search all records of one person, named by this key."),
     ] = None,
     command: Annotated[
-        bool, typer.Option("--command", help="SUBJECT is a command: a line of JSON in, one out.")
+        bool, typer.Option("--command", help="SUBJECT is a command: one JSON line in, one out.")
     ] = False,
     queries: Annotated[
         Path | None,
         typer.Option(metavar="JSON", help="Public rows that an estimator predicts after each fit."),
     ] = None,
     remote: Annotated[
-        bool, typer.Option("--remote", help="An address that is not this machine is meant.")
+        bool, typer.Option("--remote", help="Allow an address that is not this machine.")
     ] = False,
     noise: Annotated[
         str | None,
@@ -78,17 +79,17 @@ def function(
     ] = None,
     implementation: Annotated[
         bool,
-        typer.Option("--implementation", help="Look at forks, times, state and exceptions too."),
+        typer.Option("--implementation", help="Test forks, times, state and exceptions too."),
     ] = False,
     draws: Annotated[int, typer.Option(help="Most draws.")] = 20_000,
     seconds: Annotated[float, typer.Option(help="Time limit.")] = 120.0,
     alpha: Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")] = 0.001,
-    seed: Annotated[int | None, typer.Option(help="Of the coins, never of the subject.")] = None,
-    source: Annotated[str, typer.Option(help="Sentence that the claim is from.")] = "",
-    protected: Annotated[str, typer.Option(help="What is protected.")] = "not said",
+    seed: Annotated[int | None, typer.Option(help="Seed of coins, never the subject's.")] = None,
+    source: Annotated[str, typer.Option(help="Sentence that makes the claim.")] = "",
+    protected: Annotated[str, typer.Option(help="Protected data.")] = "not said",
     unit: Annotated[str, typer.Option(help="Unit of privacy: a record, a person.")] = "not said",
     trust: Annotated[
-        str, typer.Option(help="Who sees the data, and who the answers.")
+        str, typer.Option(help="Parties that see the data or the answers.")
     ] = "not said",
     page: Page = None,
     output: Annotated[
@@ -101,10 +102,10 @@ def function(
 ) -> None:
     """Test a stated epsilon and delta of anything that answers about a data set.
 
-    A fair coin chooses one of two neighbours for every draw, and a test that may be stopped at any
-    time bets on the coin. It ends as soon as the claim is refuted. The subject's own noise is used.
+    A fair coin chooses one of two neighbours for every draw. A test that may be stopped at any
+    time bets on the coin. It ends as soon as the claim is refuted. The noise is the subject's own.
 
-    The exit status is 19 where the claim is refuted. An audit never proves a claim.
+    The exit status is 19 if the claim is refuted. An audit never proves a claim.
     """
     from reticent.audit.claim_page import claim_page, claim_report, signed_report
     from reticent.audit.claims import claim as audit_claim

@@ -1,4 +1,4 @@
-"""`reticent demo`: a whole job from end to end, with a page to look at."""
+"""`reticent demo`: a whole job from end to end, with a page of results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Demonstrations that end with a page to look at.",
+    help="Run a demonstration and write a page of its results.",
     rich_markup_mode=None,
 )
 
 _FROM_FILES = "digits needs no file; the others are read from $RETICENT_DATA."
 
 Output = Annotated[
-    Path | None, typer.Option(help="Folder to write; an earlier demonstration there is replaced.")
+    Path | None, typer.Option(help="Folder to write. An earlier demonstration there is replaced.")
 ]
 
 
@@ -36,7 +36,7 @@ PowerData = Literal["adult-sample", "adult", "breast-cancer"]
 
 @app.callback()
 def demonstrations() -> None:
-    """Demonstrations that end with a page to look at."""
+    """Run a demonstration and write a page of its results."""
 
 
 @app.command()
@@ -45,11 +45,11 @@ def posthoc(
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
-    """Private pictures to an untrusted server: train, certify, calibrate, release, learn, attack.
+    """Release private pictures to an untrusted server, let it learn, and attack the release.
 
-    Writes index.html (open it), results.json, card.md, the fitted bundle and the held-out
-    pictures. The privacy parameters are suggestions for looking around; a release of your own has
-    to name its own.
+    Write index.html (open it), results.json, card.md, the fitted bundle and the held-out pictures.
+    The privacy parameters are suggestions for looking around. Name your own for a release of your
+    own.
     """
     torch = require("torch", extra="networks")
     from reticent.datasets import load
@@ -67,20 +67,19 @@ def certified(
     dataset: Annotated[
         CertifiedData,
         typer.Option(
-            help="adult-sample and digits need no file; imdb is read from $RETICENT_DATA."
+            help="Data set. adult-sample and digits need no file, imdb is read from $RETICENT_DATA."
         ),
     ] = "adult-sample",
     epsilon: Annotated[
-        float | None, typer.Option(help="Of one answer; by default one that suits the data.")
+        float | None, typer.Option(help="Epsilon of one answer. Default: one that suits the data.")
     ] = None,
     output: Output = None,
 ) -> None:
-    """Labels from a model of private records: train, certify every number of changed records,
-    release.
+    """Train a model on private records, certify it for every number of changes, release labels.
 
-    Writes index.html (open it), results.json, card.md, the queries and the fitted bundle, which is
-    as private as the records. The privacy parameters are suggestions for looking around; a release
-    of your own has to name its own.
+    Write index.html (open it), results.json, card.md, the queries and the fitted bundle. The bundle
+    is as private as the records. The privacy parameters are suggestions for looking around. Name
+    your own for a release of your own.
     """
     from reticent.demos.certified import run_demo
 
@@ -93,10 +92,10 @@ def knn(
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
-    """Labels and a student model from private records, under one total for everything.
+    """Release labels and a student model from private records, under one total for everything.
 
-    Writes index.html (open it), results.json, card.md and the student's bundle. The privacy
-    parameters are suggestions for looking around; a release of your own has to name its own.
+    Write index.html (open it), results.json, card.md and the student's bundle. The privacy
+    parameters are suggestions for looking around. Name your own for a release of your own.
     """
     torch = require("torch", extra="networks")
     from reticent.datasets import load
@@ -113,18 +112,17 @@ def power(
     dataset: Annotated[
         PowerData,
         typer.Option(
-            help="adult-sample and breast-cancer need no file; adult is read from "
-            "$RETICENT_DATA, or downloaded from OpenML."
+            help="Table. adult-sample and breast-cancer need no file, adult is read from "
+            "$RETICENT_DATA or downloaded from OpenML."
         ),
     ] = "adult-sample",
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
-    """Private table rows to an untrusted server: encode by a public schema, release, learn.
+    """Release private table rows, encoded by a public schema, to an untrusted server that learns.
 
-    Writes index.html (open it), results.json, card.md, the fitted bundle and the held-out rows.
-    The privacy parameters are suggestions for looking around; a release of your own has to name
-    its own.
+    Write index.html (open it), results.json, card.md, the fitted bundle and the held-out rows. The
+    privacy parameters are suggestions for looking around. Name your own for a release of your own.
     """
     torch = require("torch", extra="networks")
     from reticent.demos import power
@@ -137,7 +135,7 @@ def power(
 def _written(
     output: Path | None, name: str, run: Callable[..., Demonstration], *words: Any, **named: Any
 ) -> None:
-    """Run a demonstration, write its folder and say where the page is."""
+    """Run a demonstration, write its folder and print the page's place."""
     from reticent.demos.page import MARKER
     from reticent.training.progress import bar
 

@@ -36,14 +36,14 @@ from reticent.tables.schema import TabularSchema
 AnyArray = npt.NDArray[Any]
 
 ANSWERS = ("npz", *FORMATS)
-"""Formats that numbers and labels are written in, by the end of a file's name."""
+"""Formats for numbers and labels, by the end of a file's name."""
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _DAMAGED = "damaged, cut short, or holding Python objects; write it again"
 _LARGEST_RELEASE = 2**33
 _LARGEST_RECEIPT = 1_000_000
 _ROOM_FOR_THE_REST = 16384
-"""Bytes that receipt and zip headers take at most."""
+"""Most bytes that receipt and zip headers take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Rows:
 
     Attributes:
         inputs: array of shape (n, ...), or a data frame with names.
-        names: what stands in the one column that was asked for beside them, one for each row, or
+        names: cells of the one column that was asked for beside the inputs, one for each row, or
             None.
         columns: further arrays or columns by name, shape (n,) each.
     """
@@ -63,18 +63,18 @@ class Rows:
 
     @property
     def labels(self) -> AnyArray | None:
-        """What stands in that column as labels, see ``read_labels``, or None."""
+        """Return ``names`` as labels, like ``read_labels``, or None."""
         return None if self.names is None else _labels(self.names)
 
     def numbers(self) -> AnyArray:
-        """Return an array as it is, and a table as finite numbers, shape (n, columns)."""
+        """Return an array unchanged, or a table as finite numbers, shape (n, columns)."""
         if isinstance(self.inputs, np.ndarray):
             return self.inputs
         return finite_array(ordered_rows(self.inputs, self.column_names), name="rows", ndim=2)
 
     @property
     def column_names(self) -> list[str]:
-        """The names of a table's columns; none for an array."""
+        """Return the names of a table's columns, or an empty list for an array."""
         if isinstance(self.inputs, np.ndarray):
             return []
         return list(getattr(self.inputs, "column_names", None) or self.inputs.columns)
@@ -91,19 +91,20 @@ def read_rows(
     columns: Sequence[str] | None = None,
     name: str = "input",
 ) -> Rows:
-    """Return the rows of a file of any kind, and what stands beside them.
+    """Return the rows of a file of any kind, and the columns beside them.
 
     Args:
-        path: CSV, Parquet or Arrow, whose columns are found by name; .npy or .npz, by position. A
-            CSV file may be a pipe.
+        path: a CSV, Parquet or Arrow file, with columns found by name, or an .npy or .npz file,
+            with columns found by position. A CSV file may be a pipe.
         system: a fitted system that takes the rows, or None.
-        schema: what the columns are, where there is no system. Without both, all columns that have
-            no other use are read as numbers.
-        array: which array of an .npz file holds the rows; None for its only one beside ``columns``.
+        schema: the description of the columns if there is no system. Without both, all columns that
+            have no other use are read as numbers.
+        array: the name of the rows' array in an .npz file, or None for its only one beside
+            ``columns``.
         ignore: columns that are not read.
-        beside: a column that is not data: labels, or whose each row is.
+        beside: a column that is not data, such as labels or the subject of each row.
         columns: arrays of an .npz file, or columns that may be data too.
-        name: what the caller calls the file; used in messages.
+        name: the caller's name for the file, used in messages.
 
     Raises:
         InvalidInput: the file cannot be read, or does not hold what was asked for.
@@ -152,17 +153,17 @@ def read_labelled(
     name: str = "rows",
     table: str = "",
 ) -> tuple[Rows, AnyArray | None]:
-    """Return the rows of a file, and their labels from a column of it or from a file of their own.
+    """Return the rows of a file, and their labels from one of its columns or from a second file.
 
     Args:
-        path, schema, array, ignore, name: see ``read_rows``.
+        path, schema, array, ignore, name: the arguments of ``read_rows``.
         labels: a file with the labels, or None.
-        labels_array: which array of ``labels``, where that is an .npz file.
+        labels_array: the name of the labels' array if ``labels`` is an .npz file.
         label_column: the column of ``path`` that holds the labels, or None.
-        table: what stands before the names of these arguments in a message.
+        table: the prefix of these arguments' names in a message.
 
     Raises:
-        InvalidInput: as ``read_rows`` and ``read_labels``, or labels from both places.
+        InvalidInput: an error of ``read_rows`` or ``read_labels``, or labels from both places.
     """
     if labels is not None and label_column is not None:
         raise InvalidInput(f"{table}labels, {table}label_column: expected one of them")
@@ -180,13 +181,13 @@ def read_labels(path: Path, *, name: str, array: str | None = None) -> AnyArray:
     """Return the labels in a file of any kind, shape (n,).
 
     Args:
-        path: .npy or .npz; or CSV, Parquet or Arrow with one column, whose cells are words, or
-            integers where all of them are whole numbers.
-        name: what the caller calls the file; used in messages.
-        array: which array of an .npz file; None for the only one.
+        path: an .npy or .npz file, or a CSV, Parquet or Arrow file with one column. Its cells are
+            words, or integers if all of them are whole numbers.
+        name: the caller's name for the file, used in messages.
+        array: the name of an array in an .npz file, or None for the only one.
 
     Raises:
-        InvalidInput: as ``read_array`` and ``names_in``, or a table with several columns.
+        InvalidInput: an error of ``read_array`` or ``names_in``, or a table with several columns.
     """
     if kind_of(path, name) in ("npy", "npz"):
         return read_array(path, name=name, array=array)
@@ -200,14 +201,14 @@ def read_labels(path: Path, *, name: str, array: str | None = None) -> AnyArray:
 
 
 def _labels(cells: Sequence[str]) -> AnyArray:
-    """Return labels as words, or as integers where all of them are."""
+    """Return labels as words, or as integers if all of them are."""
     if all(cell.removeprefix("-").isdecimal() and cell.isascii() for cell in cells):
         return np.array([int(cell) for cell in cells])
     return np.array(cells)
 
 
 def kind_of(path: Path, name: str) -> str:
-    """Return what a file holds, see ``file_kind``; a pipe by its name, since it is read once."""
+    """Return the kind of a file, like ``file_kind``. A pipe is read once, so its name decides."""
     if path.exists() and not path.is_file() and not path.is_dir():
         return "npy" if path.suffix == ".npy" else "csv"
     return file_kind(path, name=name)
@@ -216,7 +217,7 @@ def kind_of(path: Path, name: str) -> str:
 def _wanted(
     path: Path, system: Any, schema: TabularSchema | None, used: set[str | None], name: str
 ) -> TabularSchema | Sequence[str]:
-    """What is read from a table."""
+    """Return the schema or the columns to read from a table."""
     if schema is not None:
         return schema
     if system is not None:
@@ -235,10 +236,10 @@ def read_array(
     """Return an array of an .npy or .npz file.
 
     Args:
-        path: the file; an .npy file may be a pipe.
-        name: what the caller calls the file; used in messages.
-        array: its name in an .npz file; None for the only one there is.
-        beside: names of arrays that are not meant by None.
+        path: the file. An .npy file may be a pipe.
+        name: the caller's name for the file, used in messages.
+        array: the array's name in an .npz file, or None for the only one there is.
+        beside: names of arrays that None does not mean.
 
     Raises:
         InvalidInput: no such file, no array, cut short, one that holds Python objects, or a name
@@ -266,7 +267,7 @@ def read_array(
 
 
 def _is_archive(path: Path) -> bool:
-    """Whether a plain file begins as an .npz file does."""
+    """Return whether a plain file begins as an .npz file does."""
     try:
         with path.open("rb") if path.is_file() else io.BytesIO() as file:
             return file.read(len(_ZIP)) == _ZIP
@@ -288,11 +289,13 @@ def _stored(path: Path, array: str | None, where: str, beside: Sequence[str]) ->
 
 
 def format_of(path: Path, formats: Sequence[str], *, name: str = "output") -> str:
-    """Return the format that the end of a file's name says, before anything is computed for it.
+    """Return the format that the end of a file's name says.
+
+    Commands call this before they compute anything for the file.
 
     Raises:
-        InvalidInput: none of ``formats``: nothing is written as something else than its name says.
-        MissingExtra: what writes it is not installed.
+        InvalidInput: none of ``formats``. No file is written in another format than its name says.
+        MissingExtra: the package that writes the format is not installed.
     """
     found = path.suffix.removeprefix(".").lower()
     if found not in formats:
@@ -306,7 +309,7 @@ def format_of(path: Path, formats: Sequence[str], *, name: str = "output") -> st
 
 
 def check_page(page: Path | None, *, overwrite: bool) -> None:
-    """Nothing, if a page can be written, or none is asked for.
+    """Raise if a page is asked for and cannot be written.
 
     Raises:
         InvalidInput: a name that does not end in .html, or a file that may not be replaced.
@@ -317,7 +320,7 @@ def check_page(page: Path | None, *, overwrite: bool) -> None:
 
 
 def column_content(name: str, values: AnyArray, kind: str) -> bytes:
-    """Return one column as the bytes of a file, ``kind`` as in ``release_content``."""
+    """Return one column as the bytes of a file, with the ``kind`` of ``release_content``."""
     if kind in FORMATS:
         return encoded_columns({name: values}, kind)
     buffer = io.BytesIO()
@@ -326,7 +329,7 @@ def column_content(name: str, values: AnyArray, kind: str) -> bytes:
 
 
 def release_size(rows: int, outputs: int, kind: str) -> int:
-    """Bytes that ``release_content`` will need at most, known before anything is answered."""
+    """Return the most bytes that ``release_content`` will need, before anything is answered."""
     return (rows * (8 * outputs + 1) + _ROOM_FOR_THE_REST) * (4 if kind in FORMATS else 1)
 
 
@@ -335,9 +338,9 @@ def release_content(release: Release, kind: str, *, key: Path | None = None) -> 
 
     Args:
         release: the answers.
-        kind: "npz", with ``values``, ``withheld``, ``receipt`` (JSON text) and, by a private key,
-            the receipt's ``signature``; or one of ``FORMATS``, a table.
-        key: private key, for "npz".
+        kind: one of ``FORMATS`` for a table, or "npz" for ``values``, ``withheld``, ``receipt``
+            (JSON text) and, with a private key, the receipt's ``signature``.
+        key: the private key, for "npz".
 
     Raises:
         InvalidInput: no such key.
@@ -397,7 +400,7 @@ def read_receipt(path: Path, *, name: str) -> dict[str, Any]:
     """Return a receipt as ``Receipt.to_dict`` gives it, from JSON or from released values.
 
     Raises:
-        InvalidInput: no such file, or it holds no receipt.
+        InvalidInput: no such file, or a file without a receipt.
     """
     where = f"{name}={str(path)!r}"
     try:

@@ -1,4 +1,4 @@
-"""`reticent fit`, and what it takes: `reticent methods` and `reticent schema`."""
+"""`reticent fit`, and the commands that prepare it: `reticent methods` and `reticent schema`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fit(
     config: Annotated[
         Path,
         typer.Argument(
-            help="TOML file: estimator, bundle, parameters, data; docs/command-line.md has one "
+            help="TOML file: estimator, bundle, parameters, data. docs/command-line.md has one "
             "for each system."
         ),
     ],
@@ -37,9 +37,9 @@ def fit(
 ) -> None:
     """Fit the estimator that a TOML file describes, and write its bundle, whole or not at all.
 
-    A model that is paid for by its fit is booked where a ledger is named. Ends with the guarantee
-    card, which the bundle holds too. Privacy parameters have no defaults.
-    Paths in the file start from its folder.
+    If a fit itself costs budget, the cost is booked in the ledger that is named. The command ends
+    with the guarantee card, which the bundle holds too. Privacy parameters have no defaults. Paths
+    in the file start from its folder.
     """
     from reticent.cli.fit_config import FitConfig, fitting
     from reticent.core.files import check_folder_replaceable
@@ -74,10 +74,10 @@ def fit(
 def methods(
     as_json: Json = False,
 ) -> None:
-    """Every method that is installed: its name, what it protects, what it releases, whose it is.
+    """List every installed method: its name, what it protects, what it releases, its package.
 
-    Packages add methods by an entry point in the group reticent.methods (docs/command-line.md). One
-    that cannot be loaded is told on standard error.
+    Packages add methods by an entry point in the group reticent.methods (docs/command-line.md). A
+    method that cannot be loaded is named on standard error.
     """
     from reticent.systems.methods import find_methods
 
@@ -98,16 +98,16 @@ def schema(
     output: Annotated[Path, typer.Option(help=".json file to write.")],
     ignore_column: IgnoreColumns = None,
     most_categories: Annotated[
-        int, typer.Option(help="Words of at most so many kinds are a list of categories.")
+        int, typer.Option(help="Most different words of a column that becomes categories.")
     ] = 50,
-    buckets: Annotated[int, typer.Option(help="Of a column with words of more kinds.")] = 256,
+    buckets: Annotated[int, typer.Option(help="Buckets of a column with more words.")] = 256,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draft what is public about a table: columns, ranges, categories.
+    """Draft a public schema of a table: columns, ranges, categories.
 
-    Ranges and categories are taken from the values in the file, and whoever sees the schema sees
-    them: never pass private rows. Read the draft and correct it; ranges that the documentation of
-    the data states are better than ranges that were seen.
+    Never pass private rows: the schema shows ranges and categories of the values in the file. Read
+    the draft and correct it. Ranges from the documentation of the data are better than ranges that
+    were seen.
     """
     from reticent.cli.files import format_of
     from reticent.tables.batches import read_frame

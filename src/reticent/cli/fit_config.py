@@ -1,4 +1,4 @@
-"""The TOML file of `reticent fit`: what it says, the estimator that it describes, and its data."""
+"""The TOML file of `reticent fit`: its keys, the estimator that it describes, and its data."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class _Table(BaseModel):
 
 
 class DataFiles(_Table):
-    """Where the data are.
+    """The files of the data.
 
     Attributes:
-        inputs: .npy, .npz, CSV, Parquet or Arrow file with one row, picture or record each.
-        array: name of the array in an .npz file; not needed where it has one.
-        labels: file with one label for each: an array, or a table with one column.
-        labels_array: as ``array``, for ``labels``.
+        inputs: .npy, .npz, CSV, Parquet or Arrow file of rows, pictures or records.
+        array: name of the array in an .npz file, not needed if the file has only one.
+        labels: file with one label for each input: an array, or a table with one column.
+        labels_array: name of the array of ``labels`` in an .npz file.
         label_column: column of a CSV, Parquet or Arrow file that holds the labels, in place of
             ``labels``.
         ignore_columns: columns of such a file that are not read.
         schema_file: "schema" in the file: JSON description of the columns of a table.
-        public: file of PUBLIC rows like ``inputs``, with the same column of labels; ``fit`` gets
+        public: file of PUBLIC rows like ``inputs``, with the same column of labels. ``fit`` gets
             them as ``public_X`` and ``public_y``. Without ``schema`` one is drafted from them.
         further: further arguments of ``fit``, each a file: an array, rows with the columns of
             ``inputs``, or a table with one column.
@@ -65,9 +65,9 @@ class FitConfig(_Table):
     Attributes:
         estimator: name of an estimator that ``reticent methods`` lists.
         bundle: folder to write.
-        parameters: arguments of its constructor; a table with ``part = NAME`` is a part.
-        data: where the data are.
-        folder: the file's own, which paths start from.
+        parameters: arguments of its constructor. A table with ``part = NAME`` is a part.
+        data: files of the data.
+        folder: folder of the file, from which its paths start.
     """
 
     estimator: str
@@ -78,7 +78,7 @@ class FitConfig(_Table):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """What the file says.
+        """Return the configuration in a file.
 
         Raises:
             InvalidInput: no such file, no TOML, or keys that are missing, unknown or of another
@@ -99,7 +99,7 @@ class FitConfig(_Table):
             raise InvalidInput(f"{where}: {_told(error)}") from error
 
     def place(self, path: str) -> Path:
-        """``path`` as seen from the folder of the file."""
+        """Return ``path`` as seen from the folder of the file."""
         return self.folder / path
 
     def schema_of_table(self) -> TabularSchema | None:
@@ -121,11 +121,11 @@ def fitting(config: FitConfig, *, bundled: bool = True) -> tuple[Any, FitData]:
     """Return the estimator of a file, not fitted, and its data.
 
     Args:
-        config: what the file says.
+        config: the configuration.
         bundled: whether the estimator has to leave a bundle.
 
     Raises:
-        InvalidInput, UnknownName: see ``estimator_of`` and ``read_data``.
+        InvalidInput, UnknownName: the errors of ``estimator_of`` and ``read_data``.
     """
     schema = config.schema_of_table()
     system = estimator_of(config, schema, bundled=bundled)
@@ -134,7 +134,7 @@ def fitting(config: FitConfig, *, bundled: bool = True) -> tuple[Any, FitData]:
 
 
 def _told(error: ValidationError) -> str:
-    """Every fault in one line, by key; values are never shown."""
+    """Return every fault in one line, by key. Values are never shown."""
     lines = []
     for fault in error.errors(include_url=False, include_input=False, include_context=False):
         key = ".".join(str(step) for step in fault["loc"])
@@ -154,16 +154,16 @@ def _keys(table: type[BaseModel]) -> str:
 
 
 def estimator_of(config: FitConfig, schema: TabularSchema | None, *, bundled: bool = True) -> Any:
-    """The estimator, not fitted.
+    """Return the estimator, not fitted.
 
     Args:
-        config: what the file says.
-        schema: for the estimator's parameter ``schema``, or None.
-        bundled: whether it has to leave a bundle.
+        config: the configuration.
+        schema: the value of the estimator's parameter ``schema``, or None.
+        bundled: whether the estimator has to leave a bundle.
 
     Raises:
         UnknownName: an estimator or part that no installed package offers.
-        InvalidInput: an estimator that writes no bundle; parameters that are missing, unknown or
+        InvalidInput: an estimator that writes no bundle, or parameters that are missing, unknown or
             cannot be used.
     """
     found = find_methods()
@@ -196,7 +196,7 @@ def estimator_of(config: FitConfig, schema: TabularSchema | None, *, bundled: bo
 
 
 def _why(kind: Any) -> str:
-    """Why a system of labels leaves no bundle; "" for others."""
+    """Return the reason why a system of labels leaves no bundle, or "" for others."""
     if not callable(getattr(kind, "release", None)):
         return ""
     return (
@@ -207,7 +207,7 @@ def _why(kind: Any) -> str:
 
 
 def _made(name: str, role: Role, values: Mapping[str, Any], found: FoundMethods, where: str) -> Any:
-    """What the class called ``name`` makes of ``values``."""
+    """Return what the class called ``name`` makes of ``values``."""
     kind = found.named(name, role=role).load()
     known = inspect.signature(kind).parameters
     listed = [key for key, field in known.items() if field.kind is not field.VAR_KEYWORD]
@@ -243,8 +243,9 @@ def _made(name: str, role: Role, values: Mapping[str, Any], found: FoundMethods,
 
 
 def _value(value: Any, found: FoundMethods, where: str) -> Any:
-    """A TOML value as an argument: tables are parts, or numbers by name; lists are tuples, and
-    "none" is None.
+    """Return a TOML value as an argument.
+
+    Tables are parts, or numbers by name. Lists are tuples, and "none" is None.
     """
     if isinstance(value, dict):
         fields = dict(value)
@@ -263,12 +264,12 @@ def _value(value: Any, found: FoundMethods, where: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """What ``fit`` gets.
+    """The arguments of ``fit``.
 
     Attributes:
-        inputs: shape (n, ...), or a data frame with names.
-        labels: shape (n,), or None.
-        further: its further arguments.
+        inputs: array of shape (n, ...), or a data frame with names.
+        labels: array of shape (n,), or None.
+        further: further arguments.
     """
 
     inputs: Any
@@ -277,10 +278,10 @@ class FitData:
 
 
 def check_arguments(system: Any, config: FitConfig) -> None:
-    """Nothing, if ``fit`` takes the further arguments that the file names, and has all it needs.
+    """Raise if ``fit`` does not take the arguments that the file names, or needs others.
 
     Raises:
-        InvalidInput: it takes no such argument, or one is missing.
+        InvalidInput: ``fit`` takes no such argument, or one is missing.
     """
     known = inspect.signature(system.fit).parameters
     possible = [name for name in known if name not in _GIVEN]
@@ -306,11 +307,11 @@ def check_arguments(system: Any, config: FitConfig) -> None:
 
 
 def read_data(config: FitConfig, schema: TabularSchema | None) -> FitData:
-    """The data that the file names.
+    """Return the data that the file names.
 
     Args:
-        config: what the file says.
-        schema: describes the columns of a table, or None: all are numbers.
+        config: the configuration.
+        schema: the description of the columns of a table, or None if all are numbers.
 
     Raises:
         InvalidInput: a file that cannot be read, or keys that do not fit its kind.
@@ -365,10 +366,10 @@ def _further(
 
 
 def schema_of_table(path: Path, *, ignore: Sequence[str]) -> TabularSchema | None:
-    """Return a draft for a table of PUBLIC rows; None for arrays.
+    """Return a draft for a table of PUBLIC rows, or None for arrays.
 
     Args:
-        path: CSV, Parquet or Arrow; or .npy, .npz.
+        path: a CSV, Parquet, Arrow, .npy or .npz file.
         ignore: columns that are no data, such as labels.
 
     Raises:

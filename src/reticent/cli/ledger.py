@@ -1,4 +1,4 @@
-"""Commands on a ledger: of its clients, and of its operator (policy, backup, restore)."""
+"""Commands on a ledger, for its clients and for its operator (policy, backup, restore)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from reticent.ledger import Budget, Ledger, LedgerReport
 
 ledger_app = typer.Typer(
-    help="Budgets that cannot be overspent: who has spent how much of whose privacy, and what "
-    "is left.",
+    help="Keep budgets that cannot be overspent: who has spent how much of whose privacy, and "
+    "what is left.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -50,18 +50,18 @@ Require = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PART",
-        help="What every request must name, of principal, subject, bundle; may be repeated.",
+        help="Part that every request must name: principal, subject or bundle. May be repeated.",
     ),
 ]
 RequireNothing = Annotated[
-    bool, typer.Option("--require-nothing", help="Requests may leave out what they like.")
+    bool, typer.Option("--require-nothing", help="Let requests leave out any part.")
 ]
 ChargeLost = Annotated[
     bool | None,
     typer.Option(
         "--charge-lost/--forget-lost",
-        help="Whether every budget is charged with all that the lost entries spent, or gets it "
-        "back, which is right only where nothing of it was released.",
+        help="Charge every budget with all that the lost entries spent, or give it back. Giving "
+        "back is right only if nothing of it was released.",
     ),
 ]
 
@@ -73,10 +73,9 @@ ExportFormat = Literal["jsonl", "csv"]
 def init(
     ledger: LedgerUrl, require: Require = None, require_nothing: RequireNothing = False
 ) -> None:
-    """Make a ledger where there is none; what is booked stays.
+    """Make a ledger if there is none. An existing ledger keeps its entries and its policy.
 
-    Unless told otherwise every request to a new ledger must name its subject, and a budget must
-    name it too. A ledger that is there keeps its policy.
+    By default every request to a new ledger must name its subject, and a budget must name it too.
     """
     from reticent.ledger import Ledger
 
@@ -106,7 +105,7 @@ def grant(
         Path | None,
         typer.Option(
             metavar="ROWS",
-            help="CSV, Parquet or Arrow file that names subjects: each different one gets a "
+            help="CSV, Parquet or Arrow file that names subjects. Each different one gets a "
             "budget of its own.",
         ),
     ] = None,
@@ -114,7 +113,7 @@ def grant(
 ) -> None:
     """Give a scope a budget, or more of it. Kind and adjacency stay as they were first granted.
 
-    With --subjects-from every subject in --subject-column of a file is given as much, all of them
+    With --subjects-from every subject in --subject-column of a file gets this amount, all of them
     or none.
     """
     total = guarantee_for(neighbours, epsilon, delta)
@@ -151,10 +150,10 @@ def lower(
     subject: Subject = "",
     bundle: BundleName = "",
 ) -> None:
-    """Take back what is left of a budget, or a part of it. Without amounts the budget is frozen:
-    nothing more is charged to it until it is granted more.
+    """Take back what is left of a budget, or a part of it.
 
-    What is spent stays spent, and what is leased to a process counts as spent.
+    Without amounts the budget is frozen: nothing more is charged to it until it is granted more.
+    Spent budget stays spent. Budget that is leased to a process counts as spent.
     """
     with opened(ledger) as book:
         found = book.lower(_scope(principal, subject, bundle), epsilon=epsilon, delta=delta)
@@ -175,10 +174,10 @@ def preview(
     subject: Subject = "",
     bundle: BundleName = "",
 ) -> None:
-    """Say whether a request would be answered now, and how large it could be. Spends nothing.
+    """Say whether a request would be answered now, and how large it could be. Spend nothing.
 
-    Epsilon and delta are those of one answer. The exit status is 12, as for the request itself,
-    where it would be refused.
+    Epsilon and delta are those of one answer. If the request would be refused, the exit status is
+    12, as for the request itself.
     """
     from reticent.accounting import PrivacyEvent
     from reticent.ledger.charges import delta_value, epsilon_value
@@ -209,7 +208,7 @@ def report(
     subject: Subject = "",
     bundle: BundleName = "",
     limit: Annotated[
-        int, typer.Option(help="Accounts listed at most, the largest spenders first.")
+        int, typer.Option(help="Most accounts to list, the largest spenders first.")
     ] = 20,
     as_json: Json = False,
     output: Annotated[
@@ -217,7 +216,7 @@ def report(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Show what is granted, spent and left, and by whom it was spent."""
+    """Show the granted, spent and remaining budgets, and who spent them."""
     if output is not None:
         from reticent.cli.files import format_of
 
@@ -246,19 +245,19 @@ def verify(
     ledger: LedgerUrl,
     anchor: Annotated[
         str | None,
-        typer.Option(help="Anchor of an earlier report: nothing up to there may have changed."),
+        typer.Option(help="Anchor of an earlier report. Nothing up to there may have changed."),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A client's receipt, as JSON or in a released .npz file: its entry must be "
+            help="Client's receipt, as JSON or in a released .npz file. Its entry must be "
             "there. May be repeated."
         ),
     ] = None,
 ) -> None:
     """Recompute the chain and every total, and compare them with the anchor and with receipts.
 
-    The exit status is 17 where something does not match.
+    The exit status is 17 if something does not match.
     """
     from reticent.cli.files import read_receipt
     from reticent.ledger import Ledger
@@ -268,8 +267,8 @@ def verify(
     store = Store(ledger)
     try:
         store.check()
-        # Not opened as for a request: a ledger that is older than its anchor is what this is to
-        # tell.
+        # Not opened as for a request: this command has to report a ledger that is older than its
+        # anchor.
         found = Ledger(store).verify(anchor=anchor, receipts=receipts)
     finally:
         store.close()
@@ -295,7 +294,7 @@ def export(
     ],
     format_: Annotated[
         ExportFormat,
-        typer.Option("--format", help="Of standard output: one JSON object per line, or a table."),
+        typer.Option("--format", help="Format of standard output: JSON lines, or a table."),
     ] = "jsonl",
     overwrite: Overwrite = False,
 ) -> None:
@@ -316,8 +315,9 @@ def export(
 def policy(
     ledger: LedgerUrl, require: Require = None, require_nothing: RequireNothing = False
 ) -> None:
-    """Show what every request must name, or set it. A budget that names it too must cover the
-    request.
+    """Show or set the parts that every request must name.
+
+    A budget that names them too must cover the request.
     """
     _check_required(require, require_nothing)
     with opened(ledger) as book:
@@ -331,7 +331,7 @@ def backup(
     output: Annotated[Path, typer.Option(help="File to write.")],
     overwrite: Overwrite = False,
 ) -> None:
-    """Copy a ledger's file into another, while others write to it, and verify the copy."""
+    """Copy a ledger's file while others write to it, and verify the copy."""
     from reticent.ledger.backups import backup as copy
 
     with opened(ledger) as book:
@@ -345,8 +345,10 @@ def restore(
     source: Annotated[Path, typer.Option("--from", help="The backup.")],
     charge_lost: ChargeLost = None,
 ) -> None:
-    """Put a backup in the ledger's place. One that is older than the ledger was ever seen needs
-    a choice.
+    """Put a backup in the ledger's place.
+
+    If the backup is older than a state of the ledger that was seen, choose what happens to the lost
+    charges.
     """
     from reticent.ledger.backups import restore as put_back
     from reticent.ledger.store import Store
@@ -363,8 +365,9 @@ def restore(
 
 @ledger_app.command(name="accept-rollback")
 def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
-    """Go on with a ledger that is older than it was ever seen, as its operator. One entry says
-    so for good.
+    """Go on, as the operator, with a ledger that is older than a state that was seen.
+
+    One entry records this for good.
     """
     if charge_lost is None:
         raise InvalidInput(
@@ -381,11 +384,11 @@ def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
 
 @ledger_app.command()
 def adopt(ledger: LedgerUrl) -> None:
-    """Go on with a ledger whose anchor is missing here, as its operator. One entry says so for
-    good.
+    """Go on, as the operator, with a ledger whose anchor is missing here.
 
-    Nobody but the operator can tell whether it is the newest copy. Compare it first with an anchor
-    or receipts that were kept elsewhere: `reticent ledger verify --anchor`, `--receipt`.
+    One entry records this for good. Only the operator can tell whether this is the newest copy.
+    Compare it first with an anchor or receipts that were kept elsewhere:
+    `reticent ledger verify --anchor`, `--receipt`.
     """
     book = _unchecked(ledger)
     try:
@@ -396,7 +399,7 @@ def adopt(ledger: LedgerUrl) -> None:
 
 @contextmanager
 def opened(url: str) -> Iterator[Ledger]:
-    """The ledger at ``url``, closed again afterwards."""
+    """Open the ledger at ``url``, and close it afterwards."""
     from reticent.ledger import Ledger
 
     book = Ledger.open(url)
@@ -418,7 +421,7 @@ def _print_tables(found: LedgerReport) -> None:
     from reticent.ledger.charges import describe_statement
 
     console = Console()
-    # Statements are long sentences and few: a letter in the table, the sentence below it.
+    # Statements are few and long, so the table has a letter and the sentence stands below it.
     statements = sorted({budget.statement for budget in found.budgets})
     letters = {
         text: chr(ord("a") + number % 26) * (1 + number // 26)
@@ -532,7 +535,7 @@ def _charged(units: tuple[int, int]) -> str:
 
 
 def _unchecked(url: str) -> Ledger:
-    """A ledger that may be older than its anchor."""
+    """Return a ledger that may be older than its anchor."""
     from reticent.ledger import Ledger
     from reticent.ledger.store import Store
 

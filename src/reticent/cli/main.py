@@ -1,6 +1,4 @@
-"""The command line: which commands there are, and how every error becomes one line and an exit
-status.
-"""
+"""The command line: its commands, and the one line and exit status of every error."""
 
 from __future__ import annotations
 
@@ -82,7 +80,7 @@ def options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Exit status of the command line ``arguments``; 0, or the code of the error that was printed.
+    """Run a command line. Return 0, or the code of the error that was printed.
 
     Example:
         >>> run(["--version"])
@@ -90,8 +88,7 @@ def run(arguments: Sequence[str]) -> int:
         0
     """
     if list(arguments) == ["--version"]:
-        # typer reads options by pydantic, which takes several times as long to import as typer
-        # itself.
+        # Imported here: pydantic takes several times as long to import as typer itself.
         _show_version()
         return 0
     try:
@@ -106,7 +103,7 @@ def run(arguments: Sequence[str]) -> int:
             return error.exit_code
         usage = getattr(error, "ctx", None)
         hint = f". Try: {usage.command_path} --help" if usage is not None else ""
-        # What a validator has said stands behind a word of pydantic's own.
+        # pydantic puts a word of its own before the validator's message.
         reason = error.format_message().replace("Value error, ", "").rstrip(".")
         return _complain(f"{reason}{hint}", error.exit_code)
     except ReticentError as error:
@@ -117,7 +114,7 @@ def run(arguments: Sequence[str]) -> int:
             return _complain(str(missing), missing.code)
         if os.environ.get(TRACEBACK_VARIABLE) == "1":
             raise
-        # Neither message nor traceback: either may hold a private value that a library put into it.
+        # Neither message nor traceback: a library may have put a private value into either.
         return _complain(
             f"internal error ({type(error).__name__}); nothing more was released. "
             f"{TRACEBACK_VARIABLE}=1 shows the traceback, "
@@ -128,22 +125,22 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Entry point of the ``reticent`` command.
+    """Run the ``reticent`` command.
 
-    SIGTERM ends it as Ctrl-C does: what is half written goes away first.
+    SIGTERM ends it as Ctrl-C does: half-written files are removed first.
     """
     told = False
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal told
         told = True
-        signal.signal(number, signal.SIG_IGN)  # one is enough, and a second would cut this short
+        signal.signal(number, signal.SIG_IGN)  # a second signal would cut the cleaning short
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, stop)
     status = run(sys.argv[1:])
-    if told:  # whoever sent it is told that it was obeyed; systemd calls another status a failure
+    if told:  # the sender sees that its signal was obeyed: systemd calls other statuses a failure
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTERM)
     sys.exit(status)

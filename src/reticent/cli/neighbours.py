@@ -1,4 +1,4 @@
-"""What neighbours are, as one word of the command line: ``--neighbours add-remove``.
+"""The neighbouring relation as one word of the command line: ``--neighbours add-remove``.
 
     add-remove[:UNIT[:RECORDS[:DATA SET]]]      data sets of which one has more
     replace[:UNIT[:RECORDS[:DATA SET]]]         data sets of one size
@@ -6,11 +6,11 @@
     bundle:FOLDER                               as a bundle says of its answers
     receipt:FILE                                as the receipt of released values says
 
-UNIT is ``record`` or ``person``, RECORDS how many of them neighbours differ in (1), DATA SET the
-owner's name for the data. NORM is ``l1``, ``l2`` or ``linf``; IDENTITY is the identity of the space
-as ``reticent card --json`` shows it, and may be empty; SPACE says what its points are. The last
-part is taken as it stands, colons included. ``lipschitz:`` before the first three states metric
-privacy in place of differential privacy.
+UNIT is ``record`` or ``person``. RECORDS is how many of them neighbours differ in (1). DATA SET is
+the owner's name for the data. NORM is ``l1``, ``l2`` or ``linf``. IDENTITY is the identity of the
+space as ``reticent card --json`` shows it, and may be empty. SPACE names the points of the space.
+The last part may contain colons. ``lipschitz:`` before the first three states metric privacy in
+place of differential privacy.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _adjacency(word: str, rest: str, text: str) -> Adjacency:
 
 
 def _parts(rest: str, most: int) -> list[str]:
-    """Return so many parts, empty where there are fewer."""
+    """Return ``most`` parts. Missing ones are empty."""
     found = rest.split(":", most - 1)
     return found + [""] * (most - len(found))
 

@@ -1,6 +1,6 @@
 """The options that several commands have: one name, one meaning and one text for each.
 
-Rows are the argument ROWS or ``--input``. What is written is ``--output``, and a page of HTML is
+Rows are the argument ROWS or ``--input``. Output files are ``--output``, and a page of HTML is
 ``--page``. The end of a file's name says its format.
 """
 
@@ -32,12 +32,12 @@ InputRows = Annotated[
 ]
 ArrayName = Annotated[
     str | None,
-    typer.Option("--array", metavar="NAME", help="Which array of an .npz file holds the rows."),
+    typer.Option("--array", metavar="NAME", help="Name of the rows' array in an .npz file."),
 ]
 IgnoreColumns = Annotated[
     list[str] | None,
     typer.Option(
-        "--ignore-column", metavar="NAME", help="Column that is not read; may be repeated."
+        "--ignore-column", metavar="NAME", help="Column that is not read. May be repeated."
     ),
 ]
 LabelColumn = Annotated[
@@ -59,21 +59,21 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="NAME",
-        help="Array or column with labels or an attribute of each row, to be looked at beside the "
-        "rows; may be repeated.",
+        help="Array or column with labels or an attribute of each row, to compare with the rows. "
+        "May be repeated.",
     ),
 ]
 SchemaFile = Annotated[
     Path | None,
     typer.Option(
-        "--schema", metavar="JSON", help="Schema of the columns; without it all are numbers."
+        "--schema", metavar="JSON", help="Schema of the columns. Without it all are numbers."
     ),
 ]
 
 # What is written
 
 Page = Annotated[Path | None, typer.Option(metavar="HTML", help="Page to write.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what stands there already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
 Json = Annotated[bool, typer.Option("--json", help="Print plain JSON.")]
 
 # Bundles and keys
@@ -83,7 +83,7 @@ TrustedKey = Annotated[
     Path | None,
     typer.Option(
         metavar="PEM",
-        help="Public Ed25519 key that must have signed every bundle; without it a folder is "
+        help="Public Ed25519 key that must have signed every bundle. Without it a folder is "
         "trusted as it is.",
     ),
 ]
@@ -110,18 +110,16 @@ _LEDGER = typer.Option(
 )
 LedgerUrl = Annotated[str, _LEDGER]
 OptionalLedger = Annotated[str | None, _LEDGER]
-Principal = Annotated[
-    str, typer.Option(metavar="NAME", help="The client that asks; empty for any.")
-]
+Principal = Annotated[str, typer.Option(metavar="NAME", help="Client that asks. Empty for any.")]
 Subject = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="The person, record or data set whose privacy is spent; empty for any.",
+        help="Person, record or data set whose privacy is spent. Empty for any.",
     ),
 ]
 BundleName = Annotated[
-    str, typer.Option("--bundle", metavar="NAME", help="The bundle that answers; empty for any.")
+    str, typer.Option("--bundle", metavar="NAME", help="Bundle that answers. Empty for any.")
 ]
 Epsilon = Annotated[float, typer.Option(help="Epsilon, above 0.")]
 Delta = Annotated[float, typer.Option(help="Delta, from 0 to below 1.")]
@@ -130,18 +128,18 @@ Delta = Annotated[float, typer.Option(help="Delta, from 0 to below 1.")]
 
 Scoring = Annotated[
     ScoringName,
-    typer.Option(help="What an answer is worth; the first three are proper scores."),
+    typer.Option(help="Measure of an answer's worth. The first three are proper scores."),
 ]
 Seconds = Annotated[float, typer.Option(help="Limit of CPU time.")]
 TrainingSeed = Annotated[
-    int, typer.Option("--seed", min=0, help="Of training. The noise of a release has no seed.")
+    int, typer.Option("--seed", min=0, help="Seed of training. A release's noise has no seed.")
 ]
 DrawnSeed = Annotated[
     int | None,
     typer.Option(
-        "--seed", min=0, help="Of all that is drawn and thrown away; drawn where it is not given."
+        "--seed", min=0, help="Seed of all that is drawn and thrown away. Drawn if absent."
     ),
 ]
 Jobs = Annotated[
-    int | None, typer.Option(metavar="N", help="Processes that work; -1 for one per core.")
+    int | None, typer.Option(metavar="N", help="Number of processes, -1 for one per core.")
 ]

@@ -52,22 +52,22 @@ def plan(
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     answers: Annotated[
-        int | None, typer.Option(min=1, help="Labels that will ever be asked for; any, if absent.")
+        int | None, typer.Option(min=1, help="Most labels ever asked for. Any number if absent.")
     ] = None,
     classes: Annotated[
-        str, typer.Option(help="All labels, separated by commas; needed without labels.")
+        str, typer.Option(help="All labels, separated by commas. Needed without labels.")
     ] = "",
     scoring: Scoring = "log_loss",
     cost: Annotated[
         str,
         typer.Option(
             metavar="MATRIX",
-            help="Costs of wrong labels, such as 0,1;5,0: a row for each true label, in the order "
-            "of sorted labels.",
+            help="Costs of wrong labels, such as 0,1;5,0. It has a row for each true label, in the "
+            "order of sorted labels.",
         ),
     ] = "",
     kind: Annotated[
-        str | None, typer.Option(help="table, embedding or picture; by the columns, if absent.")
+        str | None, typer.Option(help="table, embedding or picture. Told by the columns if absent.")
     ] = None,
     seconds: Seconds = 300.0,
     seed: DrawnSeed = None,
@@ -85,12 +85,12 @@ def plan(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Compares the methods that fit at a guarantee on public rows, and says which one to take.
+    """Compare the methods that fit at a guarantee on public rows, and say which one to take.
 
-    Epsilon and delta are those of everything that is released. Of a table whose columns are not
-    described a schema is drafted. Private records are not read, and nothing is spent, unless --fit
-    names them: then the winner is fitted on them, booked where a ledger is named, and written with
-    its card. Standard error shows the progress.
+    Epsilon and delta are those of everything that is released. A table without a schema gets a
+    draft of one. Private records are not read, and nothing is spent, unless --fit names them. Then
+    the winner is fitted on them and written with its card, and its cost is booked if a ledger is
+    named. Standard error shows the progress.
     """
     from reticent.cli.files import check_page, read_labelled
     from reticent.cli.fit_config import schema_of_table
@@ -177,7 +177,7 @@ def _fit(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Fits the winner, books it and writes its bundle."""
+    """Fit the winner, book its cost and write its bundle."""
     from contextlib import ExitStack
 
     from reticent.core.scopes import Scope
@@ -214,12 +214,12 @@ def plan_inputs(
     delta: Delta,
     radius: Annotated[
         float | None,
-        typer.Option(help="l2 radius in the encoded space; without any radius, any two rows."),
+        typer.Option(help="l2 radius in the encoded space. Without a radius: any two rows."),
     ] = None,
     attribute_radius: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=R: radius of one attribute, in its own units; 0 protects it not at all. "
+            help="NAME=R: radius of one attribute, in its own units. With 0 it is not protected. "
             "Once one is given, attributes without one may have any value."
         ),
     ] = None,
@@ -234,9 +234,9 @@ def plan_inputs(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Tries every release of one input that fits at a guarantee on public rows, and says which one
-    to take.
+    """Compare all releases of one input that fit at a guarantee, and say which one to take.
 
+    The comparison uses public rows.
     Epsilon and delta are those of one released input. Private inputs are not read, and nothing is
     spent. Standard error shows the progress.
     """
@@ -284,7 +284,7 @@ def _show(found: Plan, page: Path | None, *, overwrite: bool, as_json: bool) -> 
 
 
 def _radii(words: list[str], schema: TabularSchema) -> dict[str, float] | None:
-    """A radius for every attribute, infinity for those that are not named; None for no words."""
+    """Return the radius of every attribute, infinity if it is not named, or None for no words."""
     if not words:
         return None
     radii = {attribute.name: math.inf for attribute in schema.attributes}
@@ -303,7 +303,7 @@ def _radii(words: list[str], schema: TabularSchema) -> dict[str, float] | None:
 
 
 def _matrix(text: str) -> list[list[float]] | None:
-    """A matrix of rows separated by semicolons; None for no text."""
+    """Return a matrix of rows separated by semicolons, or None for no text."""
     if not text:
         return None
     try:

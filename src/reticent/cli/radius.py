@@ -1,4 +1,4 @@
-"""``reticent radius``: what a radius means for public rows, and which one to choose."""
+"""``reticent radius``: the meaning of a radius for public rows, and advice which to choose."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ def radius(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Fitted bundle, whose space distances are measured in, and whose radius, epsilon "
-            "and norm are the defaults; without it rows are points of numbers.",
+            help="Fitted bundle. Distances are measured in its space, and its radius, epsilon and "
+            "norm are the defaults. Without it rows are points of numbers.",
         ),
     ] = None,
     radii: Annotated[
-        list[float] | None, typer.Option("--radius", help="R; may be repeated.")
+        list[float] | None, typer.Option("--radius", help="Radius R. May be repeated.")
     ] = None,
     epsilons: Annotated[
         list[float] | None,
-        typer.Option("--epsilon", help="Epsilon of one answer; may be repeated."),
+        typer.Option("--epsilon", help="Epsilon of one answer. May be repeated."),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Delta of one answer; without a bundle 0.")
+        float | None, typer.Option(help="Delta of one answer, 0 without a bundle.")
     ] = None,
     norm: Annotated[
-        Norm | None, typer.Option(help="Norm of the neighbourhood; without a bundle linf.")
+        Norm | None, typer.Option(help="Norm of the neighbourhood, linf without a bundle.")
     ] = None,
     column: Columns = None,
     array: ArrayName = None,
     ignore_column: IgnoreColumns = None,
     nearest: Annotated[int, typer.Option(help="k of the rule about the k-th nearest row.")] = 10,
-    pairs: Annotated[int, typer.Option(help="Random pairs of rows that are drawn.")] = 100_000,
+    pairs: Annotated[int, typer.Option(help="Number of random pairs of rows.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Seed of the random pairs.")] = 0,
     page: Annotated[
         Path | None,
@@ -71,10 +71,10 @@ def radius(
     embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """What a radius means for PUBLIC rows: who lies within it, what the guarantee caps, which R to
-    choose.
+    """Show what a radius means for PUBLIC rows, and suggest which R to choose.
 
-    Nothing is released and no budget is charged; what is printed is as private as the rows.
+    The output shows who lies within a radius and what the guarantee caps. It is as private as the
+    rows. Nothing is released and no budget is charged.
     """
     from reticent.cli.files import check_page, read_rows
     from reticent.core.extras import require
@@ -118,8 +118,10 @@ def radius(
 
 
 def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
-    """Radius, epsilon, delta and norm of a bundle's guarantee, if steps of the radius lead from any
-    row to any other, in the space of its encoded rows.
+    """Return radius, epsilon, delta and norm of a bundle's guarantee.
+
+    Raise InvalidInput unless steps of the radius lead from any row to any other in the space of its
+    encoded rows.
     """
     from reticent.core.guarantees import Neighborhood
     from reticent.systems.power.likeliest_query import LikeliestQuery
@@ -150,7 +152,7 @@ def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
 
 
 def _points(system: Any, rows: Any) -> Array:
-    """Where the bundle's guarantee measures distance."""
+    """Return the rows as points of the space in which the bundle's guarantee measures distance."""
     if hasattr(system, "embed"):
         points: Array = system.embed(rows)
         return points

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 keys_app = typer.Typer(
-    help="Keys of the service: who may ask, for which bundles, about whom, until when.",
+    help="Manage the service's keys: who may ask, for which bundles, about whom, until when.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 service_app = typer.Typer(
-    help="Care for what the service keeps beside its ledger.",
+    help="Manage the data that the service keeps beside its ledger.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -54,20 +54,20 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="BUNDLE",
-            help="Name of a bundle whose raw rows this server may see; may be repeated.",
+            help="Name of a bundle whose raw rows this server may see. May be repeated.",
         ),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen at: 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen at: 8000.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to bind. Default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to bind. Default: 8000.")] = None,
     behind_proxy: Annotated[
         bool,
         typer.Option(
             "--behind-proxy",
-            help="Listen at other addresses than this machine's own: a proxy that bounds "
-            "connections stands in front.",
+            help="Listen at other addresses than this machine's own, behind a proxy that limits "
+            "connections.",
         ),
     ] = False,
-    workers: Annotated[int | None, typer.Option(help="Processes: 1.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes. Default: 1.")] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -76,15 +76,13 @@ def serve(
     ] = None,
     demo: Annotated[
         bool,
-        typer.Option(
-            "--demo", help="Make a bundle, a ledger and a key in a folder that goes away again."
-        ),
+        typer.Option("--demo", help="Make a bundle, a ledger and a key in a temporary folder."),
     ] = False,
 ) -> None:
     """Answer over HTTP from fitted bundles, and charge a ledger before anything is drawn.
 
-    Flags come before RETICENT_SERVE_NAME in the environment, and these before the TOML file.
-    SIGTERM and Ctrl-C finish what is under way.
+    Flags override RETICENT_SERVE_NAME in the environment, and these override the TOML file. On
+    SIGTERM and Ctrl-C the service finishes the requests under way.
     """
     from reticent.service.server import serve as run
     from reticent.service.settings import Settings
@@ -122,27 +120,27 @@ def serve(
 def create(
     ledger: LedgerUrl,
     principal: Annotated[
-        str, typer.Option(metavar="NAME", help="Who will ask, as the ledger books it.")
+        str, typer.Option(metavar="NAME", help="Client that will ask, by its name in the ledger.")
     ],
     bundle: Annotated[
         list[str] | None,
         typer.Option(
-            help="Identity or name of a bundle that it may ask; * for all; may be repeated."
+            help="Identity or name of a bundle that it may ask, or * for all. May be repeated."
         ),
     ] = None,
     subject: Annotated[
         list[str] | None,
         typer.Option(
-            help="Whom it may charge; a name that ends in * stands for all that begin so; may be "
-            "repeated."
+            help="Subject that it may charge. A name that ends in * stands for all that begin so. "
+            "May be repeated."
         ),
     ] = None,
     role: Annotated[
         Literal["client", "owner"],
-        typer.Option(help="owner: looks at budgets, keys and metrics, and asks for none."),
+        typer.Option(help="An owner sees budgets, keys and metrics, and cannot ask for answers."),
     ] = "client",
     days: Annotated[
-        float | None, typer.Option(help="Days until it expires; without it, it does not.")
+        float | None, typer.Option(help="Days until it expires. Without this it does not.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -169,7 +167,7 @@ def list_keys(
     ledger: LedgerUrl,
     as_json: Json = False,
 ) -> None:
-    """Show all keys: whose they are, what they may do, and whether they are valid."""
+    """Show all keys: their owners, their permissions, and whether they are valid."""
     from reticent.service.keys import KeyStore
 
     now = datetime.now(UTC).timestamp()
@@ -182,7 +180,7 @@ def list_keys(
     from rich.console import Console
     from rich.table import Column, Table
 
-    # Within 80 columns, and nothing cut: long names go on in the next line.
+    # Within 80 columns without cutting: long names go on in the next line.
     whole = [Column(name, no_wrap=True) for name in ("key", "role", "expires", "state")]
     folded = [Column(name, overflow="fold") for name in ("principal", "bundles", "subjects")]
     table = Table(whole[0], folded[0], whole[1], *folded[1:], *whole[2:], box=None, pad_edge=False)
@@ -202,9 +200,9 @@ def list_keys(
 @keys_app.command()
 def revoke(
     ledger: LedgerUrl,
-    key: Annotated[str, typer.Argument(help="Identifier of the key, as `reticent keys list`.")],
+    key: Annotated[str, typer.Argument(help="Identifier of the key, from `reticent keys list`.")],
 ) -> None:
-    """Take a key back: nothing is charged by it once this command has ended."""
+    """Take a key back. Nothing is charged by it once this command has ended."""
     from reticent.service.keys import KeyStore
 
     with opened(ledger) as book:
@@ -218,7 +216,7 @@ def _day(seconds: float) -> str:
 
 @service_app.callback()
 def _service() -> None:
-    """Care for what the service keeps beside its ledger."""
+    """Manage the data that the service keeps beside its ledger."""
 
 
 @service_app.command()
@@ -226,13 +224,15 @@ def prune(
     ledger: LedgerUrl,
     older_than: Annotated[
         str,
-        typer.Option(metavar="AGE", help="Age of what is removed: 12h, 30d, 8w; at least 1h."),
+        typer.Option(metavar="AGE", help="Least age to remove, such as 12h, 30d, 8w. At least 1h."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove stored answers, while services go on. Charges, entries and keys of requests stay: a
-    request whose answer is gone is refused (410) when it is repeated, and never drawn again.
+    """Remove stored answers while services go on.
+
+    Charges, entries and keys of requests stay. A repeated request is refused (410) if its answer is
+    gone, and it is never drawn again.
     """
     from reticent.service.retention import age_of, prune
 
@@ -251,22 +251,22 @@ def train_model(
     values: Annotated[
         list[Path],
         typer.Option(
-            metavar="NPZ", help="Released values, as `reticent release` wrote them; repeatable."
+            metavar="NPZ", help="Released values from `reticent release`. May be repeated."
         ),
     ],
     labels: Annotated[
         list[Path],
         typer.Option(
             metavar="FILE",
-            help="Public labels of these rows, an array or a table with one column; as many "
-            "files, in order.",
+            help="Public labels of these rows, an array or a table with one column. One file for "
+            "each file of values, in the same order.",
         ),
     ],
     output: Annotated[Path, typer.Option(help="Folder of the model.")],
     kind: Annotated[
         Literal["boosted", "linear", "network", "channel"],
         typer.Option(
-            help="boosted trees, logistic regression, a network (needs torch), or the posterior "
+            help="Boosted trees, logistic regression, a network (needs torch), or the posterior "
             "of a bundle of score codes."
         ),
     ] = "boosted",
@@ -275,8 +275,8 @@ def train_model(
 ) -> None:
     """Learn a model from released values, and store it for `reticent serve --models`.
 
-    Its predictions cost nothing: they are computed from values that were paid for when they were
-    released. Rows themselves are never read.
+    Its predictions cost nothing, because the release of the values has paid for them. Rows
+    themselves are never read.
     """
     import numpy as np
 
@@ -318,7 +318,7 @@ def train_model(
 
 
 def _released(path: Path, identity: str) -> npt.NDArray[np.float64]:
-    """The values in a file that ``reticent release`` wrote, by the bundle of that identity."""
+    """Return the values that ``reticent release`` wrote by the bundle of that identity."""
     import numpy as np
 
     from reticent.cli.files import read_array, read_signed_receipt

@@ -1,3 +1,4 @@
-"""The demonstrations behind ``reticent demo``, a module for each system; none knows another, and
-none knows the papers.
+"""The demonstrations behind ``reticent demo``, a module for each system.
+
+No demonstration imports another, and none imports the papers.
 """

@@ -1,5 +1,4 @@
-"""The certified demonstration: labels of a model that was trained without noise, and what the
-certificates of its records are worth.
+"""The certified demonstration: labels of a model that was trained without noise, with certificates.
 
 The released labels are real ones, with noise from the operating system. Our line is an exact
 expectation over that noise. Rivals are scored with noise from seeds, because nobody releases them
@@ -45,21 +44,21 @@ _SEEDS = (1, 2, 3)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """Private records, public queries with their true labels, and how a model is trained.
+    """Private records, public queries with their true labels, and the training of a model.
 
-    What is learned beside the model is learned from public data: another data set, or a part that
-    is said to be public and is not among the private records. Settings were chosen there too.
+    Everything but the model is learned from public data, and settings were chosen there too. Public
+    data are another data set, or a part that is declared public and is no private record.
 
     Attributes:
-        name: for files and titles.
+        name: name for files and titles.
         X, y: private records, shape (n, d), and their labels 0 .. classes - 1.
         queries, truth: held-out queries and their labels, which only score answers.
         classes: number of labels.
         training: arguments of ``CertifiedClassifier`` that decide the run.
         k_max: largest certified distance.
-        about: what it is and what was public, in words.
+        about: text on the data and their public part.
         public_rows, public_labels: labelled public rows in the same features, shapes (p, d) and
-            (p,); none where no part is public.
+            (p,), empty if no part is public.
     """
 
     name: str
@@ -76,12 +75,13 @@ class Problem:
 
 
 def whitening(public: Array, components: int, *, floor: float) -> Callable[[Array], Array]:
-    """Return the map to the leading principal components of public rows, each brought to about
-    unit variance.
+    """Return the map to the leading principal components of public rows.
+
+    Each component gets about unit variance.
 
     Args:
-        public: shape (n, d).
-        components: how many, at most d.
+        public: public rows, shape (n, d).
+        components: number of components, at most d.
         floor: share of the largest standard deviation that is added to each, so that no small one
             is blown up.
 
@@ -95,8 +95,7 @@ def whitening(public: Array, components: int, *, floor: float) -> Callable[[Arra
     matrix = axes[:components].T / (spreads[:components] + floor * spreads[0])
 
     def map_rows(rows: Array) -> Array:
-        # Multiplied element by element and summed row by row: a record's features must not depend
-        # on the other records.
+        # Not one matrix product: a record's features must not depend on the other records.
         return np.stack([((row - center)[:, None] * matrix).sum(axis=0) for row in rows])
 
     return map_rows
@@ -117,13 +116,14 @@ def _adult() -> Problem:
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.3, "clip": 0.2},
         public_rows=white(rows[public]),
         public_labels=table.train_labels[public],
-        about="Does a person of the 1994 census earn more than 50,000 dollars? 20 principal "
-        "components of 25 public rows. Logistic regression from zero weights, 4 epochs.",
+        about="The question: does a person of the 1994 census earn more than 50,000 dollars? The "
+        "features are 20 principal components of 25 public rows. The model is logistic regression "
+        "from zero weights, 4 epochs.",
     )
 
 
 def digits(public: int) -> Problem:
-    """Return scikit-learn's digits; the last ``public`` training pictures are public.
+    """Return scikit-learn's digits, with the last ``public`` training pictures as public ones.
 
     Example:
         >>> opened = digits(200)
@@ -144,13 +144,13 @@ def digits(public: int) -> Problem:
         training={"epochs": 1, "clip": 0.1},
         public_rows=rows[cut:],
         public_labels=data.train_labels[cut:],
-        about="scikit-learn's digits, pixels scaled to -0.65 .. 1.35; ten classes, one "
-        "full-batch step of softmax regression.",
+        about="The data are scikit-learn's digits in ten classes, with pixels scaled to -0.65 .. "
+        "1.35. The model is one full-batch step of softmax regression.",
     )
 
 
 def imdb() -> Problem:
-    """Return reviews of films as sentence embeddings, good or bad, of files below RETICENT_DATA."""
+    """Return good and bad film reviews as sentence embeddings, from files below RETICENT_DATA."""
     data = load_imdb()
     order = np.random.default_rng(0).permutation(len(data.train_rows))
     public, private = order[:2000], order[2000:]
@@ -164,9 +164,10 @@ def imdb() -> Problem:
         training={"epochs": 3, "learning_rate": 1.0, "rate_decay": 0.5, "clip": 0.05},
         public_rows=white(data.train_rows[public]),
         public_labels=data.train_labels[public],
-        about="IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): 17,924 "
-        "private records, 4,980 held-out queries. 50 principal components of 2,000 other reviews, "
-        "which count as public. Logistic regression from zero weights, 3 epochs.",
+        about="The data are IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): "
+        "17,924 private records, 4,980 held-out queries. The features are 50 principal components "
+        "of 2,000 other reviews, which count as public. The model is logistic regression from zero "
+        "weights, 3 epochs.",
     )
 
 
@@ -178,13 +179,12 @@ _PROBLEMS: dict[str, Callable[[], Problem]] = {
 
 
 def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent) -> Demonstration:
-    """Train on private records, certify, release labels of held-out queries, and compare with
-    simpler methods.
+    """Train on private records, certify, release labels of held-out queries, and compare methods.
 
     Args:
         data: "adult-sample", "digits" or "imdb".
-        epsilon: of one answer, above 0, or None for one that suits the data.
-        report: told after each stage.
+        epsilon: epsilon of one answer, above 0, or None for one that suits the data.
+        report: receiver of the progress, called after each stage.
 
     Raises:
         UnknownName: no demonstration for that data.
@@ -234,27 +234,31 @@ def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent
     return Demonstration(
         data=data,
         title="A label that one record cannot change",
-        lead="""Every single training record is protected from whoever receives the answers,
-        whatever else they know. A model was trained on the records without any noise, and what it
-        answers could give one of them away. Here a proof says how many records would have to come
-        or go before an answer could change, and the answer is randomised only as much as that
-        number leaves necessary.""",
+        lead="""A guarantee limits what the answers tell anyone about a single training record,
+        whatever else they know. A model was trained on the records without noise, so its answers
+        could give a record away. For each answer, a proof counts how many records can be added or
+        removed without changing it. The more records, the less the answer is randomised.""",
         facts=[
             Fact(
                 results["accuracy_released"],
                 f"of the released labels are right, at ε = {chosen:g} each",
                 "ours",
             ),
-            Fact(ways[PUBLIC], f"by the {len(problem.public_rows)} public rows alone", "best"),
-            Fact(ways[CONSTANT], "by always naming one class"),
-            Fact(ways[BARE], "without any protection"),
+            Fact(
+                ways[PUBLIC],
+                f"are right if only the {len(problem.public_rows)} public rows are used",
+                "best",
+            ),
+            Fact(ways[CONSTANT], "are right if the answer is always the same class"),
+            Fact(ways[BARE], "are right without any protection"),
         ],
         notes=_notes(results, problem),
         sections=[
             comparison(
                 "Other ways, at the same guarantee",
-                f"""Expected accuracy of one answer at ε = {chosen:g}. Noisy gradient descent needs
-                a δ ({DELTA:g} here), and its ε covers any number of answers.""",
+                f"""The table shows the expected accuracy of one answer at ε = {chosen:g}. Noisy
+                gradient descent needs a δ ({DELTA:g} here), and its ε covers any number of
+                answers.""",
                 ways,
                 ours=OURS,
             ),
@@ -270,7 +274,7 @@ def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent
 
 
 def _expected(classes: int, right: Array, distances: Integers, *, epsilon: float) -> float:
-    """Exact expected accuracy of one answer."""
+    """Return the exact expected accuracy of one answer."""
     response = StabilityResponse(classes=classes, epsilon=epsilon, adjacency=AddRemove(1))
     level = np.minimum(distances, response.max_level)
     told = np.where(right, response.right_probabilities[level], response.wrong_probabilities[level])
@@ -278,7 +282,7 @@ def _expected(classes: int, right: Array, distances: Integers, *, epsilon: float
 
 
 def _vote(problem: Problem, epsilons: list[float]) -> dict[float, float]:
-    """Mean accuracy over seeds of one answer by the linear vote at each epsilon."""
+    """Return the mean accuracy over seeds of one answer by the linear vote at each epsilon."""
     vote = LinearVoteClassifier(
         epsilon=epsilons[0], delta=0.0, answers=1, classes=range(problem.classes)
     )
@@ -302,7 +306,7 @@ def _descent(problem: Problem, epsilon: float) -> float:
 
 
 def _without_private_rows(problem: Problem) -> dict[str, float]:
-    """Accuracy of logistic regression on the public rows, and of their most frequent label."""
+    """Return the accuracy of logistic regression on public rows, and of their commonest label."""
     model = LogisticRegression(max_iter=1000).fit(problem.public_rows, problem.public_labels)
     frequent = np.bincount(problem.public_labels).argmax()
     return {
@@ -313,16 +317,16 @@ def _without_private_rows(problem: Problem) -> dict[str, float]:
 
 def _notes(results: dict[str, Any], problem: Problem) -> str:
     one, some, many = results["totals"].values()
-    return f"""{problem.about} {results["records"]:,} private records, {results["queries"]:,}
-    held-out queries. Training was repeated on intervals: one pass bounds every model that could
-    have come out, had k records been added or removed. Half of the labels survive
-    {results["median_distance"]:g} changed records or more; nothing beyond {problem.k_max} was
-    looked at.
+    return f"""{problem.about} There are {results["records"]:,} private records and
+    {results["queries"]:,} held-out queries. Training was repeated on intervals: one pass bounds
+    every model that could have come out, had k records been added or removed. For half of the
+    labels the proof covers {results["median_distance"]:g} changed records or more. It never looks
+    beyond {problem.k_max}.
 
-    Answers are paid for one by one: one costs ε = {one:.3g} in all, 100 cost {some:.3g} and 10,000
-    cost {many:.3g}, at δ = {DELTA:g}. A ledger enforces the total. Whoever wants many answers is
-    better served by a released model, such as that of noisy gradient descent. The command reticent
-    plan compares both on public rows."""
+    Each answer costs budget. One costs ε = {one:.3g} in all, 100 cost {some:.3g} and 10,000 cost
+    {many:.3g}, at δ = {DELTA:g}. A ledger enforces the total. If you want many answers, release a
+    model instead, such as that of noisy gradient descent. The command reticent plan compares both
+    on public rows."""
 
 
 def _against_epsilon(results: dict[str, Any]) -> Section:
@@ -333,6 +337,6 @@ def _against_epsilon(results: dict[str, Any]) -> Section:
         [line("vote", lines[VOTE], "label", "diamond"), line("ours", lines[OURS], "ours")],
         [Level(name, ways[name]) for name in (BARE, PUBLIC, CONSTANT)],
     )
-    words = """Of one answer. Public rows alone and the constant use no private record, so no ε
-    changes them."""
+    words = """The chart shows the accuracy of one answer. Public rows alone and the constant use no
+    private record, so ε does not change them."""
     return Section("What protection costs in accuracy", words, [chart])

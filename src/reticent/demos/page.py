@@ -1,4 +1,4 @@
-"""What a demonstration shows, as plain data, and the page and the folder that are made of it."""
+"""The content of a demonstration as plain data, and its page and folder."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from reticent.pages.line_chart import Level, Series, line_chart
 from reticent.pages.parts import card_section, document, explained, figure_table, percent
 
 MARKER = "results.json"
-"""A folder that holds this file was written by a demonstration, and may be replaced by one."""
+"""Mark of a folder that a demonstration wrote, and that another may replace."""
 
 Pixels = npt.NDArray[np.float32]
 
 
 class System(Protocol):
-    """A fitted system that says what it promises and can be stored."""
+    """A fitted system with a guarantee card, which can be stored."""
 
     def card(self) -> GuaranteeCard:
         """Return the guarantee in plain words."""
@@ -42,8 +42,8 @@ class Fact:
     """One of the page's large numbers.
 
     Attributes:
-        share: in [0, 1], shown as a percentage.
-        words: what the share is of.
+        share: share in [0, 1], shown as a percentage.
+        words: text that says what the share counts.
         style: "ours", "label", "best", "plain" or "published" for a colour, or empty.
     """
 
@@ -60,7 +60,7 @@ class Table:
         first: head of the first column.
         columns: heads of the others.
         rows: a name and its cells.
-        caption: above the table, or empty.
+        caption: text above the table, or empty.
         strong: names of the rows that stand out.
     """
 
@@ -84,10 +84,10 @@ class Chart:
     """Shares as lines over the same places of one axis, and the same figures as a table.
 
     Attributes:
-        title: what is shown.
+        title: title of the chart.
         x_name: name of the logarithmic axis.
         series: lines, the most important one last.
-        levels: what the axis does not change.
+        levels: values that the axis does not change.
         y_range: ends of the other axis, in [0, 1].
     """
 
@@ -130,8 +130,8 @@ class Pictures:
     """Rows of small pictures.
 
     Attributes:
-        caption: above them.
-        names: of the columns, written above them.
+        caption: text above the pictures.
+        names: names of the columns, written above them.
         rows: a name, a note below it and the pictures, shape (columns, height, width) in [0, 1].
         inverted: whether 0 is shown as white.
     """
@@ -169,9 +169,9 @@ class Section:
     """A part of the page.
 
     Attributes:
-        heading: its title.
-        words: plain text; an empty line begins a paragraph, as in all words of a page.
-        shown: what stands below them.
+        heading: title of the section.
+        words: plain text. An empty line begins a paragraph, as in all words of a page.
+        shown: tables, charts and pictures below the text.
     """
 
     heading: str
@@ -181,16 +181,16 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Demonstration:
-    """What a demonstration has found.
+    """The results of a demonstration.
 
     Attributes:
         data: name of the data set.
-        title: of the page.
-        lead: who is protected from whom, and how.
-        facts: the page's large numbers, what was released first.
-        notes: below them: what was measured on what, and what has to be known.
-        sections: of the page.
-        system: fitted; its card stands on the page and its bundle in the folder.
+        title: title of the page.
+        lead: text that says who is protected from whom, and how.
+        facts: the page's large numbers, with that of the release first.
+        notes: text below the numbers on data, settings and limits.
+        sections: sections of the page.
+        system: fitted system. Its card stands on the page and its bundle in the folder.
         results: every figure, as plain values for JSON.
         summary: the outcome in one line.
         files: inputs to try the bundle on, by name.
@@ -208,7 +208,7 @@ class Demonstration:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def page(self) -> str:
-        """Return the page as HTML; it needs nothing beside it."""
+        """Return the page as HTML that needs no other file."""
         facts = "".join(
             f'<li class="{fact.style}"><b>{percent(fact.share)}</b>'
             f"<span>{escape(fact.words)}</span></li>"
@@ -226,7 +226,7 @@ class Demonstration:
             *(_section(section, f"part-{at}") for at, section in enumerate(self.sections)),
             card_section(self.system.card()),
             '<section aria-labelledby="try"><h2 id="try">Try it</h2>',
-            "<p>The folder of this page holds the fitted bundle, so this works at once there:</p>",
+            "<p>This page's folder holds the fitted bundle. Run these commands there:</p>",
             f"<pre><code>{escape(chr(10).join(commands))}</code></pre></section></main>",
         ]
         return document(title=f"{self.title}: {self.data}", about=self.title, body=body)
@@ -258,11 +258,11 @@ def line(name: str, points: Mapping[float, float], style: str = "", mark: str = 
 
 
 def comparison(heading: str, words: str, ways: Mapping[str, float], *, ours: str) -> Section:
-    """Return the section that ranks ways to the same end.
+    """Return the section that ranks methods for the same task.
 
     Args:
-        heading, words: of the section.
-        ways: the share of each that is right.
+        heading, words: title and text of the section.
+        ways: the share of right answers of each method.
         ours: the name that stands out.
     """
     ranked = sorted(ways.items(), key=lambda way: -way[1])
@@ -287,7 +287,7 @@ def _section(section: Section, name: str) -> str:
 
 
 def _address(picture: Pixels) -> str:
-    """A grey picture as the address of a PNG file that holds it."""
+    """Return a grey picture as the data URL of a PNG file."""
     grey = np.round(255 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)
     height, width = grey.shape
     header = struct.pack(">2I5B", width, height, 8, 0, 0, 0, 0)  # 8 bits, grey, no interlacing

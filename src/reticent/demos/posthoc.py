@@ -1,8 +1,7 @@
-"""The posthoc demonstration: private pictures to an untrusted server. Train, certify, calibrate,
-release, learn, attack.
+"""The posthoc demonstration: private pictures are released to an untrusted server.
 
-Every figure is computed on the held-out part, from answers that really were released with noise
-from the operating system.
+It trains, certifies, calibrates, releases, learns and attacks. Every figure is computed on the
+held-out part, from answers that were released with noise from the operating system.
 """
 
 from __future__ import annotations
@@ -48,17 +47,17 @@ class Settings:
 
     Attributes:
         radius: R, l-infinity distance of neighbours in the embedding.
-        embedder: how pictures become embeddings.
+        embedder: settings of the embedder.
         epsilon, delta: total of one answer.
         label_mechanism: mechanism of the label release.
         outputs: released values per picture.
         hidden: widths of the obfuscator.
         epochs: passes of our obfuscators over the embeddings.
-        head: how the server learns from released values.
-        attack: how the attacker learns from released values.
+        head: settings of the server that learns from released values.
+        attack: settings of the attacker that learns from released values.
         copies: released copies of the training pictures that server and attacker learn from.
         train_rows, test_rows: most training and held-out pictures that are used.
-        seed: of training; noise is never seeded.
+        seed: seed of training. Noise is never seeded.
     """
 
     radius: float
@@ -80,12 +79,11 @@ class Settings:
 
 
 def suggested(data: str, *, seed: int) -> Settings:
-    """Return settings that end within minutes on two cores; radii are the published ones where
-    there are any.
+    """Return settings for a run of minutes on two cores, with the published radius if there is one.
 
     The radius of *digits*, 0.3, is about the median distance of a picture to the nearest other one
-    of its class, and its beta is the published 5 scaled by the number of pixels, as the beta-VAE
-    paper normalises it.
+    of its class. Its beta is the published 5 scaled by the number of pixels, as the beta-VAE paper
+    normalises it.
 
     Raises:
         UnknownName: no settings for that data set.
@@ -138,10 +136,10 @@ def suggested(data: str, *, seed: int) -> Settings:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """What a system released, and what a server makes of it.
+    """The values that a system released, and the accuracy of a server that learns from them.
 
     Attributes:
-        accuracy: on held-out pictures; a withheld answer is an error.
+        accuracy: accuracy on held-out pictures. A withheld answer is an error.
         taught: released values of the training pictures, NaN where withheld.
         held_out: released values of the held-out pictures.
         sampler: source of the noise.
@@ -159,7 +157,7 @@ class Job:
     Attributes:
         images, labels: public training part.
         test_images, test_labels: held-out part.
-        embedder: fitted.
+        embedder: fitted embedder.
         train, test: embeddings of both parts.
 
     Raises:
@@ -217,8 +215,9 @@ class Job:
         ).fit(self.images, self.labels)
 
     def learnt(self, values: npt.ArrayLike, unseen: npt.ArrayLike) -> float:
-        """Return the accuracy of a server that learns from ``values``, a copy or more of every
-        training picture in order.
+        """Return the accuracy of a server that learns from ``values``.
+
+        They are one copy or more of every training picture, in order.
         """
         copies = len(np.asarray(values)) // len(self.labels)
         head = train_head(values, np.tile(self.labels, copies), self.settings.head, noise=None)
@@ -237,7 +236,7 @@ class Job:
         return Served(accuracy, taught, held_out, released.receipt.sampler)
 
     def _vectors(self, release: Release) -> npt.NDArray[Any]:
-        """Released values as vectors: a label as a unit vector, NaN where it was withheld."""
+        """Return released values as vectors: a label as a unit vector, NaN if withheld."""
         values = np.asarray(release.values)
         if values.ndim == 2:
             return values
@@ -246,7 +245,7 @@ class Job:
         return rows
 
     def drawn(self, taught: npt.NDArray[Any], seen: npt.NDArray[Any]) -> Images:
-        """Return what an attacker draws of held-out pictures who learnt from ``taught``."""
+        """Return the held-out pictures as drawn by an attacker who learnt from ``taught``."""
         pictures = np.tile(self.images, (len(taught) // len(self.images), 1, 1))
         decoder = train_reconstructor(
             taught, pictures, self.settings.attack, noise=None, report=self.report
@@ -259,13 +258,14 @@ class Job:
 
 
 def response_accuracy(accuracy: float, *, epsilon: float, classes: int) -> float:
-    """Return the expected accuracy of randomised response on the labels of a model; any two inputs
-    are neighbours.
+    """Return the expected accuracy of randomised response on the labels of a model.
+
+    Any two inputs are neighbours.
 
     Args:
-        accuracy: of the model's labels, in [0, 1].
-        epsilon: of one answer, above 0.
-        classes: how many labels there are.
+        accuracy: accuracy of the model's labels, in [0, 1].
+        epsilon: epsilon of one answer, above 0.
+        classes: number of labels.
 
     Example:
         >>> round(response_accuracy(1.0, epsilon=math.log(9), classes=10), 3)
@@ -280,8 +280,8 @@ def run_demo(data: Dataset, settings: Settings, *, report: Report = silent) -> D
 
     Args:
         data: pictures with labels. The training part counts as public.
-        settings: of the run.
-        report: told about the progress of training.
+        settings: settings of the run.
+        report: receiver of the progress of training.
 
     Raises:
         InvalidInput: pictures of another shape than the embedder is set to.
@@ -298,7 +298,7 @@ def run_demo(data: Dataset, settings: Settings, *, report: Report = silent) -> D
         CONSTANT: job.constant(),
         BARE: bare,
     }
-    # As many rows as of released values: an attacker that sees more of them learns longer.
+    # As many rows as there are released values: an attacker with more rows would train longer.
     unprotected = np.tile(job.train, (settings.copies, 1))
     drawings = {
         BARE: job.drawn(unprotected, job.test),
@@ -322,15 +322,16 @@ def run_demo(data: Dataset, settings: Settings, *, report: Report = silent) -> D
     return Demonstration(
         data=data.name,
         title="A private picture, released with a guarantee",
-        lead="""Every single picture is protected from the server that receives its embedding, and
-        from anybody else who sees it. A network turns a picture into a handful of numbers. Sent as
-        they are, those numbers give the picture away. Here they leave only after a proof has said
-        how much noise they need, and the server still learns what it was asked to learn.""",
+        lead="""A guarantee limits how well a server that receives a picture's embedding, or anybody
+        else who sees it, can tell the picture from similar ones. A network turns each picture into
+        a handful of numbers. Without noise, those numbers give the picture away. Here a proof says
+        how much noise they need, and the noise is added before they leave the device. The server
+        can still learn its task.""",
         facts=[
-            Fact(ways[OURS], "correct, by a server that saw nothing but released values", "ours"),
-            Fact(ways[LABEL], "correct, when the device releases only the label", "label"),
-            Fact(ways[CONSTANT], "correct by always naming one class"),
-            Fact(bare, "correct with no protection at all"),
+            Fact(ways[OURS], "of pictures are classified right from released values", "ours"),
+            Fact(ways[LABEL], "are right if the device releases only a label", "label"),
+            Fact(ways[CONSTANT], "are right if the answer is always the same class"),
+            Fact(bare, "are right without any protection"),
         ],
         notes=_notes(job, data),
         sections=[
@@ -347,11 +348,10 @@ def run_demo(data: Dataset, settings: Settings, *, report: Report = silent) -> D
     )
 
 
-_WAYS = """Embeddings and labels of ours carry the same proved total for the same neighbours, and
-so does noise on the embedding itself. Randomised response promises more: it hides any two pictures
-from each other. Where it is as accurate as ours, it is the better choice. A device that releases a
-label has a classifier of its own, so it can be right more often than the server is without
-protection."""
+_WAYS = """Our embeddings, our labels and noise on the embedding itself all have the same proved
+total for the same neighbours. Randomised response promises more: any two pictures are neighbours.
+Where it is as accurate as ours, it is the better choice. A device that releases a label has its own
+classifier, so it can be right more often than a server without protection."""
 
 
 def _notes(job: Job, data: Dataset) -> str:
@@ -360,12 +360,12 @@ def _notes(job: Job, data: Dataset) -> str:
     whose embeddings lie within {settings.radius:g} of each other. {len(job.images):,} training
     pictures of {height} × {width} pixels in {data.classes} classes ({data.origin}) count as public.
     A beta-VAE with {settings.embedder.latent_dimension} latents makes the embedding. The server
-    learnt from released training pictures and was scored on {len(job.test_images):,} held-out ones;
-    a withheld answer counts as wrong."""
+    learnt from released training pictures and was scored on {len(job.test_images):,} held-out ones.
+    A withheld answer counts as wrong."""
 
 
 def _shown(job: Job) -> list[int]:
-    """Places of one held-out picture of each class."""
+    """Return the place of one held-out picture of each class."""
     labels = np.unique(job.test_labels)[:_SHOWN]
     return [int(np.flatnonzero(job.test_labels == label)[0]) for label in labels]
 
@@ -373,7 +373,7 @@ def _shown(job: Job) -> list[int]:
 def _pictures(
     job: Job, data: Dataset, caption: str, rows: list[tuple[str, str, Images]]
 ) -> Pictures:
-    """Rows of pictures below their class; ink on an empty ground is shown dark on light."""
+    """Return rows of pictures below their class. Ink on an empty ground is shown dark on light."""
     names = [data.class_names[job.test_labels[at]] for at in _shown(job)]
     edges = [job.test_images[:, [0, -1]], job.test_images[:, :, [0, -1]].swapaxes(1, 2)]
     inked = all(np.median(edge) < 0.1 for edge in edges)
@@ -389,16 +389,16 @@ def _attack_section(
         (f"attacker: {name}", f"structural similarity {similar[name]:.2f}", guesses[shown])
         for name, guesses in drawings.items()
     ]
-    words = """The attacker knows the networks, the noise and the guarantee, owns pictures of the
-    same kind with their released values, and trains a decoder on them. What it can still draw is
-    the rough kind of picture: the server is meant to learn that much, and the card below says that
-    it is not hidden."""
-    caption = "Held-out pictures, and what a trained attacker draws from what was released."
+    words = """The attacker knows the networks, the law of the noise and the guarantee. It owns
+    pictures of the same kind with their released values, and trains a decoder on them. It can still
+    draw the rough kind of picture. The server is meant to learn that much, and the card below says
+    that it is not hidden."""
+    caption = "Held-out pictures, and a trained attacker's drawings from the released values."
     return Section("What an attacker gets back", words, [_pictures(job, data, caption, rows)])
 
 
 def _neighbours_section(job: Job, data: Dataset, encoder: PosthocEncoder) -> Section:
-    """Decoded points at distance R from the pictures that are shown, in random directions."""
+    """Return decoded points at distance R from the pictures shown, in random directions."""
     radius, originals = job.settings.radius, job.test_images[_shown(job)]
     points = encoder.embed(originals)
     random = np.random.default_rng(job.settings.seed)
@@ -410,8 +410,8 @@ def _neighbours_section(job: Job, data: Dataset, encoder: PosthocEncoder) -> Sec
         around = points + radius * random.choice([-1.0, 1.0], size=points.shape)
         rows.append((f"neighbour {at}", f"distance {radius:g}", job.embedder.pictures(around)))
     words = f"""Pictures whose embeddings lie within l-infinity distance R = {radius:g} of each
-    other are neighbours: the probability of any answer changes between two of them by at most a
-    factor exp(ε), plus δ. Beyond R the protection fades with distance; this is not differential
+    other are neighbours. Between two neighbours the probability of any answer changes by at most a
+    factor exp(ε), plus δ. Beyond R the protection fades with distance. This is not differential
     privacy of the whole picture."""
     caption = "Decoded points at distance R from each embedding, in random directions."
     return Section("What the guarantee covers", words, [_pictures(job, data, caption, rows)])

@@ -1,7 +1,7 @@
-"""The power demonstration: rows of a table to an untrusted server, and what it learns from them.
+"""The power demonstration: an untrusted server learns from released rows of a table.
 
-Releases are real ones, with noise from the operating system. Rivals, which nobody releases here,
-get plain noise from a seed.
+Releases are real ones, with noise from the operating system. Rivals get plain noise from a seed,
+because nobody releases them here.
 """
 
 from __future__ import annotations
@@ -51,15 +51,14 @@ _CANCER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the demonstration does; all of it is public.
+    """The public settings of the demonstration.
 
     Attributes:
         epsilon: budget of one released row.
         epochs: passes of training over the public rows.
-        training_rows: at most so many rows of the training part; half of them are public, half are
-            released.
-        held_out_rows: at most so many held-out rows are released and scored.
-        seed: of training, of the cut and of the rivals' noise.
+        training_rows: most rows of the training part. Half of them are public, half are released.
+        held_out_rows: most held-out rows to release and score.
+        seed: seed of training, of the cut and of the rivals' noise.
     """
 
     epsilon: float = 3.0
@@ -73,7 +72,7 @@ def demo_table(name: str) -> tuple[Table, TabularSchema]:
     """Return the table called ``name`` and its public schema.
 
     "adult-sample" comes with this package, "breast-cancer" with scikit-learn (569 rows of 30
-    numbers, UCI, CC BY 4.0); "adult" is read from files, or downloaded.
+    numbers, UCI, CC BY 4.0). "adult" is read from files, or downloaded.
 
     Raises:
         UnknownName: none of ``DATA``.
@@ -107,11 +106,11 @@ class Parts:
     """Rows of a table: public ones for encoders, private and held-out ones for release.
 
     Attributes:
-        schema: public.
+        schema: public schema.
         rows: public, private and held-out rows, as in the table.
         encoded: the same rows, encoded.
-        labels: their labels.
-        seed: of servers and of the rivals' noise.
+        labels: labels of these rows.
+        seed: seed of servers and of the rivals' noise.
     """
 
     def __init__(self, table: Table, schema: TabularSchema, settings: Settings) -> None:
@@ -130,16 +129,18 @@ class Parts:
         )
 
     def learnt(self, released: Array, tested: Array, channel: Array | None = None) -> float:
-        """Return the accuracy on ``tested`` of a server that learns from ``released`` private rows,
-        by their channel where they have one.
+        """Return the accuracy on ``tested`` of a server that learns from ``released`` private rows.
+
+        If the rows have a ``channel``, the server uses it.
         """
         name = "boosted" if channel is None else "channel"
         server = train_server(name, released, self.labels[1], seed=self.seed, channel=channel)
         return float((server.predict(tested) == self.labels[2]).mean())
 
     def response(self, *, epsilon: float) -> float:
-        """Return the accuracy where a booster of public rows names the label whose probability
-        exceeds its share most, and randomised response hides it.
+        """Return the accuracy of randomised response on a label named by a booster of public rows.
+
+        The booster names the label with the largest ratio of its probability to its share.
         """
         booster = HistGradientBoostingClassifier(
             learning_rate=0.05, max_leaf_nodes=8, random_state=self.seed
@@ -154,7 +155,7 @@ class Parts:
         return self.learnt(private, held_out, channel)
 
     def raw(self, *, epsilon: float) -> float:
-        """Return the accuracy where every column gets its share of ``epsilon``."""
+        """Return the accuracy if every column gets its share of ``epsilon``."""
         private, held_out = (
             raw_columns(self.schema, rows, epsilon=epsilon, seed=self.seed + at)
             for at, rows in enumerate(self.encoded[1:])
@@ -163,18 +164,17 @@ class Parts:
 
 
 def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int) -> Array:
-    """Return encoded rows under (epsilon, 0)-local differential privacy, attribute by attribute;
-    shape kept.
+    """Return encoded rows under (epsilon, 0)-local differential privacy, in the same shape.
 
     Every attribute gets the same share of epsilon: a category by randomised response, a number by
-    Laplace noise of sensitivity 1. The whole record costs epsilon by composition. Plain float noise
-    from a seed: for experiments only.
+    Laplace noise of sensitivity 1. The whole record costs epsilon by composition. The noise is
+    plain floats from a seed, so this is for experiments only.
 
     Args:
         schema: the public description of rows.
-        rows: shape (n, d), encoded.
+        rows: encoded rows, shape (n, d).
         epsilon: budget of a whole record.
-        seed: of the noise.
+        seed: seed of the noise.
     """
     share = epsilon / len(schema.attributes)
     random = np.random.default_rng(seed)
@@ -187,8 +187,8 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
             told = np.where(lie, (codes + random.integers(1, width, len(rows))) % width, codes)
             released[:, part] = np.eye(width)[told] * HALF_ROOT
         else:
-            # Two coordinates where a number may be missing: together at most their number apart in
-            # l1.
+            # A number that may be missing has two coordinates. Rows are at most their number apart
+            # in l1.
             released[:, part] = rows[:, part] + random.laplace(
                 scale=width / share, size=(len(rows), width)
             )
@@ -196,17 +196,17 @@ def raw_columns(schema: TabularSchema, rows: Array, *, epsilon: float, seed: int
 
 
 def best_local_accuracy(epsilon: float, *, majority: float, bayes: float) -> float:
-    """The highest accuracy of *any* two-class prediction from an (epsilon, 0)-locally private
-    answer about each row.
+    """Return the highest accuracy of *any* two-class prediction from locally private answers.
 
-    Let q(x) be the probability that label 1 is predicted for x. Privacy says q(x) <= e^epsilon
-    q(x') and the same of 1 - q, accuracy is linear in q, and with q between its least and largest
-    value it is highest where q takes the largest exactly where label 1 is likelier. The pairs
-    (least, largest) that privacy allows form a polygon with corners (0, 0), (1, 1) and (1,
-    e^epsilon) / (1 + e^epsilon): always one label, or randomised response on the best classifier.
+    Each answer is about one row, under (epsilon, 0)-local privacy. Let q(x) be the probability that
+    label 1 is predicted for x. Privacy says q(x) <= e^epsilon q(x') and the same of 1 - q. Accuracy
+    is linear in q. For a given least and largest value of q, it is highest if q is largest exactly
+    where label 1 is likelier, and least elsewhere. The pairs (least, largest) that privacy allows
+    form a polygon with corners (0, 0), (1, 1) and (1, e^epsilon) / (1 + e^epsilon). The first two
+    are always one label, the third is randomised response on the best classifier.
 
     Args:
-        epsilon: of one answer.
+        epsilon: epsilon of one answer.
         majority: share of the more frequent label.
         bayes: accuracy of the best classifier of unprotected rows.
 
@@ -225,8 +225,8 @@ def run_demo(
 
     Args:
         name: one of ``DATA``.
-        settings: default: those for looking around.
-        report: told after every stage.
+        settings: settings, by default those for looking around.
+        report: receiver of the progress, called after every stage.
 
     Raises:
         UnknownName: no such demonstration.
@@ -271,20 +271,21 @@ def run_demo(
     return Demonstration(
         data=name,
         title="A row of a table, for a server nobody has to trust",
-        lead=f"""Every single record is protected from the server that receives what was made of
-        it, and from anybody else who sees that. A record of {len(table.columns)} columns stays on
-        its owner's device. What leaves is a number or two with noise, and a proof of what they can
-        give away. The server learns from nothing else, with any model it likes.""",
+        lead=f"""A guarantee limits how well a server that receives a record's release, or anybody
+        else who sees it, can tell the record from any other. A record of {len(table.columns)}
+        columns stays on its owner's device. Only a number or two with noise leave it, with a proof
+        of what they can give away. The server learns from nothing else, with any model it
+        likes.""",
         facts=[
             Fact(
                 ways[OURS],
-                f"right, by a server that saw only released values, at ε = {epsilon:g}; neighbours "
-                "are any two records",
+                "of rows are classified right from released values, at "
+                f"ε = {epsilon:g} for any two records",
                 "ours",
             ),
-            Fact(ways[RAW], "right with noise on the raw columns, at the same ε", "best"),
-            Fact(ways[CONSTANT], "right by always naming one class"),
-            Fact(bare, "right without protection"),
+            Fact(ways[RAW], "are right with noise on the raw columns, at the same ε", "best"),
+            Fact(ways[CONSTANT], "are right if the answer is always the same class"),
+            Fact(bare, "are right without any protection"),
         ],
         notes=_notes(results, table),
         sections=[comparison("Other ways, at the same guarantee", _WAYS, ways, ours=OURS)],
@@ -297,18 +298,18 @@ def run_demo(
     )
 
 
-_WAYS = """Whatever two rows are, an answer is at most exp(ε) times likelier from one than from the
-other. That is local differential privacy of the whole row: nothing that the receiver knows or
+_WAYS = """For any two rows, an answer is at most exp(ε) times likelier from one than from the
+other. That is local differential privacy of the whole row. Nothing that the receiver knows or
 computes changes it.
 
 The simplest rival releases a label: a model of the public rows names it on the device, and
-randomised response hides it. Where it is as good, it is the better choice for this one question;
-released values serve other models too. Raw columns get a share of ε each.
+randomised response hides it. Where it is as good, it is the better choice for this one question.
+Released values serve other models too. The rival with raw columns gives each a share of ε.
 
-There is a ceiling. Whatever is released with (ε, 0)-local privacy, and whatever is learnt from it,
-two classes are told apart with accuracy at most max(majority, (exp(ε) A + 1 − A) / (exp(ε) + 1)),
-where A is what the best classifier of unprotected rows reaches; A is here that of the server
-without protection. The ceiling bounds the mean of many runs."""
+There is a ceiling. After any release with (ε, 0)-local privacy and any learning, two classes are
+told apart with accuracy at most max(majority, (exp(ε) A + 1 − A) / (exp(ε) + 1)). Here A is the
+accuracy of the best classifier of unprotected rows, taken to be that of the server without
+protection. The ceiling bounds the mean of many runs."""
 
 
 def _notes(results: dict[str, Any], table: Table) -> str:
@@ -321,7 +322,7 @@ def _notes(results: dict[str, Any], table: Table) -> str:
 
 
 def _csv(schema: TabularSchema, rows: npt.NDArray[Any]) -> bytes:
-    """A CSV file whose header names the schema's columns; whole numbers without a point."""
+    """Return a CSV file with the schema's columns as header, and whole numbers without a point."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(

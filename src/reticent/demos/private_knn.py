@@ -1,6 +1,4 @@
-"""The Private-kNN demonstration: private pictures label public ones, and a student learns from the
-labels.
-"""
+"""The Private-kNN demonstration: a student learns from public pictures that private ones label."""
 
 from __future__ import annotations
 
@@ -29,10 +27,10 @@ _PRIVATE_SHARE = 0.8
 _COMPONENTS = 40
 _SHOWN = 12
 
-_WAYS = """Each is a release of its own at the same ε and δ, scored on held-out pictures. Nothing
-was tuned for them. A model to publish answers any number of queries; labels are released one by
-one. Where another way is better, take it: votes pay off where few records have to be asked. The
-command reticent plan tries all of them on public rows."""
+_WAYS = """Each method is a release of its own at the same ε and δ, scored on held-out pictures.
+Nothing was tuned for them. A model to publish answers any number of queries. Labels are released
+one by one. If another method is better, take it: votes pay off if few queries have to be
+answered. The command reticent plan tries all of them on public rows."""
 
 
 def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
@@ -75,13 +73,14 @@ def suggested(data: str, *, seed: int) -> PrivateKNNStudent:
 def run_demo(
     data: Dataset, student: PrivateKNNStudent, *, report: Report = silent
 ) -> Demonstration:
-    """Four fifths of the training part are private; of the rest the labels are read for scoring
-    only.
+    """Fit a student by private votes, and compare it with other methods.
+
+    Four fifths of the training part are private. The labels of the rest are read for scoring only.
 
     Args:
         data: pictures of one plane.
-        student: settings, not fitted.
-        report: told about training.
+        student: the student with its settings, not fitted.
+        report: receiver of the progress of training.
     """
     cut = round(_PRIVATE_SHARE * len(data.train_images))
     public, truth = data.train_images[cut:], data.train_labels[cut:]
@@ -107,30 +106,42 @@ def run_demo(
     return Demonstration(
         data=data.name,
         title="A model to publish, from records that stay private",
-        lead="""Every single private record is protected from whoever gets the labels or the model,
-        whatever else they know. Public pictures without labels ask the private ones: each time a
-        fresh random part of the records takes part, the nearest of them vote, the votes get noise,
-        and only the winner is told. A student learns from the winners.""",
+        lead="""A guarantee limits what the labels and the model tell anyone about a single private
+        record, whatever else they know. Private pictures vote on the labels of public ones. For
+        each vote a fresh random part of the private records is drawn, the nearest of them vote, and
+        the counts get noise. Only the winning label is released. A student model learns from these
+        labels.""",
         facts=[
             Fact(
                 results["student"],
-                "of held-out pictures right, by a student that never saw a private picture",
+                "of held-out pictures are classified right by a student that never saw a private "
+                "one",
                 "ours",
             ),
-            Fact(results["released right"], f"of {steps.queries} released labels right", "label"),
-            Fact(results["others"][CONSTANT], "right by always naming one class"),
-            Fact(results["others"][BARE], "right by the nearest private records, unprotected"),
+            Fact(
+                results["released right"],
+                f"of the {steps.queries} released labels are right",
+                "label",
+            ),
+            Fact(
+                results["others"][CONSTANT],
+                "of held-out pictures are right if the answer is always the same class",
+            ),
+            Fact(
+                results["others"][BARE],
+                "are right by the nearest private records, without protection",
+            ),
         ],
         notes=f"""Everything released costs ε = {guarantee.epsilon:.3g} together, at δ =
-        {guarantee.delta:g}. {cut:,} records are private, {len(public):,} pictures public;
-        {steps.neighbours} neighbours vote on each query, of records that take part with probability
-        {steps.sampling_probability:g}, and each count of votes gets noise of deviation
-        {steps.sigma_votes:.4g}. A student can be right more often than the labels it learnt from:
-        wrong labels are scattered, and it learns what the others have in common.""",
+        {guarantee.delta:g}. {cut:,} records are private and {len(public):,} pictures are public.
+        Each record takes part in a vote with probability {steps.sampling_probability:g}. The
+        {steps.neighbours} nearest of them vote, and each count of votes gets noise of standard
+        deviation {steps.sigma_votes:.4g}. A student can be right more often than the labels it
+        learnt from: wrong labels are scattered, and it learns what the others have in common.""",
         sections=[
             Section(
                 "What was asked, and what was answered",
-                "Public pictures, each with its released label, and the true one if it is wrong.",
+                "Each public picture has its released label, and the true one if that is wrong.",
                 [_answers(public[asked], released, truth[asked])],
             ),
             comparison(
@@ -148,14 +159,15 @@ def run_demo(
 
 
 def rivals_of(data: Dataset, private: int, total: Guarantee) -> dict[str, float]:
-    """Return what other ways get right of the held-out pictures at the same total, settings fixed
-    beforehand, and what the constant answer does.
+    """Return the accuracy of other methods on the held-out pictures, at the same total.
+
+    Their settings are fixed beforehand. The constant answer and the unprotected neighbours are
+    included.
 
     Args:
         data: pictures.
-        private: how many of the training pictures are private; the others are public, without
-            labels.
-        total: of each way.
+        private: number of private training pictures. The others are public, without labels.
+        total: guarantee of each method.
     """
     rows, codes = data.train_rows[:private], data.train_labels[:private]
     public, asked = data.train_rows[private:], len(data.test_rows)

@@ -1,1 +1,1 @@
-"""What the pages and pictures of demonstrations and papers are made of: templates and plots."""
+"""Templates and plots for the pages and pictures of demonstrations and papers."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def empty_drawing(width: float, height: float) -> Figure:
-    """A white drawing of ``width`` by ``height`` inches that arranges its panels itself.
+    """Return a white drawing of ``width`` by ``height`` inches that arranges its panels itself.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -25,13 +25,13 @@ def empty_drawing(width: float, height: float) -> Figure:
 
 
 def one_panel() -> tuple[Figure, Axes]:
-    """A drawing of one panel, 7 by 4.5 inches."""
+    """Return a drawing of one panel, 7 by 4.5 inches."""
     drawing = empty_drawing(7, 4.5)
     return drawing, drawing.add_subplot()
 
 
 def png(drawing: Figure, *, dpi: int) -> bytes:
-    """A drawing as the content of a PNG file, ``dpi`` pixels an inch."""
+    """Return a drawing as the content of a PNG file, ``dpi`` pixels an inch."""
     buffer = io.BytesIO()
     drawing.savefig(buffer, format="png", dpi=dpi)
     return buffer.getvalue()

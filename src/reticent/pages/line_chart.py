@@ -1,4 +1,4 @@
-"""A line chart as inline SVG: scales with the page, follows its colours, and can be read aloud."""
+"""A line chart as inline SVG: it scales with the page, has its colours and can be read aloud."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Series:
     """One line.
 
     Attributes:
-        name: written at its end.
-        points: (x, y, half width of the 95 % interval of y) in rising order of x; x above 0, y in
-            [0, 1].
+        name: name, written at the line's end.
+        points: points (x, y, half width of the 95 % interval of y) in rising order of x, with x
+            above 0 and y in [0, 1].
         style: CSS class that gives its colour.
         marker: "circle", "square", "diamond" or "triangle".
         line: "solid", "dashed", "dotted" or "dashdot".
@@ -52,17 +52,16 @@ def line_chart(
     y_range: tuple[float, float] = (0.0, 1.0),
     name: str = "chart",
 ) -> str:
-    """The chart as an ``<svg>`` element; x on a logarithmic axis, y in percent.
+    """Return the chart as an ``<svg>`` element, with x on a logarithmic axis and y in percent.
 
     Args:
         series: lines, the most important one last (it is drawn on top).
         levels: reference lines.
         title: short name, for screen readers and as a tooltip.
-        description: what the chart shows, in words.
+        description: text that describes the chart.
         x_name, y_name: names of the axes.
-        y_range: ends of the y axis, within [0, 1]; what lies outside is drawn at the end that it is
-            beyond.
-        name: begins the ids of its title and description; different for every chart of a page.
+        y_range: ends of the y axis, within [0, 1]. A point outside is drawn at the nearer end.
+        name: prefix of the ids of title and description, different for every chart of a page.
 
     Example:
         >>> one = Series("ours", ((1.0, 0.5, 0.0), (10.0, 0.9, 0.0)), "ours")
@@ -149,8 +148,9 @@ def line_chart(
 
 
 def _drawn(line: Series, points: Sequence[tuple[float, float, float, float, bool]]) -> list[str]:
-    """The line with its marks; points are x, y, the lower and the upper end of the interval, and
-    whether there is one.
+    """Return the line with its marks.
+
+    Points are x, y, the lower and the upper end of the interval, and whether there is one.
     """
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in points)
     dashes = f' stroke-dasharray="{_DASHES[line.line]}"' if line.line != "solid" else ""
@@ -174,7 +174,7 @@ def _marker(shape: str, x: float, y: float) -> str:
 
 
 def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
-    """The labels, moved just far enough that none covers another."""
+    """Return the labels, moved just far enough that none covers another."""
     order = sorted(ends)
     heights = spread([y for y, _, _ in order], least=_LABEL_GAP, low=_TOP, high=_HEIGHT - _BOTTOM)
     return [(height, *end[1:]) for height, end in zip(heights, order, strict=True)]
@@ -183,11 +183,12 @@ def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str
 def spread(
     heights: Sequence[float], *, least: float, low: float = 0.0, high: float = 1.0
 ) -> list[float]:
-    """Heights moved just far enough apart that they differ by ``least``, as close to where they
-    were as that allows, and between ``low`` and ``high`` as far as there is room.
+    """Return heights moved as little as possible so that they differ by at least ``least``.
+
+    They stay between ``low`` and ``high`` as far as there is room.
 
     Args:
-        heights: in increasing order.
+        heights: heights in increasing order.
         least: smallest difference of two of them.
         low, high: ends of the room.
 
@@ -198,7 +199,7 @@ def spread(
     clusters: list[list[float]] = []
 
     def first(cluster: list[float]) -> float:
-        """Height of the first of a cluster when it is centred on where its members were."""
+        """Return the first height of a cluster that is centred on its members' old heights."""
         length = least * (len(cluster) - 1)
         return max(low, min(sum(cluster) / len(cluster) - length / 2, high - length))
 

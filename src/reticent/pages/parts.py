@@ -1,4 +1,4 @@
-"""What the demonstrations' pages share: the document around, tables, the guarantee card."""
+"""The common parts of pages: the document around them, tables, the guarantee card."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from reticent.core.guarantees import GuaranteeCard
 
 ANSWERED = """Every number and picture on this page was computed by the run that wrote it.
 Answers were released with noise from the operating system, so another run differs a little."""
-"""How the answers of a page came about, where they were released."""
+"""The footer's sentence on the source of a page's answers, if they were released."""
 
 _NUMBER_AND_PERCENT = re.compile(r"(?<=\d) %")  # a line must not end between the two
 
 
 def document(*, title: str, about: str, body: Sequence[str], answered: str = ANSWERED) -> str:
-    """A whole HTML page that needs nothing else: no script, no font, no request to anywhere.
+    """Return a whole HTML page that needs nothing else: no script, no font, no request to anywhere.
 
     Args:
-        title: in the window's title.
-        about: for search engines and previews.
-        body: what stands between header and footer, header included.
-        answered: how the page's answers came about, as HTML, for the footer.
+        title: title of the window.
+        about: summary for search engines and previews.
+        body: content before the footer, header included.
+        answered: source of the page's answers, as HTML, for the footer.
     """
     style = files("reticent.pages").joinpath("style.css").read_text(encoding="utf-8")
     return "\n".join(
@@ -42,17 +42,17 @@ def document(*, title: str, about: str, body: Sequence[str], answered: str = ANS
 
 
 def percent(share: float) -> str:
-    """A share as a whole number of percent."""
+    """Return a share as a whole number of percent."""
     return f"{100 * share:.0f} %"
 
 
 def explained(sentences: Sequence[str]) -> str:
-    """Paragraphs of plain text, one each, as HTML."""
+    """Return plain texts as HTML, a paragraph for each."""
     return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
 def card_section(card: GuaranteeCard) -> str:
-    """The guarantee card as a section."""
+    """Return the guarantee card as a section."""
 
     def bullets(items: Sequence[str]) -> str:
         return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
@@ -77,13 +77,13 @@ def card_section(card: GuaranteeCard) -> str:
 def figure_table(
     caption: str, first: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str], str]]
 ) -> str:
-    """A table of numbers.
+    """Return a table of numbers.
 
     Args:
-        caption: above it, or empty.
+        caption: text above it, or empty.
         first: head of the first column.
         columns: heads of the others.
-        rows: name, cells as HTML, CSS class.
+        rows: name, cells as HTML, and CSS class of each row.
     """
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in (first, *columns))
     lines = [

@@ -1,5 +1,6 @@
-"""Which method to use for labels or a model from private records, ``reticent.plan``; and for
-private inputs, ``reticent.plan_inputs``.
+"""Plans: the method to use for private records, ``reticent.plan``, or for private inputs.
+
+For records the result is labels or a model. For inputs there is ``reticent.plan_inputs``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The winner of a plan, fitted on the private records, and what it then is worth."""
+"""The winner of a plan, fitted on the private records, and its expected score."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlannedFit:
     """A fitted winner.
 
     Attributes:
-        estimator: fitted; with the threshold that the plan's scoring asks for.
+        estimator: fitted estimator, with the threshold that the plan's scoring asks for.
         expected: its score on the labelled public rows, by offsets of models that did not see them.
             It is post-processing, so it costs nothing. Not measured for answers one by one.
     """
@@ -51,14 +51,14 @@ def fit_plan(
     """Return the winner of a plan, fitted, with its threshold and its score on public rows.
 
     Args:
-        plan: with a winner that is a released model.
+        plan: a plan with a winner that is a released model.
         X, y: the private records and their labels, as ``fit`` of the winner takes them.
         public_X, public_y: the rows that the plan was made on.
-        persons, ledger, scope: see ``ReleasedModel.fit``.
-        data_set: what the private records are called, by their owner; None books in no ledger.
+        persons, ledger, scope: arguments of ``ReleasedModel.fit``.
+        data_set: the owner's name for the private records. With None no ledger can book them.
 
     Raises:
-        InvalidInput: the plan takes nothing. Else as ``fit`` of the winner.
+        InvalidInput: the plan takes nothing. The winner's ``fit`` may raise other errors.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -94,7 +94,7 @@ def fit_plan(
 
 
 def _costs(plan: Plan, public_y: npt.ArrayLike | None) -> Array | None:
-    """Costs of a threshold: those of the plan, or 1 / share of a label for balanced accuracy."""
+    """Return a threshold's costs: the plan's, or 1 / share of a label for balanced accuracy."""
     if plan.costs is not None:
         return np.array(plan.costs)
     if plan.scoring != "balanced_accuracy" or public_y is None:

@@ -1,5 +1,6 @@
-"""What can be released about a private input, as ``reticent.plan_inputs`` tries it: estimators of
-this package, and simple methods to compare with.
+"""The releases of a private input that ``reticent.plan_inputs`` compares.
+
+They are estimators of this package and simple baselines.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Thirds:
     """Public rows in three parts, of which each plays one role.
 
     Attributes:
-        learned, released, scored: tables; what a release is learned from, what a server learns
-            from once it is released, and what is predicted from releases.
+        learned, released, scored: tables. A release is learned from the first, a server learns
+            from releases of the second, and predicts labels from releases of the third.
         learned_y, released_y, scored_y: labels, 0 to classes - 1.
-        prepared: what was computed from ``learned`` already.
+        prepared: results that were computed from ``learned`` already.
     """
 
     learned: npt.NDArray[Any]
@@ -48,8 +49,8 @@ class InputMethod(ABC):
     """A way to release something about a private input.
 
     Attributes:
-        name: in a few words.
-        line: what leaves, in one line.
+        name: name in a few words.
+        line: line on what leaves.
         slow: whether it is tried after the others.
     """
 
@@ -59,26 +60,27 @@ class InputMethod(ABC):
 
     @abstractmethod
     def fits(self, task: Task) -> bool:
-        """Whether the method exists at this guarantee."""
+        """Return whether the method exists at this guarantee."""
 
     @abstractmethod
     def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
-        """Probabilities of labels, shape (q, classes), that a server gives ``parts.scored``, for
-        several draws of the noise.
+        """Return a server's label probabilities for ``parts.scored``, for several draws of noise.
+
+        Each array has shape (q, classes).
         """
 
     @abstractmethod
     def settings(self, task: Task) -> dict[str, Any]:
-        """Of the estimator; empty where there is none."""
+        """Return the estimator's settings, or none if there is no estimator."""
 
     @abstractmethod
     def estimator(self, task: Task) -> Any:
-        """Unfitted, or None where this package has the method to compare with only."""
+        """Return the unfitted estimator, or None if the package has only a baseline."""
 
 
 @dataclass(frozen=True)
 class Majority(InputMethod):
-    """The label shares of public rows, whatever the input: releases nothing."""
+    """The label shares of public rows, whatever the input. It releases nothing."""
 
     name: str = "majority"
     line: str = "nothing leaves; every answer is that of the public label shares"
@@ -108,7 +110,7 @@ class LabelResponse(InputMethod):
     """Randomised response on the label that a booster of public rows gives the input.
 
     Args:
-        at_prevalence: whether it is the label whose probability exceeds its share the most, and
+        at_prevalence: whether to use the label whose probability exceeds its share the most, and
             not the likeliest.
     """
 
@@ -117,7 +119,7 @@ class LabelResponse(InputMethod):
     line: str = "a booster's label, by randomised response"
 
     def fits(self, task: Task) -> bool:
-        """Always: it hides any two inputs from each other, hence those within a radius."""
+        """Return True: it hides any two inputs from each other, hence those within a radius."""
         return True
 
     def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
@@ -155,12 +157,13 @@ class LabelResponse(InputMethod):
         return answers
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """None: there is no estimator."""
+        """Return none: there is no estimator."""
         return {}
 
     def estimator(self, task: Task) -> Any:
-        """None: ``PowerEncoder`` has codes instead, of which ``scoring="balanced_accuracy"`` comes
-        nearest to a label at prevalence.
+        """Return None: ``PowerEncoder`` has codes instead.
+
+        Those of ``scoring="balanced_accuracy"`` are nearest to a label at prevalence.
         """
         return None
 
@@ -175,7 +178,7 @@ class Encoder(InputMethod):
     slow: bool = False
 
     def fits(self, task: Task) -> bool:
-        """What reads unprotected attributes as they are takes a radius that leaves some."""
+        """Return whether it exists: a mechanism that reads unprotected attributes needs some."""
         return self.mechanism not in PROTECTED or task.wanted.radius is not None
 
     def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
@@ -201,11 +204,11 @@ class Encoder(InputMethod):
         return answers
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Of ``PowerEncoder``, beside guarantee and schema."""
+        """Return settings of ``PowerEncoder``, beside guarantee and schema."""
         return {"mechanism": self.mechanism, "scoring": task.wanted.chosen_by}
 
     def estimator(self, task: Task) -> Any:
-        """``PowerEncoder``, unfitted."""
+        """Return the unfitted ``PowerEncoder``."""
         return PowerEncoder(
             epsilon=task.guarantee.epsilon,
             delta=task.guarantee.delta,
@@ -236,7 +239,7 @@ METHODS: tuple[InputMethod, ...] = (
     ),
     Encoder("auto", "auto", "whatever PowerEncoder finds best, networks included", slow=True),
 )
-"""All that are tried, quick ones first."""
+"""All methods that are tried, quick ones first."""
 
 
 def _served(server: Server, released: Array, classes: int) -> Array:
@@ -244,7 +247,7 @@ def _served(server: Server, released: Array, classes: int) -> Array:
 
 
 def _columns(found: Array, known: npt.NDArray[Any], classes: int) -> Array:
-    """Probabilities with a column for every label, those that a model never saw included."""
+    """Return probabilities with a column for every label, even those that a model never saw."""
     table = np.zeros((len(found), classes))
     table[:, known.astype(np.int64)] = found
     return table

@@ -1,6 +1,4 @@
-"""``reticent.plan_inputs``: which release of a private input to use, where the input itself is to
-be protected.
-"""
+"""``reticent.plan_inputs``: the release to use if the input itself is to be protected."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _LEAST_ROWS = 100
 _SPLITS = 3
 _CURVE = (0.3, 3.0)
 _CHOSEN_BY = {"accuracy": "accuracy", "balanced_accuracy": "balanced_accuracy", "roc_auc": "auc"}
-"""What ``PowerEncoder`` chooses by, for our criteria; proper scores are information to it."""
+"""Criterion of ``PowerEncoder`` for each of ours. It takes proper scores as information."""
 
 
 def plan_inputs(
@@ -52,37 +50,37 @@ def plan_inputs(
     random_state: Any = None,
     report: Report = silent,
 ) -> Plan:
-    """The releases of one private input that fit at a guarantee, tried on public rows, and the one
-    to take.
+    """Compare the releases of one private input that fit at a guarantee, and say which to take.
 
-    A third of the public rows teaches a release, a server learns labels from what is released of
-    another third, and predicts those of the last third from what is released of it; the thirds take
-    turns. Servers know the channel of codes. No private row is asked for, so a plan costs nothing.
+    A release learns from a third of the public rows. A server learns labels from releases of
+    another third, and predicts those of the last third from its releases. The thirds take turns.
+    Servers know the channel of codes. No private row is read, so a plan costs nothing.
 
     Guarantee:
         None is needed: everything follows from public rows and public arguments. The winner states
         its own guarantee once it is fitted.
 
     Args:
-        X: shape (m, columns), *public* rows as ``schema`` describes them, an array or a data frame.
-        y: shape (m,), their labels.
+        X: *public* rows as ``schema`` describes them, shape (m, columns), an array or a data frame.
+        y: labels of these rows, shape (m,).
         schema: public description of the columns.
-        epsilon: of one released input, above 0.
-        delta: of one released input, in [0, 1).
-        radius: as of ``PowerEncoder``: None for any two rows, a number, or a radius for every
+        epsilon: epsilon of one released input, above 0.
+        delta: delta of one released input, in [0, 1).
+        radius: argument of ``PowerEncoder``: None for any two rows, a number, or a radius for every
             attribute.
         scoring: "information", "log_loss", "brier", "accuracy", "balanced_accuracy" or "roc_auc".
-        epsilons: further totals for the page's curve; None for .3 and 3 times ``epsilon``.
-        methods: what is tried.
-        seconds: limit of CPU time, above 0; what is not begun then is named in ``left_out``.
-        random_state: seed of splits, training and simulated noise; None for the operating system.
-        report: told after every trial.
+        epsilons: further totals for the page's curve, or None for .3 and 3 times ``epsilon``.
+        methods: methods to try.
+        seconds: limit of CPU time, above 0. Methods not begun by then are named in ``left_out``.
+        random_state: seed of splits, training and simulated noise, or None for the operating
+            system.
+        report: receiver of the progress, called after every trial.
 
     Returns:
         A ``Plan``: rows with joint standard errors, warnings, and ``estimator``, the winner.
 
     Raises:
-        InvalidInput, InvalidParameter, UnknownName: arguments that do not fit; nothing is tried.
+        InvalidInput, InvalidParameter, UnknownName: arguments that do not fit. Nothing is tried.
 
     Example:
         >>> from reticent.datasets import load_adult_sample
@@ -99,10 +97,10 @@ def plan_inputs(
         - Warner (1965), "Randomized response: a survey technique for eliminating evasive answer
           bias", doi:10.1080/01621459.1965.10480775.
         - Kairouz, Oh and Viswanath (2014), "Extremal mechanisms for local differential privacy",
-          arXiv:1407.1338, which codes are worth most.
+          arXiv:1407.1338, the codes that are worth most.
 
     See Also:
-        reticent.plan: where training records are protected, and not inputs.
+        reticent.plan: plan that protects training records, and not inputs.
         reticent.PowerEncoder: the estimator of most winners.
     """
     criterion = criterion_of(scoring)
@@ -149,8 +147,9 @@ def plan_inputs(
 
 @dataclass
 class _Trials:
-    """Scores of every method that was finished, shape (tasks, splits); ``metrics`` are those of
-    ``METRICS`` at the wanted total, shape (metrics, splits).
+    """Scores of every finished method, shape (tasks, splits).
+
+    ``metrics`` are those of ``METRICS`` at the wanted total, shape (metrics, splits).
     """
 
     scoring: Criterion
@@ -164,13 +163,13 @@ class _Trials:
 
     @property
     def spent(self) -> float:
-        """CPU seconds since the beginning."""
+        """The CPU seconds since the beginning."""
         return time.process_time() - self.begun
 
     def run(
         self, methods: Sequence[InputMethod], tasks: Sequence[Task], parts: list[Thirds]
     ) -> None:
-        """Tries all methods at the wanted total, then at others, as long as there is time."""
+        """Try all methods at the wanted total, then at others, as long as there is time."""
         alive = list(methods)
         self.scores = {method: np.full((len(tasks), len(parts)), np.nan) for method in methods}
         for place, task in enumerate(tasks):
@@ -183,7 +182,7 @@ class _Trials:
                     del self.scores[method]
 
     def _tried(self, method: InputMethod, place: int, task: Task, parts: list[Thirds]) -> str:
-        """Fills in one row of a method's scores; or says why it did not."""
+        """Fill in one row of a method's scores, or return why it was not done."""
         found, metrics = np.empty(len(parts)), np.empty((len(METRICS), len(parts)))
         for at, thirds in enumerate(parts):
             if self.spent > self.seconds:
@@ -270,14 +269,14 @@ def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
 def standard_errors(table: Array) -> Array:
     """Return standard errors of the means over the splits of a cross-validation.
 
-    Folds share most of the rows that they train on, so their scores are not independent: the
-    variance of their mean is (1/J + held out/trained on) times that of one score, for J of them.
+    Folds share most of the rows that they train on, so their scores are not independent. For J
+    scores, the variance of their mean is (1/J + held out/trained on) times that of one score.
 
     Args:
-        table: shape (methods, folds).
+        table: scores, shape (methods, folds).
 
     Returns:
-        Shape (methods,).
+        Standard errors, shape (methods,).
 
     References:
         - Nadeau and Bengio (2003), "Inference for the generalization error",
@@ -292,7 +291,7 @@ def standard_errors(table: Array) -> Array:
 
 
 def _notes(rows: Sequence[PlanRow], winner: PlanRow) -> Iterator[str]:
-    """What to know before anything is fitted."""
+    """Yield facts to know before anything is fitted."""
     floor = next((row for row in rows if row.uses is PublicUse.NOTHING), None)
     if floor is not None and floor.behind.value <= SURE * floor.behind.error:
         yield (
@@ -308,7 +307,7 @@ def _notes(rows: Sequence[PlanRow], winner: PlanRow) -> Iterator[str]:
 
 
 def _thirds(table: npt.NDArray[Any], labels: Integers, seed: int) -> list[Thirds]:
-    """Three turns of three parts, each with about its share of every label."""
+    """Return three turns of three parts, each with about its share of every label."""
     order = np.random.default_rng(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     parts = [np.sort(order[at::_SPLITS]) for at in range(_SPLITS)]
@@ -319,7 +318,7 @@ def _thirds(table: npt.NDArray[Any], labels: Integers, seed: int) -> list[Thirds
 
 
 def _checked_radius(radius: Radius, schema: TabularSchema) -> float | AttributeRadii | None:
-    """As ``neighbours_within`` takes it; refuses names that the schema has not."""
+    """Return the radius as ``neighbours_within`` takes it, and refuse names not in the schema."""
     if isinstance(radius, Mapping):
         return AttributeRadii.of(radius, schema)
     return None if radius is None else positive(radius, name="radius")

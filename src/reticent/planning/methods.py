@@ -1,4 +1,4 @@
-"""What can be done with private records, as ``reticent.plan`` compares it."""
+"""The uses of private records that ``reticent.plan`` compares."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from reticent.planning.tasks import Settings, Task
 from reticent.systems.scores import Predictions
 
 Answers = list[list[Predictions]]
-"""For each task and draw of the noise, predictions for all public rows."""
+"""Predictions for all public rows, for each task and draw of the noise."""
 
 
 class PublicUse(StrEnum):
-    """What a method does with public rows."""
+    """The use that a method makes of public rows."""
 
     ROWS = "rows"
     LABELS_ALONE = "labels alone"
@@ -31,10 +31,10 @@ class RecordMethod(ABC):
     """A way to make labels or a model from private records.
 
     Attributes:
-        name: in a few words, unique.
-        line: what it does, in one line.
-        protects: what its releases protect, in a phrase.
-        uses: what it does with public rows.
+        name: unique name in a few words.
+        line: description in one line.
+        protects: phrase for the data that its releases protect.
+        uses: use of public rows.
         limited: whether it answers a number of queries that is fixed beforehand.
         replace: whether it also has a guarantee for replaced records.
         labels: the number of labels that it is made for, or None for any.
@@ -50,10 +50,10 @@ class RecordMethod(ABC):
     labels: ClassVar[int | None] = None
 
     def missing(self, task: Task, *, labelled: bool) -> str:
-        """Return why the method cannot be tried for ``task``, as a phrase; "" where it can.
+        """Return a phrase on why the method cannot be tried for ``task``, or "" if it can.
 
         Args:
-            task: what is wanted.
+            task: the task.
             labelled: whether the public rows have labels.
         """
         adjacency = task.guarantee.adjacency
@@ -73,14 +73,14 @@ class RecordMethod(ABC):
 
     @abstractmethod
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """Return predictions for ``parts.rows``, each by what did not see the row's label.
+        """Return predictions for ``parts.rows``, each by models that did not see the row's label.
 
-        Noise that the real method adds to a sum over ``task.n_private`` records is multiplied by
-        stand-ins / n_private, so that beside the smaller sum it has the effect that it will have.
+        The real method adds noise to a sum over ``task.n_private`` records. Here the sum is
+        smaller, so the noise is multiplied by stand-ins / n_private and has the same effect.
 
         Args:
             tasks: several totals and numbers of answers, so that work can be shared.
-            parts: public rows in both places.
+            parts: public rows in both roles.
         """
 
     def settings(self, task: Task) -> Settings:
@@ -108,7 +108,7 @@ class Constant(RecordMethod):
         return [[Predictions.of(one)]] * len(tasks)
 
     def estimator(self, task: Task) -> Any:
-        """None: nobody needs a plan for it."""
+        """Return None: nobody needs a plan for it."""
         return None
 
 
@@ -125,7 +125,7 @@ class PublicModels(RecordMethod):
         return [[Predictions.of(np.exp(parts.offsets))]] * len(tasks)
 
     def estimator(self, task: Task) -> Any:
-        """The pool, for the labelled *public* rows."""
+        """Return the pool, for the labelled *public* rows."""
         from reticent.systems.votes.public_models import PublicModelsClassifier
 
         return PublicModelsClassifier(**started(task))
@@ -138,11 +138,11 @@ class PublicStart(RecordMethod):
     line = "a pool of public models, moved by a few noisy gradients of the private records"
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``; totals that differ in answers alone share a model."""
+        """See ``RecordMethod``. Totals that differ in answers alone share a model."""
         return _by_total(tasks, parts, alone=False)
 
     def estimator(self, task: Task) -> Any:
-        """``PublicStartClassifier``, unfitted."""
+        """Return the unfitted ``PublicStartClassifier``."""
         from reticent.systems.votes.public_start import PublicStartClassifier
 
         return PublicStartClassifier(**started(task))
@@ -160,11 +160,11 @@ class ConstantStart(RecordMethod):
         return _by_total(tasks, parts, alone=True)
 
     def settings(self, task: Task) -> Settings:
-        """The pool: no public model."""
+        """Return the pool, which has no public model."""
         return {"pool": []}
 
     def estimator(self, task: Task) -> Any:
-        """``PublicStartClassifier`` without a public model."""
+        """Return the unfitted ``PublicStartClassifier`` without a public model."""
         from reticent.systems.votes.public_start import PublicStartClassifier
 
         return PublicStartClassifier(pool=[], **started(task))
@@ -183,18 +183,18 @@ class Histograms(RecordMethod):
         return why or ("" if task.rows == "table" else "counts columns of tables")
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Labels of stand-ins are private ones here, and public ones too."""
+        """See ``RecordMethod``. Labels of stand-ins are both private and public ones here."""
         return released(self, tasks, parts)
 
     def estimator(self, task: Task) -> Any:
-        """``AdditiveHistogramClassifier``, unfitted."""
+        """Return the unfitted ``AdditiveHistogramClassifier``."""
         from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
 
         return AdditiveHistogramClassifier(**total(task))
 
 
 def total(task: Task) -> dict[str, Any]:
-    """Return what every estimator of a task gets."""
+    """Return the common arguments of every estimator of a task."""
     from reticent.systems.features import Features
 
     return {
@@ -215,9 +215,9 @@ def released(method: RecordMethod, tasks: Sequence[Task], parts: PublicParts) ->
     """Return answers of an estimator with ``simulate_fits`` that uses public rows without labels.
 
     Args:
-        method: whose estimator is tried.
-        tasks: totals; those that differ in answers alone share a model.
-        parts: public rows in both places.
+        method: the method whose estimator is tried.
+        tasks: totals. Those that differ in answers alone share a model.
+        parts: public rows in both roles.
     """
     from reticent.planning.rows import without_schema
 
@@ -251,7 +251,7 @@ def _by_total(tasks: Sequence[Task], parts: PublicParts, *, alone: bool) -> Answ
 
 
 def all_methods() -> tuple[RecordMethod, ...]:
-    """Return what is compared, quick ones first."""
+    """Return the methods that are compared, quick ones first."""
     from reticent.planning.queries import IndividualNeighbours, LinearVotes, ResidualVotes
 
     return (

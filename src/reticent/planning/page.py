@@ -1,5 +1,6 @@
-"""A plan as one HTML page: what each method is worth, by epsilon and by the number of answers; for
-records and for inputs, which differ in some sentences.
+"""A plan as one HTML page: each method's score by epsilon and by the number of answers.
+
+Pages for records and for inputs differ in some sentences.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _ANSWERED = (
     "with noise from a seed. Nothing was released."
 )
 _SHOWN = 21
-"""Letters of a name that fit beside a line."""
+"""Number of letters of a name that fit beside a line."""
 
 
 def page_of(plan: Plan) -> str:
-    """The whole page as HTML; it needs no script and loads nothing."""
+    """Return the whole page as HTML. It needs no script and loads nothing."""
     body = [
         _header(plan),
         "<main>",
@@ -220,7 +221,7 @@ def _answers(plan: Plan) -> str:
 
 
 def _section(name: str, head: str, text: str, chart: str) -> str:
-    """A heading, a sentence or two, and a chart below."""
+    """Return a heading, a sentence or two, and a chart below."""
     return f"""<section aria-labelledby="{name}-head">
 <h2 id="{name}-head">{head}</h2>
 <p>{escape(text)}</p>
@@ -288,7 +289,7 @@ def _aligned(line: Series, series: Sequence[Series]) -> list[float | None]:
 
 
 def _percent_of(value: float | None) -> str:
-    """A share with one digit after the point, or a dash.
+    """Return a share in percent with one digit after the point, or a dash.
 
     Example:
         >>> _percent_of(0.1234), _percent_of(None)
@@ -298,13 +299,13 @@ def _percent_of(value: float | None) -> str:
 
 
 def _half(point: Point, plan: Plan) -> float:
-    """The standard error on the scale from 0 to 1."""
+    """Return the standard error on the scale from 0 to 1."""
     low, high = (_share(plan, point.utility + sign * point.error) for sign in (-1.0, 1.0))
     return (high - low) / 2
 
 
 def _share(plan: Plan, value: float) -> float:
-    """A score on a scale from 0 to 1; a cost, on that from the dearest answer to none."""
+    """Return a score on a scale from 0 to 1. For a cost, 0 is the dearest answer and 1 no cost."""
     if plan.costs is not None:
         return 1.0 + value / max(1e-12, *(max(row) for row in plan.costs))
     return criterion_of(plan.scoring).share(value)
@@ -319,8 +320,10 @@ def _axis(scoring: str) -> str:
 
 
 def _lines(plan: Plan) -> tuple[list[str], str | None]:
-    """The methods that are drawn: the winner, public rows alone, and the best released model and
-    the best answers one by one; and the constant.
+    """Return the methods to draw, and the name of the constant.
+
+    The winner comes first, then public rows alone, the best released model, the best answers one by
+    one, and others while there is room.
     """
     constant = _first(plan, lambda row: row.uses is PublicUse.NOTHING)
     wanted = [

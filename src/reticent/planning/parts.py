@@ -1,4 +1,4 @@
-"""Public rows in the places that public rows and private records will have."""
+"""Public rows in the roles of public rows and of private records."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Fold = tuple[Integers, Integers]
 
 @dataclass(frozen=True, eq=False)
 class PublicParts:
-    """Labelled public rows, and what several methods compute from them once.
+    """Labelled public rows, and shared results of several methods.
 
-    In each fold the rows outside stand in for public rows and, a second time, for private records:
-    a stand-in has the offset that models without its own label gave it. So no row is spent on one
-    of two roles, and the rows of the fold are predicted by what never saw their labels.
+    In each fold the rows outside stand in for public rows and, a second time, for private records.
+    A stand-in has the offset that models without its own label gave it. So every row serves both
+    roles, and the rows of the fold are predicted by models that never saw their labels.
 
     Attributes:
-        rows: shape (m, d).
-        codes: shape (m,), places of labels.
-        task: what is wanted.
-        seed: of simulated noise.
+        rows: rows, shape (m, d).
+        codes: places of labels, shape (m,).
+        task: the task.
+        seed: seed of simulated noise.
     """
 
     rows: Array
@@ -45,28 +45,28 @@ class PublicParts:
 
     @cached_property
     def folds(self) -> list[Fold]:
-        """Places of stand-ins and of rows to predict; empty where labels are too few for any."""
+        """The places of stand-ins and of rows to predict, or none if labels are too few."""
         return public_folds(self.rows, self.codes)
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of the draws of noise."""
+        """The seeds of the draws of noise."""
         return [self.seed + draw for draw in range(_DRAWS)]
 
     @cached_property
     def scaled(self) -> Array:
-        """Columns in standard deviations, shape (m, d)."""
+        """The columns in standard deviations, shape (m, d)."""
         return RowDetails.around(self.rows, (), table=False).scaled(self.rows)
 
     @cached_property
     def offsets(self) -> Array:
-        """Log probabilities by public models that did not see the row, shape (m, classes)."""
+        """The log probabilities by public models that did not see the row, shape (m, classes)."""
         models = usual_pool(len(self.rows), self.task.classes, table=self.task.rows == "table")
         return PublicPool.fitted(self.scaled, self.codes, self.task.classes, models)[1]
 
     @cached_property
     def shares(self) -> Array:
-        """Log shares of labels outside the row's fold, shape (m, classes)."""
+        """The log shares of labels outside the row's fold, shape (m, classes)."""
         found = np.zeros((len(self.rows), self.task.classes))
         for train, test in self.folds:
             counts = np.bincount(self.codes[train], minlength=self.task.classes) + 1.0
@@ -75,7 +75,7 @@ class PublicParts:
 
     @cached_property
     def points(self) -> list[Array]:
-        """For each fold, the points of all rows by features of its stand-ins."""
+        """The points of all rows by features of a fold's stand-ins, for each fold."""
         found = []
         for train, _ in self.folds:
             told = ClassColumn(self.codes[train], self.task.classes, [])
@@ -95,7 +95,7 @@ class PublicParts:
         """Return probabilities by ``PublicStartClassifier``, for each task and draw of the noise.
 
         Args:
-            tasks: totals; they differ in nothing else.
+            tasks: tasks that differ in their totals only.
             alone: whether it starts from the shares of labels, and not from public models.
 
         Returns:
@@ -138,11 +138,11 @@ _DRAWS = 3
 
 @dataclass(frozen=True, eq=False)
 class KnownPoints:
-    """A start whose rows are numbers of rows whose points are known.
+    """A start for known points, whose input is numbers of rows.
 
     Attributes:
-        table: shape (m, dimension), points and offsets of all rows.
-        parts: where offsets stand among all of a row.
+        table: points and offsets of all rows, shape (m, dimension).
+        parts: places of offsets among a row's coordinates.
     """
 
     table: Array
@@ -150,7 +150,7 @@ class KnownPoints:
 
     @property
     def space(self) -> KnownPoints:
-        """The start itself: its ``dimension`` is that of points without offsets."""
+        """Return the start itself: its ``dimension`` is that of points without offsets."""
         return self
 
     @property
@@ -162,13 +162,13 @@ class KnownPoints:
         """Return points and offsets.
 
         Args:
-            rows: shape (n, 1), numbers of rows.
+            rows: numbers of rows, shape (n, 1).
         """
         return self.table[rows[:, 0].astype(np.int64)]
 
 
 class OnStandIns(PublicStartClassifier):
-    """The estimator on rows whose points and offsets are known; its noise comes from a seed."""
+    """The estimator on rows with known points and offsets, with noise from a seed."""
 
     given: KnownPoints
     given_offsets: Array
@@ -195,7 +195,7 @@ class OnStandIns(PublicStartClassifier):
 
     @override
     def _steps(self) -> int:
-        """Return as many as the real records will get, for which noise is not scaled."""
+        """Return the number of steps that the real records will get, which have unscaled noise."""
         stand_ins, self.records = self.records, self.planned
         try:
             return super()._steps()

@@ -1,4 +1,4 @@
-"""``reticent.plan``: which method to use for labels or a model from private records."""
+"""``reticent.plan``: the method to use for labels or a model from private records."""
 
 from __future__ import annotations
 
@@ -59,50 +59,51 @@ def plan(
     random_state: Any = None,
     report: Report = silent,
 ) -> Plan:
-    """Return the methods that fit at a guarantee, compared on public rows, and the one to take.
+    """Compare the methods that fit at a guarantee on public rows, and say which one to take.
 
-    Private records are not asked for, so a plan costs nothing. The model that starts from the best
+    Private records are not read, so a plan costs nothing. The model that starts from the best
     public models is taken, unless another was measured to be better by two standard errors on the
     public rows. With fewer than 1,000 private records or 100 labelled public rows nothing is
-    decided by measurement: the public models are taken below epsilon .5, and from there on the
-    usual method, but with fewer than 60 labels and above .5 the same gradients from the constant.
+    decided by measurement. Then the public models are taken below epsilon .5. From there on the
+    usual method is taken, except with fewer than 60 labels and above .5: then the same gradients
+    start from the constant.
 
     Guarantee:
         None is needed: everything follows from public rows, ``n_private`` and the other arguments,
         all of which count as public. The winner states its own guarantee once it is fitted.
 
     Args:
-        X: shape (m, columns), *public* rows: an array of numbers, or a data frame of pandas, polars
-            or pyarrow, for which a schema is drafted where it does not hold numbers alone.
-        y: shape (m,), their labels, numbers or words; None where they have none. Then nothing is
+        X: *public* rows, shape (m, columns): an array of numbers, or a data frame of pandas, polars
+            or pyarrow. A schema is drafted for a data frame that does not hold numbers alone.
+        y: labels of these rows, numbers or words, shape (m,), or None. With None nothing is
             measured.
-        n_private: number of private records, at least 1; counts as public.
-        epsilon: of everything that is released, above 0.
-        delta: of everything that is released, in [0, 1).
-        adjacency: "add-remove" or "replace": what neighbouring data sets are.
-        answers: how many labels will ever be asked for; None for any number, which leaves out
-            methods that pay for each answer.
-        classes: the labels that there are, a public list; None for those in ``y``. Needed without
-            ``y``.
+        n_private: number of private records, at least 1. It counts as public.
+        epsilon: epsilon of everything that is released, above 0.
+        delta: delta of everything that is released, in [0, 1).
+        adjacency: neighbouring relation of data sets: "add-remove" or "replace".
+        answers: number of labels that will ever be asked for, or None for any number. With None,
+            methods that pay for each answer are left out.
+        classes: public list of all labels, or None for those in ``y``. Needed without ``y``.
         scoring: "log_loss", "brier", "information" (proper scores), "accuracy",
             "balanced_accuracy" or "roc_auc".
-        cost: shape (classes, classes), what answering column j costs where row i is true; None for
-            none. Methods are then compared by cost, in place of ``scoring``.
-        rows: "table", "embedding" or "picture", as of ``PublicStartClassifier``; None for the
-            number of columns to say it.
-        schema: what the columns are; the estimator has it too.
-        epsilons: further totals for the page's curve; None for a tenth to three times ``epsilon``.
-        methods: what is compared; None for all.
-        seconds: limit of CPU time, above 0. One method that has begun is waited for. What is not
-            begun is named in ``left_out``, and has no score.
-        random_state: seed of simulated noise; None for the operating system.
-        report: told after every method.
+        cost: cost of the answer of column j if row i is true, shape (classes, classes), or None.
+            With costs, methods are compared by them, in place of ``scoring``.
+        rows: "table", "embedding" or "picture", as ``PublicStartClassifier`` takes it, or None for
+            a choice by the number of columns.
+        schema: description of the columns. The estimator has it too.
+        epsilons: further totals for the page's curve, or None for a tenth to three times
+            ``epsilon``.
+        methods: methods to compare, or None for all.
+        seconds: limit of CPU time, above 0. A method that has begun by then is finished. Methods
+            that have not are named in ``left_out`` and have no score.
+        random_state: seed of simulated noise, or None for the operating system.
+        report: receiver of the progress, called after every method.
 
     Returns:
         A ``Plan``: rows with joint standard errors, notes, and ``estimator``, the winner.
 
     Raises:
-        InvalidInput, InvalidParameter, UnknownName: arguments that do not fit; nothing is tried.
+        InvalidInput, InvalidParameter, UnknownName: arguments that do not fit. Nothing is tried.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -127,8 +128,8 @@ def plan(
           selection on the private records, which this replaces.
 
     See Also:
-        reticent.PublicStartClassifier: what is usually taken.
-        reticent.plan_inputs: where inputs are protected, and not records.
+        reticent.PublicStartClassifier: the usual winner.
+        reticent.plan_inputs: plan that protects inputs, and not records.
     """
     begun = time.process_time()
     numbers, known_schema, notes = public_rows(X, schema)
@@ -175,15 +176,15 @@ def plan(
 
 @dataclass(eq=False)
 class Comparison:
-    """Answers of methods for public rows whose labels they did not see, and what follows.
+    """Answers of methods for public rows whose labels they did not see, and their scores.
 
     Attributes:
-        parts: public rows in the places of public rows and private records.
-        scoring: what methods are compared by: a criterion, or "cost".
-        costs: of wrong labels, or None.
+        parts: public rows in the roles of public rows and private records.
+        scoring: criterion of the comparison, or "cost".
+        costs: costs of wrong labels, or None.
         tasks: totals and numbers of answers that are tried.
-        left_out: what was not tried, and why.
-        answers: by method and task, predictions of all rows for each draw of the noise.
+        left_out: untried methods, and the reasons.
+        answers: predictions of all rows for each draw of the noise, by method and task.
     """
 
     parts: PublicParts
@@ -204,10 +205,10 @@ class Comparison:
         """Compare one method after the other, as long as there is time.
 
         Args:
-            methods: what fits the task.
-            over: whether the time is over.
-            seconds: the limit, for whoever reads why a method is missing.
-            report: told after every method.
+            methods: methods that fit the task.
+            over: function that says whether the time is over.
+            seconds: the limit, for the note on a missing method.
+            report: receiver of the progress, called after every method.
         """
         if not self.parts.folds:
             self.left_out += [(one.name, "labels are too few to compare by") for one in methods]
@@ -230,9 +231,9 @@ class Comparison:
         """Return a value for each draw and row, shape (draws, m), whose mean is a score.
 
         Args:
-            method: one that was tried.
-            task: a total and number of answers that were.
-            name: of the score; None for the one that methods are compared by.
+            method: a method that was tried.
+            task: a task that was tried.
+            name: name of the score, or None for the criterion of the comparison.
         """
         wanted = self.scoring if name is None else name
         key = (method, _key(method, task), wanted)
@@ -241,11 +242,11 @@ class Comparison:
         return self._values[key]
 
     def _score(self, method: RecordMethod, task: Task, name: str | None = None) -> Score:
-        """A score over rows and draws of the noise, one of which will be made.
+        """Return a score over rows and draws of the noise, of which the real method makes one.
 
         Two further rows that score nothing widen its error, as Agresti and Coull (1998) add two
-        failures to a share: so few rows, all of them right, have no error of 0. Nothing is 0 for
-        what lies between 0 and 1, and the constant's mean for what does not.
+        failures to a share. So a few rows, all of them right, do not have an error of 0. A row that
+        scores nothing has 0 for a score between 0 and 1, and the constant's mean for others.
         """
         values = self.values(method, task, name)
         wanted, floor = name or self.scoring, self._first(PublicUse.NOTHING)
@@ -260,14 +261,16 @@ class Comparison:
 
     @property
     def _wider(self) -> float:
-        """The variance of a mean over folds that share training rows, over that of a mean over as
-        many rows that share none (Nadeau and Bengio 2003, equation 9).
+        """The ratio of two variances of a mean (Nadeau and Bengio 2003, equation 9).
+
+        The first mean is over folds that share training rows, the second over as many rows that
+        share none.
         """
         folds = len(self.parts.folds)
         return 1.0 + folds / (folds - 1.0)
 
     def _difference(self, one: RecordMethod, other: RecordMethod, task: Task) -> Score:
-        """How much more the first is worth, with the joint standard error."""
+        """Return how much more the first is worth, with the joint standard error."""
         if one is other:
             return Score(0.0, 0.0)
         both = self.values(one, task), self.values(other, task)
@@ -311,9 +314,9 @@ class Comparison:
         """Return the plan for one of the tasks.
 
         Args:
-            task: the one that is wanted.
+            task: the wanted task.
             fitting: methods that fit it, tried or not.
-            notes: what is known about the rows.
+            notes: notes about the rows.
             seconds: CPU seconds that were spent.
         """
         methods = sorted(self.answers, key=lambda one: -self.values(one, task).mean())
@@ -388,7 +391,7 @@ class Comparison:
         return next((method for method in self.answers if method.uses is use), None)
 
     def _notes(self, task: Task, winner: RecordMethod | None, taken: PlanRow | None) -> list[str]:
-        """What to know before anything is fitted."""
+        """Return notes to read before anything is fitted."""
         notes = _delta_note(task)
         if winner is None or taken is None or not taken.measured:
             return notes
@@ -424,10 +427,9 @@ class Comparison:
         return tuple(sorted(found, key=lambda point: (point.method, point.at)))
 
     def _most_answers(self, wanted: Task) -> int | None:
-        """Up to how many answers the best answers one by one are worth more than the best model.
+        """Return the most answers for which answers one by one are worth more than the best model.
 
-        Between two numbers that were tried, the lead is read off a straight line over the
-        logarithm.
+        Between two numbers that were tried, the lead is linear in the logarithm of the number.
         """
         single = [one for one in self.answers if one.limited]
         models = [
@@ -467,7 +469,10 @@ def unmeasured_row(method: RecordMethod, task: Task) -> PlanRow:
 
 
 def _key(method: RecordMethod, task: Task) -> Task:
-    """The task as it matters to a method: a released model answers any number of queries alike."""
+    """Return the task without the number of answers if the method releases a model.
+
+    A released model answers any number of queries alike.
+    """
     return task if method.limited else replace(task, answers=None)
 
 
@@ -476,7 +481,7 @@ def _of_total(wanted: Task) -> Callable[[Task], bool]:
 
 
 def crossing(leads: Sequence[tuple[int, float]]) -> int:
-    """Return the number of answers at which a lead is lost; 0 where there is none.
+    """Return the number of answers at which a lead is lost, or 0 if there is no lead.
 
     Args:
         leads: numbers of answers, rising, with the lead at each.
@@ -500,10 +505,10 @@ USUAL = ("public start", "start from the constant", "public models alone")
 
 
 def usual_of_few(epsilon: float, labels: int) -> tuple[str, ...]:
-    """Return what is taken where nothing is decided by measurement, first things first.
+    """Return the methods to take if nothing is decided by measurement, in order of preference.
 
     Args:
-        epsilon: of the total.
+        epsilon: epsilon of the total.
         labels: the number of labelled public rows.
     """
     if epsilon < SMALL_EPSILON:
@@ -518,7 +523,7 @@ def _epsilon(task: Task) -> float:
 
 
 def _tasks(task: Task, curve: Sequence[float]) -> tuple[Task, ...]:
-    """The task first, then other totals, then other numbers of answers."""
+    """Return the task first, then other totals, then other numbers of answers."""
     others = [task.at(epsilon=epsilon) for epsilon in curve]
     if task.answers is not None:
         others += [task.at(answers=answers) for answers in _ANSWERS]
@@ -533,7 +538,7 @@ def _unmeasured(
     notes: Sequence[str],
     begun: float,
 ) -> Plan:
-    """The plan where public rows have no labels."""
+    """Return the plan for public rows without labels."""
     there = [method for method in methods if method.uses is not PublicUse.NOTHING]
     first = HISTOGRAMS if task.guarantee.epsilon < SMALL_EPSILON else ALONE
     ranked = sorted(there, key=lambda one: (one.limited, one.name != first))

@@ -1,6 +1,4 @@
-"""``Plan``: which methods there are for a task, of records or of inputs, what each is worth, and
-which one to take.
-"""
+"""``Plan``: the methods for a task of records or of inputs, their scores, and the one to take."""
 
 from __future__ import annotations
 
@@ -18,32 +16,32 @@ from reticent.planning.methods import PublicUse
 from reticent.planning.tasks import Task
 
 SURE = 2.0
-"""Joint standard errors from which a difference counts as measured."""
+"""Number of joint standard errors from which a difference counts as measured."""
 
 LOWER_END = 1.2816
-"""Standard errors below a score that hold in 90 of 100 cases."""
+"""Number of standard errors below a score of a bound that holds in 90 of 100 cases."""
 
 SEEN = 2.8416
-"""Joint standard errors of a true difference that is measured with chance 4 in 5."""
+"""Number of joint standard errors of a true difference that is measured with chance 4 in 5."""
 
 METRICS = ("accuracy", "roc_auc", "balanced_accuracy")
-"""Scores that every page has, whatever the plan's own is."""
+"""Scores on every page, beside the plan's own criterion."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score and its standard error; NaN where it was not measured."""
+    """A score and its standard error, NaN if it was not measured."""
 
     value: float
     error: float
 
     @property
     def at_least(self) -> float:
-        """The lower end, which a later score is above in 90 of 100 cases."""
+        """The lower end. A later score is above it in 90 of 100 cases."""
         return self.value - LOWER_END * self.error
 
     def to_dict(self) -> dict[str, float | None]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {"value": _or_none(self.value), "error": _or_none(self.error)}
 
 
@@ -55,18 +53,19 @@ class PlanRow:
     """One method.
 
     Attributes:
-        method: its name.
-        line: what it does.
-        settings: that are not the estimator's own defaults.
-        utility: by the plan's criterion; higher is better.
-        behind: how much less than the best row, on the same rows, with its joint standard error.
-        gain: how much more than the constant, likewise.
-        scores: by the name of each of ``METRICS``, and "cost" where costs were given.
-        answers: for how many answers; None for any number.
-        protects: what its releases protect; of a release of inputs, what leaves.
-        uses: what the method does with public rows.
+        method: name of the method.
+        line: description of the method.
+        settings: settings that are not the estimator's own defaults.
+        utility: score by the plan's criterion. Higher is better.
+        behind: loss against the best row, on the same rows, with its joint standard error.
+        gain: gain over the constant, on the same rows, with its joint standard error.
+        scores: scores by the name of each of ``METRICS``, and "cost" if costs were given.
+        answers: number of answers, or None for any number.
+        protects: data that its releases protect, or, for a release of inputs, what leaves.
+        uses: the use of public rows.
         constant: whether it names one label for all public rows, so that it is the constant.
-        make: makes the unfitted estimator; None where the package has only a baseline.
+        make: function that makes the unfitted estimator, or None if the package has only a
+            baseline.
     """
 
     method: str
@@ -89,24 +88,24 @@ class PlanRow:
 
     @property
     def private(self) -> bool:
-        """Whether it uses what is private at all."""
+        """Whether it uses private data at all."""
         return self.uses not in (PublicUse.NOTHING, PublicUse.LABELS_ALONE)
 
     @property
     def estimator_there(self) -> bool:
-        """Whether the package has an estimator of it, and not only a baseline."""
+        """Whether the package has an estimator of the method, and not only a baseline."""
         return self.make() is not None
 
     @property
     def name(self) -> str:
-        """Method and settings, and whether it is the constant."""
+        """The method and its settings, with a mark if it is the constant."""
         inside = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         found = f"{self.method} ({inside})" if inside else self.method
         same = self.constant and self.uses is not PublicUse.NOTHING
         return f"{found} = the constant" if same else found
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; None stands for what was not measured."""
+        """Return plain values for JSON, with None for what was not measured."""
         return {
             "method": self.method,
             "settings": dict(self.settings),
@@ -129,7 +128,7 @@ class Point:
     Attributes:
         at: epsilon, or the number of answers.
         method: name of the method.
-        utility, error: its score and the standard error of that.
+        utility, error: score of the method and its standard error.
     """
 
     at: float
@@ -140,24 +139,25 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``reticent.plan`` or ``reticent.plan_inputs`` found out, from public rows and public
-    numbers alone.
+    """The result of ``reticent.plan`` or ``reticent.plan_inputs``.
+
+    It is made from public rows and public numbers alone.
 
     Attributes:
-        task: what was wanted.
+        task: the task.
         scoring: the criterion.
-        rows: one for each method, best score first.
+        rows: one row for each method, best score first.
         winner: the row to take, or None: not tried, no time.
-        decided: why it is taken, in a sentence.
+        decided: the reason for the winner, in a sentence.
         curve: each method by epsilon.
         by_answers: each method by the number of answers, at the task's total.
-        most_answers: Q*, up to how many answers private prediction (answers paid for one by one) is
-            worth more than private training (a released model) at this total; 0 where it never is,
-            None where one of them was not tried.
-        notes: what to know before anything is fitted.
-        left_out: what was not tried, or not to the end, and why.
-        seconds: CPU seconds that it took.
-        costs: shape (classes, classes) as rows, or None.
+        most_answers: Q*, the most answers for which private prediction (answers paid for one by
+            one) is worth more than private training (a released model) at this total. It is 0 if
+            it never is, and None if one of them was not tried.
+        notes: facts to know before anything is fitted.
+        left_out: methods that were not tried, or not to the end, and the reasons.
+        seconds: CPU seconds that the plan took.
+        costs: matrix of costs as rows, shape (classes, classes), or None.
     """
 
     task: Task
@@ -180,19 +180,20 @@ class Plan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Total of everything that the winner will release."""
+        """The total of everything that the winner will release."""
         return self.task.guarantee
 
     @property
     def expected(self) -> Score:
-        """The winner's score on labelled public rows whose labels it did not see; it counts from
-        its lower end, ``at_least``.
+        """The winner's score on labelled public rows whose labels it did not see.
+
+        Expect only its lower end, ``at_least``.
         """
         return NOTHING if self.winner is None else self.winner.utility
 
     @property
     def constant(self) -> PlanRow | None:
-        """The row of the constant, where it was tried."""
+        """The row of the constant, or None if it was not tried."""
         return next((row for row in self.rows if row.uses is PublicUse.NOTHING), None)
 
     @property
@@ -205,15 +206,16 @@ class Plan:
 
     @property
     def power(self) -> float:
-        """The true difference to the best row that would be seen with chance 4 in 5; NaN where
-        nothing was compared.
+        """The true difference to the best row that would be seen with chance 4 in 5.
+
+        It is NaN if nothing was compared.
         """
         errors = sorted(row.behind.error for row in self.rows if row.behind.error > 0)
         return SEEN * errors[len(errors) // 2] if errors else math.nan
 
     @property
     def estimator(self) -> Any:
-        """The winner as an unfitted estimator with its settings, a new one each time.
+        """Return the winner as a new unfitted estimator with its settings.
 
         Raises:
             InvalidInput: nothing is taken.
@@ -224,19 +226,21 @@ class Plan:
 
     @property
     def guess_cap(self) -> float:
-        """Largest share of right guesses: whether a record was there, all others being known; or
-        which of two neighbouring inputs was released.
+        """The largest share of right guesses that an attacker can expect.
+
+        The guess is whether a record was there, if all others are known, or which of two
+        neighbouring inputs was released.
         """
         if self.winner is None or not self.winner.private:
             return 0.5
         return float(which_of_two_cap(self.guarantee.epsilon, self.guarantee.delta))
 
     def records(self) -> list[dict[str, Any]]:
-        """One dictionary a row; ``pandas.DataFrame(plan.records())`` makes a frame of them."""
+        """Return a dictionary for each row. ``pandas.DataFrame(plan.records())`` makes a frame."""
         return [row.to_dict() for row in self.rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         points = {"epsilon": self.curve, "answers": self.by_answers}
         return {
             "guarantee": self.guarantee.to_dict(),
@@ -272,21 +276,21 @@ class Plan:
         }
 
     def table(self) -> str:
-        """The plan as text: rows, what was left out, notes, what to take."""
+        """Return the plan as text: rows, methods left out, notes, the winner."""
         from reticent.planning.text import text_of
 
         return text_of(self)
 
     def page(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the plan as one HTML page that needs nothing else.
+        """Write the plan as one HTML page that needs nothing else.
 
         Args:
-            path: of the file.
+            path: path of the file.
             overwrite: whether a file that is there may be replaced.
 
         Raises:
             InvalidInput: ``path`` is there already, or a folder.
-            WriteFailed: not writable.
+            WriteFailed: ``path`` is not writable.
         """
         from reticent.planning.page import page_of
 

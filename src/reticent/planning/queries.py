@@ -76,7 +76,7 @@ class LinearVotes(QueryMethod):
         return {"clip_quantile": 0.6}
 
     def estimator(self, task: Task) -> Any:
-        """``LinearVoteClassifier``, unfitted."""
+        """Return the unfitted ``LinearVoteClassifier``."""
         return LinearVoteClassifier(**total(task), answers=task.answers or 1, clip_quantile=0.6)
 
 
@@ -123,7 +123,7 @@ class ResidualVotes(LinearVotes):
         return {"clip_quantile": _CLIP}
 
     def estimator(self, task: Task) -> Any:
-        """``LinearVoteClassifier`` beside a ``PublicReference``, unfitted."""
+        """Return the unfitted ``LinearVoteClassifier`` beside a ``PublicReference``."""
         return LinearVoteClassifier(**self._arguments(task, task.n_private))
 
     def _arguments(self, task: Task, records: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a plan is given: public rows as numbers, their labels, and what kind of rows they are."""
+"""The input of a plan: public rows as numbers, their labels and their kind."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from reticent.tables.schema import TabularSchema
 from reticent.training.public_start import KINDS
 
 _MOST_COLUMNS = 120
-"""Columns of numbers beyond which rows are taken for embeddings."""
+"""Most columns of numbers for a table: rows with more are taken for embeddings."""
 
 
 def public_rows(
     X: Any, schema: TabularSchema | None
 ) -> tuple[Array, TabularSchema | None, tuple[str, ...]]:
-    """Return public rows as numbers, the schema that made them, and what to know about it.
+    """Return public rows as numbers, the schema that made them, and notes about it.
 
     Args:
         X: an array or a data frame.
-        schema: of the columns; None drafts one from a data frame that needs it.
+        schema: schema of the columns, or None to draft one from a data frame that needs it.
 
     Raises:
-        InvalidInput: rows that are none.
+        InvalidInput: rows that cannot be used.
     """
     known = schema_for(schema, X)
     if known is None:
@@ -46,15 +46,15 @@ def public_rows(
 def public_labels(
     y: npt.ArrayLike | None, rows: int, classes: Sequence[Any] | None
 ) -> tuple[Integers | None, tuple[Any, ...]]:
-    """Return places of public labels, or None, and the labels that there are.
+    """Return places of public labels, or None, and the list of all labels.
 
     Args:
-        y: shape (rows,), or None.
+        y: labels, shape (rows,), or None.
         rows: the number of public rows.
-        classes: the labels that there are, or None for those in ``y``.
+        classes: all labels, or None for those in ``y``.
 
     Raises:
-        InvalidInput, InvalidParameter: labels that are none, or fewer than two.
+        InvalidInput, InvalidParameter: labels that cannot be used, or fewer than two.
     """
     if y is not None:
         found, codes = record_labels(y, rows, "observed" if classes is None else classes)
@@ -70,12 +70,12 @@ def public_labels(
 
 
 def kind_of_rows(rows: str | None, columns: int, schema: TabularSchema | None) -> str:
-    """Return what rows are, as of ``PublicStartClassifier``.
+    """Return the kind of rows, as ``PublicStartClassifier`` takes it.
 
     Args:
-        rows: a kind, or None: a table where there are few columns or a schema, an embedding else.
+        rows: a kind, or None: then a table if there are few columns or a schema, else an embedding.
         columns: the number of columns, encoded.
-        schema: of the columns, or None.
+        schema: schema of the columns, or None.
     """
     if rows is not None:
         return one_of(rows, tuple(KINDS), name="rows")
@@ -86,7 +86,7 @@ def checked_costs(cost: npt.ArrayLike | None, classes: int) -> Array | None:
     """Return a matrix of costs, shape (classes, classes), or None.
 
     Args:
-        cost: what answering the label of column j costs where that of row i is true.
+        cost: cost of the answer of column j's label if row i's is true.
         classes: the number of labels.
 
     Raises:
@@ -104,7 +104,7 @@ def without_schema(task: Task, *, records: int | None = None) -> Task:
     """Return the task for encoded rows and places of labels, as stand-ins have them.
 
     Args:
-        task: what is wanted.
+        task: the task.
         records: a number of records in place of that of the private ones, or None.
     """
     changed = replace(task, schema=None, labels=())

@@ -1,4 +1,4 @@
-"""What a plan is made for, in public numbers only."""
+"""The task of a plan, in public numbers only."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Settings = Mapping[str, Any]
 Radius = float | Mapping[str, float] | None
 
 FEW_RECORDS, FEW_LABELS = 1000, 100
-"""Private records, or labelled public rows, below which nothing is decided by measurement."""
+"""Fewest private records, and labelled public rows, for a decision by measurement."""
 FEWEST_LABELS = 60
-"""Labelled public rows below which public models are no start where records tell more."""
+"""Fewest labelled public rows for a start from public models, if records tell more."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is wanted for every single input, where inputs are protected and not records.
+    """The task for every single input, if inputs are protected and not records.
 
     Attributes:
-        schema: of the rows.
-        radius: as of ``PowerEncoder``; None for any two rows.
+        schema: schema of the rows.
+        radius: radius of ``PowerEncoder``, or None for any two rows.
         chosen_by: the criterion of ``PowerEncoder`` that is nearest to the plan's.
-        seed: of training.
+        seed: seed of training.
     """
 
     schema: TabularSchema
@@ -39,23 +39,23 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Task:
-    """What is wanted, in public numbers only.
+    """The task of a plan, in public numbers only.
 
     Attributes:
-        guarantee: total of everything that is released, ``AddRemove`` or ``Replace`` of records; or
-            of one released input, where ``inputs`` is given.
-        n_private: number of private records, which counts as public; at least 1, 0 for inputs.
+        guarantee: total of everything that is released, ``AddRemove`` or ``Replace`` of records, or
+            total of one released input if ``inputs`` is given.
+        n_private: number of private records, at least 1, or 0 for inputs. It counts as public.
         n_public: number of public rows that will be there when the method is fitted.
         classes: number of labels, at least 2.
         features: number of features, at least 1.
-        answers: how many labels will ever be asked for; None for any number.
-        lower, upper: ends of the features' public ranges, one for each; empty where they are not
+        answers: number of labels that will ever be asked for, or None for any number.
+        lower, upper: ends of the features' public ranges, one for each, or empty if they are not
             known.
-        labels: the labels as private records have them, in the order of their numbers; empty where
-            they are 0 to classes - 1.
-        rows: what rows are, as of ``PublicStartClassifier``.
-        schema: of the rows, where they are not all numbers.
-        inputs: None where records are protected.
+        labels: labels as private records have them, in the order of their numbers, or empty if they
+            are 0 to classes - 1.
+        rows: kind of rows, as ``PublicStartClassifier`` takes it.
+        schema: schema of the rows if they are not all numbers.
+        inputs: task for inputs, or None if records are protected.
 
     Raises:
         InvalidParameter: numbers out of range, or a guarantee that is not about records, for a task
@@ -107,7 +107,7 @@ class Task:
 
     @property
     def wanted(self) -> Inputs:
-        """What is wanted for inputs, of a task that is about them."""
+        """The task for inputs, if they are protected."""
         assert self.inputs is not None
         return self.inputs
 
@@ -139,11 +139,11 @@ class Task:
 
     @property
     def counting(self) -> str:
-        """What neighbours are, as estimators take it."""
+        """The neighbouring relation, as estimators take it."""
         return "replace" if isinstance(self.guarantee.adjacency, Replace) else "add-remove"
 
     def at(self, *, epsilon: float | None = None, answers: int | None = None) -> Task:
-        """The same task at another total epsilon, or for another number of answers."""
+        """Return the same task at another total epsilon, or for another number of answers."""
         changed = self
         if epsilon is not None:
             changed = replace(changed, guarantee=replace(self.guarantee, epsilon=epsilon))

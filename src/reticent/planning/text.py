@@ -12,7 +12,7 @@ NAMES = {"accuracy": "accuracy", "roc_auc": "AUC", "balanced_accuracy": "balance
 
 
 def text_of(plan: Plan) -> str:
-    """Return the table, what was left out, notes, and the winner."""
+    """Return the table, methods left out, notes, and the winner."""
     lines = [f"Plan for {subject_of(plan)}", plan.task.promise]
     lines += [f"compared by {plan.scoring} ({unit_of(plan)}) ± standard error", ""]
     names = [row.name for row in plan.rows]
@@ -47,7 +47,7 @@ def text_of(plan: Plan) -> str:
 
 
 def subject_of(plan: Plan) -> str:
-    """Return what is protected, and how many public rows there are."""
+    """Return a phrase on the protected data and the number of public rows."""
     task = plan.task
     if plan.of_inputs:
         return f"one private input, {task.n_public:,} public rows"
@@ -61,7 +61,7 @@ def unit_of(plan: Plan) -> str:
 
 
 def expected_of(plan: Plan) -> str:
-    """Return what the winner is worth at least, as a phrase."""
+    """Return a phrase on the least that the winner is worth."""
     found = plan.expected
     return (
         f"{plan.scoring} of at least {found.at_least:.4f} in 9 cases of 10 (measured "
@@ -70,7 +70,7 @@ def expected_of(plan: Plan) -> str:
 
 
 def questions(most: int) -> str:
-    """Return what Q* means, as a sentence.
+    """Return a sentence on the meaning of Q*.
 
     Example:
         >>> questions(0)

@@ -1,10 +1,10 @@
-"""Drawings of what a release is worth and what it gives away, on axes of matplotlib.
+"""Drawings of a release's worth and leakage, on axes of matplotlib.
 
-Every function takes axes, draws on them and gives them back, so a drawing can stand in a figure of
-one's own. `one_panel` makes a figure with axes where there is none yet, without a window. What the
-demonstrations, the tutorials and ``reticent ledger report --output`` show is drawn by these.
+Every function takes axes, draws on them and returns them, so a drawing can stand in a figure of
+your own. `one_panel` makes a new figure with axes, without a window. The figures of the
+demonstrations, the tutorials and ``reticent ledger report --output`` are drawn by these functions.
 
-`Series` and `Level` are what the charts of the HTML pages are drawn from too.
+The charts of the HTML pages are drawn from `Series` and `Level` too.
 """
 
 from reticent.pages.drawings import empty_drawing, one_panel, png

@@ -1,4 +1,4 @@
-"""How often an attacker succeeds, against the most that the guarantee allows."""
+"""The success of attackers, against the most that the guarantee allows."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def attack(
     title: str = "",
     legend: bool = True,
 ) -> Axes:
-    """``axes`` with the measured success of attacks, the proved cap and what lies beyond it.
+    """Draw the measured success of attacks, the proved cap and the region beyond it on ``axes``.
 
     An attack whose whole 95 % interval lies above the cap refutes the claim: its point is crossed
     and named "claim refuted". One below the cap proves nothing, since a better attack may exist.
 
     Args:
-        axes: of matplotlib, empty.
-        attacks: one per attack; points are (epsilon, share of attempts that succeed, half width
-            of its 95 % interval).
-        cap: the largest success that the claim allows, by epsilon; between its points it is taken
+        axes: empty axes of matplotlib.
+        attacks: one series per attack, with points (epsilon, share of attempts that succeed, half
+            width of its 95 % interval).
+        cap: the largest success that the claim allows, by epsilon. Between its points it is taken
             to be linear in the logarithm of epsilon, so give it at the attacks' epsilons.
         chance: success of somebody who sees no answer.
         x_name, y_name: names of the axes.
-        title: above the axes, or empty.
+        title: title above the axes, or empty.
         legend: whether the lines are named in a legend within the axes.
 
     Raises:
@@ -50,8 +50,8 @@ def attack(
         MissingExtra: matplotlib is not installed.
 
     Example:
-        Which of two inputs was it? Under epsilon-differential privacy, nobody who guesses is right
-        with a probability above 1 / (1 + e^-epsilon).
+        An attacker guesses which of two inputs was released. Under epsilon-differential privacy, no
+        guess is right with a probability above 1 / (1 + e^-epsilon).
 
         >>> import math
         >>> from reticent import plots
@@ -65,7 +65,7 @@ def attack(
 
     References:
         Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
-        arXiv:1311.0776: what a guarantee allows a test between two neighbours.
+        arXiv:1311.0776: the most that a guarantee allows a test between two neighbours.
     """
     if not attacks:
         raise InvalidInput("attacks: expected at least one, got none")

@@ -1,4 +1,4 @@
-"""What budgets have spent over time."""
+"""The spending of budgets over time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def budget(axes: Axes, series: Sequence[Spending], *, legend: bool = True) -> Axes:
-    """``axes`` with the share of granted epsilon that each budget has spent, step by step; the
-    dashed line is the whole grant of today.
+    """Draw the share of granted epsilon that each budget has spent over time on ``axes``.
+
+    The dashed line is the whole grant of today.
 
     Args:
-        axes: of matplotlib, empty.
-        series: of ``Ledger.spending``, the tightest budget first; nothing spent gives axes that
-            say so.
-        legend: whether budgets are named in a legend within the axes, with what is left of them.
+        axes: empty axes of matplotlib.
+        series: result of ``Ledger.spending``, the tightest budget first. If nothing was spent, the
+            axes say so.
+        legend: whether a legend within the axes names the budgets and their remainders.
 
     Raises:
         MissingExtra: matplotlib is not installed.

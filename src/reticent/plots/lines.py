@@ -1,4 +1,4 @@
-"""What all charts share: how lines, reference levels and axes look."""
+"""The common look of all charts: lines, reference levels and axes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ COLOURS = {
     "plain": "#6b3fa0",
     "published": "#8a8f93",
 }
-"""By the style of a series; those of the pages' style sheet on white. Others are quiet."""
+"""Colours by the style of a series: those of the pages' style sheet on white. Others are grey."""
 
 QUIET = "#58646c"
 GRID = "#e6e4de"
 
 LEGEND: dict[str, Any] = {"fontsize": 9, "loc": "best", "framealpha": 0.85, "edgecolor": "none"}
-"""Of a legend within the axes."""
+"""Settings of a legend within the axes."""
 
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 _DASHES = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}
@@ -36,11 +36,11 @@ _LABEL_HEIGHT = 0.055
 """Least distance between the names of two levels, as a share of the axes' height."""
 
 _MANY_POINTS = 20
-"""More points than these stand so close that marks would hide the line."""
+"""Most points with marks: more would stand so close that marks hide the line."""
 
 
 def draw_line(axes: Axes, series: Series) -> ErrorbarContainer:
-    """One series with its marks and 95 % intervals.
+    """Draw one series with its marks and 95 % intervals.
 
     Raises:
         InvalidInput: a series without points, or with an unknown marker or kind of line.
@@ -73,8 +73,9 @@ def draw_line(axes: Axes, series: Series) -> ErrorbarContainer:
 
 
 def draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
-    """Horizontal reference lines, named at the right end and far enough apart to be read. To be
-    called once the range of the y axis is set.
+    """Draw horizontal reference lines, with readable names at the right end.
+
+    Call it after the range of the y axis is set.
     """
     low, high = axes.get_ylim()
     for level in levels:
@@ -96,7 +97,7 @@ def draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
 
 
 def dress(axes: Axes, *, x_name: str, y_name: str, title: str = "", shares: bool = True) -> None:
-    """Names, grid and frame; ``shares`` writes the y axis in percent."""
+    """Set names, grid and frame. With ``shares`` the y axis is in percent."""
     if shares:
         ticker = require("matplotlib.ticker", extra="plots")
         axes.yaxis.set_major_formatter(ticker.PercentFormatter(1.0, decimals=0, symbol=" %"))
@@ -110,7 +111,7 @@ def dress(axes: Axes, *, x_name: str, y_name: str, title: str = "", shares: bool
 
 
 def logarithmic(axes: Axes, values: Sequence[float], most: int = 12) -> None:
-    """A logarithmic x axis with a tick at each of ``values``, unless there are more than ``most``.
+    """Make the x axis logarithmic, with a tick at each of ``values`` if they are at most ``most``.
 
     Raises:
         InvalidInput: a value at or below 0.

@@ -1,4 +1,4 @@
-"""What a radius covers: shares of public rows, and caps, against the radius."""
+"""The coverage of a radius: shares of public rows, and caps, against the radius."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def radius(
     title: str = "",
     legend: bool = True,
 ) -> Axes:
-    """``axes`` with shares against the radius, and the radii that rules would choose.
+    """Draw shares against the radius, and the radii that rules would choose, on ``axes``.
 
     Args:
-        axes: of matplotlib, empty.
-        series: such as "another row within R" and "a row of another class within R"; points are
-            (radius, share in [0, 1], half width of its 95 % interval).
-        chosen: radius by the name of the rule that chooses it, drawn as upright lines; one beyond
+        axes: empty axes of matplotlib.
+        series: lines such as "another row within R" and "a row of another class within R", with
+            points (radius, share in [0, 1], half width of its 95 % interval).
+        chosen: radius by the name of the rule that chooses it, drawn as upright lines. One beyond
             the series widens the axis.
         x_name, y_name: names of the axes.
-        title: above the axes, or empty.
+        title: title above the axes, or empty.
         legend: whether the lines are named in a legend within the axes.
 
     Raises:
@@ -50,7 +50,7 @@ def radius(
         ['nearest row: 0.4']
 
     See Also:
-        reticent.plots.utility: what the radius costs in accuracy.
+        reticent.plots.utility: the cost of the radius in accuracy.
     """
     if not series:
         raise InvalidInput("series: expected at least one, got none")

@@ -1,4 +1,4 @@
-"""What a release is worth against epsilon, with every rung and every level beside it."""
+"""The worth of a release against epsilon, with every baseline and every level beside it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def utility(
     shares: bool = True,
     legend: bool = True,
 ) -> Axes:
-    """``axes`` with one line per method over epsilon, and what no epsilon changes as levels.
+    """Draw one line per method over epsilon on ``axes``, and levels that no epsilon changes.
 
     Args:
-        axes: of matplotlib, empty.
-        series: one per method; points are (epsilon, utility, half width of its 95 % interval),
-            the half width 0 where there is none. The style gives the colour: "ours", "label",
-            "best", "plain" or "published", any other is grey.
+        axes: empty axes of matplotlib.
+        series: one series per method, with points (epsilon, utility, half width of its 95 %
+            interval). The half width is 0 if there is none. The style gives the colour: "ours",
+            "label", "best", "plain" or "published". Any other is grey.
         levels: reference lines, such as no protection and the most frequent answer.
         x_name, y_name: names of the axes.
         y_range: ends of the y axis, or None for the multiples of 0.05 around all that is drawn.
-        title: above the axes, or empty.
+        title: title above the axes, or empty.
         log_x: whether the x axis is logarithmic.
         shares: whether utilities are shares in [0, 1], written in percent.
         legend: whether the lines are named in a legend within the axes.
@@ -57,7 +57,7 @@ def utility(
         ['1', '4']
 
     See Also:
-        reticent.plots.attack: what an attacker gets at the same epsilons.
+        reticent.plots.attack: an attacker's success at the same epsilons.
     """
     if not series:
         raise InvalidInput("series: expected at least one, got none")
@@ -81,7 +81,7 @@ def utility(
 
 
 def _around(series: Sequence[Series], levels: Sequence[Level]) -> tuple[float, float]:
-    """Multiples of 0.05 that everything lies between, with a hundredth to spare."""
+    """Return the multiples of 0.05 around everything, with a hundredth to spare."""
     heights = [level.y for level in levels]
     heights += [end for one in series for _, y, half in one.points for end in (y - half, y + half)]
     low, high = min(heights) - 0.01, max(heights) + 0.01

@@ -1,4 +1,4 @@
-"""What a radius means: which public rows lie within it, and what a guarantee says about them."""
+"""The meaning of a radius: the public rows within it, and the caps of a guarantee for them."""
 
 from reticent.radius.survey import AtRadius, Caps, RadiusSurvey, Rule, survey_radius
 

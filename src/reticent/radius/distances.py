@@ -1,5 +1,6 @@
-"""Distances of public rows to each other: nearest neighbours, nearest rows that differ, and how
-many lie within a radius. Exact, in constant memory beside the rows.
+"""Distances of public rows: nearest neighbours, nearest rows that differ, counts within a radius.
+
+All are exact, in constant memory beside the rows.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.norms import Norm
 
 _TREE_COLUMNS = 12
-"""Trees are faster than comparing all rows up to about this many coordinates."""
+"""Number of coordinates up to which trees are faster than comparing all rows."""
 
 _ENTRIES = 2**23
-"""Distances held at once."""
+"""Number of distances held at once."""
 
 _POWERS = {Norm.L1: 1.0, Norm.L2: 2.0, Norm.LINF: np.inf}
 
 
 @dataclass(frozen=True, eq=False)
 class RowDistances:
-    """What was found for each of n rows.
+    """Distances and counts for each of n rows.
 
     Attributes:
-        nearest: shape (n,), distance to the k-th nearest other row.
-        within: shape (radii, n), how many other rows lie within each radius.
-        other: for each column of values, the distance to the nearest row with another one, shape
-            (n,); infinite where all rows have the same.
+        nearest: distance to the k-th nearest other row, shape (n,).
+        within: number of other rows within each radius, shape (radii, n).
+        other: for each column of values, the distance to the nearest row with another value, shape
+            (n,). It is infinite if all rows have the same.
     """
 
     nearest: Array
@@ -46,14 +47,14 @@ def row_distances(
     neighbour: int,
     columns: Mapping[str, Integers],
 ) -> RowDistances:
-    """Distances between the rows of ``points``.
+    """Return distances between the rows of ``points``.
 
     Args:
-        points: shape (n, d), finite, n above ``neighbour``.
-        norm: in which distance is measured.
-        radii: each above 0.
+        points: finite points, shape (n, d), n above ``neighbour``.
+        norm: norm of a distance.
+        radii: radii, each above 0.
         neighbour: k, 1 for the nearest.
-        columns: whole numbers, shape (n,) each; rows with different ones are counterfactuals of
+        columns: whole numbers, shape (n,) each. Rows with different ones are counterfactuals of
             each other.
     """
     if points.shape[1] <= _TREE_COLUMNS:
@@ -113,7 +114,7 @@ def _by_blocks(
 
 
 def _blocks(points: Array, norm: Norm) -> Iterator[tuple[slice, Array]]:
-    """Distances of some rows to all, a block of rows at a time; in l2 up to a small error."""
+    """Yield distances of some rows to all, a block of rows at a time, in l2 up to a small error."""
     step = max(1, _ENTRIES // len(points))
     centered = points - points.mean(axis=0)
     squares = np.square(centered).sum(axis=1)
@@ -128,8 +129,9 @@ def _blocks(points: Array, norm: Norm) -> Iterator[tuple[slice, Array]]:
 
 
 def _count(points: Array, own: Integers, apart: Array, radius: float, norm: Norm) -> Integers:
-    """How many distances of a block are at most ``radius``; those that an error of the block could
-    have moved across it are computed again, directly.
+    """Return how many distances of a block are at most ``radius``.
+
+    Distances that an error of the block could have moved across it are computed again, directly.
     """
     near = apart <= radius
     if norm is Norm.L2:

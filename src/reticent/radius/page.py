@@ -1,4 +1,4 @@
-"""What a radius means as one HTML page."""
+"""The meaning of a radius as one HTML page."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SIDE = 64
 
 
 def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = None) -> str:
-    """The whole page as HTML; it needs no script and loads nothing.
+    """Return the whole page as HTML. It needs no script and loads nothing.
 
     Args:
-        survey: what was found.
-        pictures: decoded rows and their farthest neighbours, as of ``farthest_neighbours``.
+        survey: the survey.
+        pictures: decoded rows and their farthest neighbours, which ``farthest_neighbours`` gives.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -61,7 +61,7 @@ says ever less about inputs farther apart. Counted on {survey.rows:,} public row
 
 
 def shown(value: float) -> str:
-    """A distance, or a dash where there is none."""
+    """Return a distance, or a dash if there is none."""
     return f"{value:.4g}" if math.isfinite(value) else "–"
 
 
@@ -82,7 +82,7 @@ def _facts(survey: RadiusSurvey) -> str:
 
 
 def ordinal(number: int) -> str:
-    """A number as a rank.
+    """Return a number as a rank.
 
     Example:
         >>> [ordinal(number) for number in (1, 2, 3, 10, 11, 22)]
@@ -123,7 +123,7 @@ tells inputs apart. Counts are exact, of all rows.</p>
 
 
 def _shares(survey: RadiusSurvey) -> str:
-    """What share of rows has what within R, and the radii that the numbered rules choose."""
+    """Return a chart of the shares of rows within R, and of the radii that the rules choose."""
     met = [at.with_neighbour / survey.rows for at in survey.at]
     shares = {"another row within R": met} | {
         f"another {name} within R": [at.counterfactuals[name] for at in survey.at]
@@ -242,7 +242,7 @@ def _image(picture: Images, name: str) -> str:
 
 
 def lines(survey: RadiusSurvey) -> Sequence[str]:
-    """What the command line prints below its tables."""
+    """Return the lines that the command line prints below its tables."""
     return [
         f"{survey.rows:,} public rows of {survey.dimension} numbers, {survey.norm.value} distance",
         (

@@ -1,4 +1,4 @@
-"""What points within a radius look like, where a decoder is there."""
+"""Pictures of points within a radius, for an embedding with a decoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Decodes(Protocol):
     """An embedding that may have a decoder."""
 
     def pictures(self, embeddings: npt.ArrayLike, /) -> Images | None:
-        """Pictures of points, shape (n, height, width), or None."""
+        """Return pictures of points, shape (n, height, width), or None."""
 
 
 def farthest_neighbours(
@@ -33,21 +33,21 @@ def farthest_neighbours(
     shown: int,
     seed: int,
 ) -> tuple[Images, Images] | None:
-    """Decoded points, and for each the decoded points at distance ``radius`` that look least alike.
+    """Return decoded points, and the least similar decoded points at distance ``radius`` from each.
 
     Args:
-        embedding: decodes.
-        points: shape (k, d), public, within ``domain``.
+        embedding: the embedding, which may decode.
+        points: public points within ``domain``, shape (k, d).
         radius: R.
-        norm: of the neighbourhood.
-        domain: the public box; neighbours are clipped to it.
-        shown: neighbours of each point.
-        seed: of directions.
+        norm: norm of the neighbourhood.
+        domain: the public box. Neighbours are clipped to it.
+        shown: number of neighbours of each point.
+        seed: seed of directions.
 
     Returns:
         Pictures of the points, shape (k, height, width), and of neighbours, shape (k, shown,
-        height, width), those that differ most in l2 from the point's picture first; or None, if
-        there is no decoder. A search, not a proof: others may differ more.
+        height, width), or None if there is no decoder. Neighbours that differ most in l2 from the
+        point's picture come first. This is a search, not a proof: others may differ more.
     """
     decoded = embedding.pictures(points)
     if decoded is None:

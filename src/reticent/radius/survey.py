@@ -1,8 +1,8 @@
-"""What a radius means for given data: who lies within it, and what a guarantee says about them.
+"""The meaning of a radius for given data: the rows within it, and the caps of a guarantee.
 
-Everything is counted on rows that are public, in the space that neighbours are measured in. A
-guarantee for neighbours within R hides one input among those within R of it. Where hardly a row has
-another one within R, that is not what a person means by hidden, and the numbers here say so.
+Everything is counted on public rows, in the space where neighbours are measured. A guarantee for
+neighbours within R hides one input among those within R of it. If hardly any row has another one
+within R, few people would call that hidden, and the numbers here show it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _MEDIAN_CAP = 0.75
 
 @dataclass(frozen=True)
 class AtRadius:
-    """What one radius means.
+    """The meaning of one radius.
 
     Attributes:
         radius: R.
-        with_neighbour: rows that have another one within R.
-        pairs: pairs of rows within R of each other.
+        with_neighbour: number of rows that have another one within R.
+        pairs: number of pairs of rows within R of each other.
         median_neighbours: median number of other rows within R.
         counterfactuals: for each column, the share of rows with a row of another value within R.
-        median_hops: steps of R between two rows drawn at random, in the median.
+        median_hops: median number of steps of R between two rows drawn at random.
     """
 
     radius: float
@@ -50,11 +50,11 @@ class Caps:
     """Proved caps on naming the right one of two equally likely inputs after one answer.
 
     Attributes:
-        radius, epsilon: of the guarantee.
+        radius, epsilon: radius and epsilon of the guarantee.
         factor: e^epsilon, the largest factor between neighbours' chances of an answer.
         neighbours: cap for two inputs within R.
-        median_pair: cap for two rows as far apart as two random ones are in the median.
-        farthest: the same for 99 of 100 random pairs.
+        median_pair: cap for two rows at the median distance of random pairs.
+        farthest: cap for two rows at the distance that 99 of 100 random pairs do not exceed.
     """
 
     radius: float
@@ -67,11 +67,11 @@ class Caps:
 
 @dataclass(frozen=True)
 class Rule:
-    """A radius that follows from what it is to achieve.
+    """A radius that achieves a purpose.
 
     Attributes:
         name: the rule, in words.
-        radius: R; NaN where no radius achieves it.
+        radius: R, or NaN if no radius achieves it.
     """
 
     name: str
@@ -80,20 +80,21 @@ class Rule:
 
 @dataclass(frozen=True)
 class RadiusSurvey:
-    """What radii mean for one set of public rows.
+    """The meaning of radii for one set of public rows.
 
     Attributes:
-        rows: how many.
-        dimension: coordinates of each.
-        norm: in which neighbours are near.
-        delta: of one answer.
+        rows: number of rows.
+        dimension: number of coordinates of each.
+        norm: norm of the neighbourhood.
+        delta: delta of one answer.
         neighbour: k of the rule about the k-th nearest row.
-        nearest: distance to the k-th nearest other row: median, and what 1 and 9 of 10 rows are
-            below.
-        other: for each column the same of the nearest row with another value; infinite without one.
+        nearest: distance to the k-th nearest other row: median, and the values that 1 and 9 of 10
+            rows are below.
+        other: for each column the same figures for the nearest row with another value, infinite
+            without one.
         random_pair: median distance of two random rows.
-        at: what each radius means, smallest first.
-        caps: of each radius and epsilon.
+        at: meaning of each radius, smallest first.
+        caps: caps of each radius and epsilon.
         rules: radii that rules choose.
     """
 
@@ -122,23 +123,24 @@ def survey_radius(
     pairs: int = 100_000,
     seed: int = 0,
 ) -> RadiusSurvey:
-    """What each radius means for rows like these.
+    """Return the meaning of each radius for rows like these.
 
-    Counts of neighbours are exact, of all rows. Distances of random pairs are a sample. Caps beyond
-    one step of a radius are for guarantees of all points of a convex space, as posthoc ones are.
+    Counts of neighbours are exact, over all rows. Distances of random pairs are a sample. Caps
+    beyond one step of a radius are for guarantees of all points of a convex space, such as posthoc
+    ones.
 
     Args:
-        points: shape (n, d), PUBLIC rows in the space that distance is measured in (for a bundle:
-            ``system.embed(X)``), more than ``neighbour``.
-        radii: those that are looked at, each above 0; may be empty for the rules alone.
-        epsilons: of one answer, each above 0.
-        norm: of the neighbourhood.
-        delta: of one answer, in [0, 1).
-        columns: labels or attributes, shape (n,) each; rows with different ones are counterfactuals
+        points: PUBLIC rows in the space where distance is measured (for a bundle:
+            ``system.embed(X)``), shape (n, d), n above ``neighbour``.
+        radii: radii, each above 0, or none for the rules alone.
+        epsilons: epsilons of one answer, each above 0.
+        norm: norm of the neighbourhood.
+        delta: delta of one answer, in [0, 1).
+        columns: labels or attributes, shape (n,) each. Rows with different ones are counterfactuals
             of each other.
         neighbour: k of the rule about the k-th nearest row, at least 1.
-        pairs: random pairs of rows that are drawn, at least 100.
-        seed: of these pairs.
+        pairs: number of random pairs of rows, at least 100.
+        seed: seed of these pairs.
 
     Raises:
         InvalidInput, InvalidParameter: rows, columns or numbers that cannot be used.
@@ -236,7 +238,7 @@ def _caps(radius: float, epsilon: float, delta: float, apart: Array) -> Caps:
 def _rules(
     found: RowDistances, apart: Array, neighbour: int, epsilons: Sequence[float], delta: float
 ) -> tuple[Rule, ...]:
-    """Radii that make a statement true of half of the rows, or of the median pair."""
+    """Return radii that make a statement true of half of the rows, or of the median pair."""
     rules = [
         Rule(
             f"half of the rows have at least {neighbour} others within R",
@@ -263,7 +265,7 @@ def _rules(
 
 
 def _most_steps(epsilon: float, delta: float) -> int:
-    """How many steps two points may be apart for the cap to stay at ``_MEDIAN_CAP`` or below."""
+    """Return the most steps between two points that keep the cap at ``_MEDIAN_CAP`` or below."""
     odds = math.log(_MEDIAN_CAP / (1.0 - _MEDIAN_CAP))
     fewest, most = 0, math.floor(odds / epsilon * (1.0 + 2.0**-50))  # without delta
     while delta and fewest < most:  # the cap grows with the steps
@@ -276,6 +278,6 @@ def _most_steps(epsilon: float, delta: float) -> int:
 
 
 def _half_below(distances: Array) -> float:
-    """The least distance that half of them do not exceed; NaN if that is infinite."""
+    """Return the least distance that half of them do not exceed, or NaN if it is infinite."""
     middle = float(np.quantile(distances, 0.5, method="higher"))
     return middle if math.isfinite(middle) else math.nan

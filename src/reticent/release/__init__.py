@@ -1,7 +1,7 @@
 """The one way to release: check, price, pay, draw, book the receipt.
 
-Whatever leaves goes through ``release`` or, where it is paid for in ``fit``, through ``paid``.
-Here are also the files of a fitted system (``Bundle``) and answers for streams of rows. No torch.
+All output goes through ``release`` or, if it is paid for in ``fit``, through ``paid``. The files of
+a fitted system (``Bundle``) and answers for streams of rows are also here. No torch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A bundle: a folder with a system's settings (JSON), weights (safetensors) and card (Markdown). No
-pickle.
+"""A bundle: a folder with a system's settings (JSON), weights (safetensors) and card (Markdown).
 
-``manifest.json`` has the digest and size of the other three and the identity of the bundle. Like
-all JSON here it has one spelling, so that no byte of a bundle can change unnoticed. A digest finds
-damage, not intent: whoever edits a bundle can write a manifest to it. Against that there are
-signatures (``sign_bundle``), and whatever a load can recompute is recomputed and compared.
+There is no pickle. ``manifest.json`` has the digest and size of the other three and the identity of
+the bundle. Like all JSON here it has one spelling, so that no byte of a bundle can change
+unnoticed. A digest finds damage, not intent: someone who edits a bundle can write a new manifest.
+Signatures (``sign_bundle``) prevent that. A load also recomputes what it can, and compares.
 
 A folder is written under another name and renamed into place, so a bundle is there whole or not
 at all.
@@ -40,24 +39,24 @@ _CARD = "card.md"
 _SIGNATURE = "signature.json"
 
 MOST_BYTES = {_MANIFEST: 2**14, _SIGNATURE: 2**14, _SETTINGS: 2**24, _CARD: 2**20, _WEIGHTS: 2**31}
-"""Size of each file at most; larger ones are neither written nor read."""
+"""Most bytes of each file. Larger files are neither written nor read."""
 
 MARKER = _SETTINGS
-"""A folder that holds this file is a bundle, and may be replaced by one."""
+"""Mark of a folder that is a bundle, and that another bundle may replace."""
 
 _HEAD = {"format", "version", "system", "settings", "serial"}
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """What is stored.
+    """The stored form of a fitted system.
 
     Attributes:
         system: name of the class that wrote it.
         settings: plain JSON values.
         arrays: weights by name, any numeric dtype.
         card: the guarantee card as Markdown.
-        serial: drawn at random where the weights hold private records, else "".
+        serial: random text if the weights hold private records, else "".
     """
 
     system: str
@@ -68,15 +67,14 @@ class Bundle:
 
     @property
     def identity(self) -> str:
-        """SHA-256 of what decides an answer: system, settings and weights; names the bundle in
-        receipts and scopes.
+        """The SHA-256 of system, settings and weights, the bundle's name in receipts and scopes.
 
-        The card follows from these. It has no part in the name, so that a clearer sentence in a
-        later version does not part a bundle from the budget that was granted to it.
+        These three decide an answer, and the card follows from them. The card has no part in the
+        name, so a clearer sentence in a later version does not part a bundle from its budget.
 
-        A serial stands for the weights. A digest of weights that hold private records tells
-        whoever can compute them for a guess of the records whether the guess is right, and
-        receipts are let out.
+        If weights hold private records, a serial stands for them. Receipts leave, and a digest of
+        such weights would confirm a right guess of the records to anyone who can compute the
+        weights from the guess.
         """
         weights = b"" if self.serial else self._weights()
         head = strict_dumps([self.system, self.settings, self.serial])
@@ -86,23 +84,25 @@ class Bundle:
 
     @property
     def private(self) -> bool:
-        """Whether its weights hold private records; its files are then for their owner alone."""
+        """Whether its weights hold private records, so that only their owner may read its files."""
         return bool(self.serial)
 
     def same_content(self, other: Bundle) -> bool:
-        """Whether both hold the same system, settings, serial and weights, to the last bit;
-        cards may differ in their words.
+        """Return whether both hold the same system, settings, serial and weights, to the last bit.
+
+        The words of their cards may differ.
         """
         return self._settings() == other._settings() and self._weights() == other._weights()
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """The folder, written whole; a private bundle's for its owner alone, another's as the umask
-        says.
+        """Write the folder whole, and return it.
+
+        Only the owner may read a private bundle. The umask decides for others.
 
         Raises:
-            InvalidInput: the folder exists and ``overwrite`` is False, or is not a bundle; or the
-                bundle is too large.
-            WriteFailed: the disk is full or not writable; nothing is left behind.
+            InvalidInput: the bundle is too large, or the folder exists and ``overwrite`` is False,
+                or it is not a bundle.
+            WriteFailed: the disk is full or not writable. Nothing is left behind.
         """
         files = self._files()
         for name, content in files.items():
@@ -122,13 +122,13 @@ class Bundle:
     def read(
         cls, folder: str | Path, *, system: str | None = None, trusted_key: str | Path | None = None
     ) -> Bundle:
-        """The bundle in ``folder``, every byte accounted for.
+        """Return the bundle in ``folder``, after a check of every byte.
 
         Args:
-            folder: where it was written.
+            folder: the bundle's folder.
             system: name of the class that must have written it, or None for any.
             trusted_key: file with the public key that must have signed it, checked before anything
-                else is read; None for a bundle that is trusted as its folder is.
+                else is read, or None for a bundle that is trusted as its folder is.
 
         Raises:
             InvalidInput: no such folder, or a bundle of another system.
@@ -151,7 +151,7 @@ class Bundle:
         return found
 
     def _weights(self) -> bytes:
-        # Here, because a card is shown without arrays, and numpy takes longer than the rest of it.
+        # Imported here: a card is shown without arrays, and numpy loads slower than all the rest.
         import numpy as np
         from safetensors.numpy import save as save_tensors
 
@@ -181,12 +181,13 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Edition:
-    """What a bundle's owner calls it, and which of its editions it is, under the owner's signature.
+    """The name and the edition of a bundle, under its owner's signature.
 
     Attributes:
-        name: the owner's name for it.
-        number: of the edition, 0 or more; a device refuses one below the highest it has seen.
-        key: digest of the public key that signed it, as ``signature.json`` has it.
+        name: the owner's name for the bundle.
+        number: number of the edition, 0 or more. A device refuses one below the highest it has
+            seen.
+        key: digest of the public key that signed it, as in ``signature.json``.
     """
 
     name: str
@@ -194,7 +195,7 @@ class Edition:
     key: str = ""
 
     def signed(self, manifest: bytes) -> bytes:
-        """Return what the signature of a bundle is of."""
+        """Return the bytes that the signature of a bundle covers."""
         digest = hashlib.sha256(manifest).hexdigest()
         return strict_dumps({"edition": self.number, "manifest": digest, "name": self.name})
 
@@ -212,7 +213,7 @@ def read_edition(folder: str | Path, *, trusted_key: str | Path) -> Edition:
 def _checked_signature(source: Path, manifest: bytes, trusted_key: str | Path) -> Edition:
     content = _read_signature(source)
     if content is None:
-        verify(manifest, None, purpose="bundle", trusted_key=trusted_key)  # says by whom it is not
+        verify(manifest, None, purpose="bundle", trusted_key=trusted_key)  # names the expected key
     try:
         values = strict_loads(content or b"")
         name, number = words(values.pop("name"), name="name"), values.pop("edition")
@@ -227,16 +228,16 @@ def _checked_signature(source: Path, manifest: bytes, trusted_key: str | Path) -
 def sign_bundle(
     folder: str | Path, *, key: str | Path, name: str | None = None, edition: int = 0
 ) -> Path:
-    """Signs the bundle in ``folder``, or signs it anew; the file with the signature.
+    """Sign the bundle in ``folder``, or sign it anew, and return the file with the signature.
 
-    A signature is of the manifest, and so of every byte but the signature's own, and of the
-    bundle's name and edition.
+    The signature covers the bundle's name and edition, and its manifest. Through the manifest it
+    covers every byte but the signature's own.
 
     Args:
         folder: a bundle.
         key: file with a private Ed25519 key in PEM.
-        name: what its owner calls it, and a service has to; None takes the folder's name.
-        edition: 0 or more, higher than that of any bundle of this name that it replaces.
+        name: the owner's name for it, which a service has to use, or None for the folder's name.
+        edition: number of 0 or more, higher than that of any bundle of this name that it replaces.
 
     Raises:
         InvalidInput, InvalidParameter: no such folder or key, or no name or edition.
@@ -257,18 +258,18 @@ def sign_bundle(
 
 
 def stored_card(folder: str | Path, *, trusted_key: str | Path | None = None) -> str:
-    """Return the card that stands in a bundle, every byte of which is accounted for.
+    """Return the card stored in a bundle, after a check of every byte of the bundle.
 
-    Nothing is rebuilt, so whoever wrote the manifest answers for the words of the card. Give
-    ``trusted_key``, or use ``load(folder).card()``, where that may have been somebody else.
+    Nothing is rebuilt, so the card's words are those of whoever wrote the manifest. If that may be
+    somebody else, give ``trusted_key`` or use ``load(folder).card()``.
 
     Args:
         folder: a bundle.
-        trusted_key: file with public keys, one of which must have signed it; None for a bundle that
-            is trusted as its folder is.
+        trusted_key: file with public keys, one of which must have signed it, or None for a bundle
+            that is trusted as its folder is.
 
     Raises:
-        InvalidInput, CorruptBundle, UntrustedSignature: as ``Bundle.read``.
+        InvalidInput, CorruptBundle, UntrustedSignature: the errors of ``Bundle.read``.
     """
     source = Path(folder)
     contents, _ = _read_files(source, trusted_key)
@@ -280,15 +281,15 @@ def stored_card(folder: str | Path, *, trusted_key: str | Path | None = None) ->
 
 @contextmanager
 def rebuilding() -> Iterator[None]:
-    """Turns whatever is raised over values that no fitted system has into ``CorruptBundle``.
+    """Turn every exception over impossible values into ``CorruptBundle``.
 
-    For the code that builds a system from what a bundle holds. Its settings can be edited to any
-    JSON and its weights to any arrays; what numpy, torch or a constructor raises over them is not
-    foreseen one by one.
+    It is for the code that builds a system from a bundle's content. Settings can be edited to any
+    JSON and weights to any arrays. The exceptions that numpy, torch or a constructor may then raise
+    cannot all be listed.
 
     Raises:
-        CorruptBundle: in place of any other exception.
-        MissingExtra: a package that the system needs is not installed; the bundle may be whole.
+        CorruptBundle: any other exception was raised.
+        MissingExtra: a package that the system needs is not installed. The bundle may be whole.
     """
     try:
         yield
@@ -303,13 +304,13 @@ def rebuilding() -> Iterator[None]:
 
 
 def check_rebuilt(stored: Bundle, rebuilt: Bundle) -> None:
-    """Nothing, if the system that was built from ``stored`` would be stored as it was.
+    """Raise unless the system that was built from ``stored`` would be stored in the same way.
 
-    So no setting is unknown, missing, of another type, or without effect, and nothing that a system
-    derives from its weights, such as the identity of its space, can be stated differently.
+    So no setting is unknown, missing, of another type, or without effect. Nor can a bundle misstate
+    a value that a system derives from its weights, such as the identity of its space.
 
     Raises:
-        CorruptBundle: it would be stored differently.
+        CorruptBundle: the system would be stored differently.
     """
     if not stored.same_content(rebuilt):
         raise CorruptBundle(
@@ -318,7 +319,7 @@ def check_rebuilt(stored: Bundle, rebuilt: Bundle) -> None:
 
 
 def _read_files(source: Path, trusted_key: str | Path | None) -> tuple[dict[str, bytes], str]:
-    """Return the files of a bundle, all as its manifest states them, and the stated identity."""
+    """Return the files of a bundle, checked against its manifest, and the stated identity."""
     if not source.is_dir():
         raise InvalidInput(f"folder={str(source)!r}: expected a bundle folder, found none")
     manifest = _read_manifest(source)
@@ -366,7 +367,7 @@ def _read_signature(source: Path) -> bytes | None:
 
 
 def _checked_manifest(manifest: bytes, contents: dict[str, bytes]) -> str:
-    """The identity that a manifest states, if it is the manifest of ``contents``."""
+    """Return the identity that a manifest states, if it is the manifest of ``contents``."""
     stated = strict_loads(manifest)
     identity = words(stated.get("identity"), name="identity") if isinstance(stated, dict) else ""
     if not isinstance(stated, dict) or (stated.get("format"), stated.get("version")) != (

@@ -1,24 +1,24 @@
 """Fits that cannot be forgotten: each fit on private records that no ledger booked is counted.
 
 A fit whose model leaves is a release, and so is the next fit on the same records: a grid search of
-41 fits costs 41 times what each of its models states. What an estimator does here is
+41 fits costs 41 times what each of its models states. An estimator makes two calls.
 
-1. ``use_of`` in ``fit``, before any charge. It raises where scikit-learn's searches,
-   cross-validation or ensembles would repeat a fit that no ledger books, and where a pipeline
-   fitted one of its transformers on the private rows;
-2. ``DataUse.spent`` whenever something that costs leaves without a ledger. From the second unbooked
-   fit on the same records on, it warns with the sum (``PrivacyWarning``).
+1. It calls ``use_of`` in ``fit``, before any charge. This raises if scikit-learn's searches,
+   cross-validation or ensembles would repeat a fit that no ledger books, or if a pipeline fitted
+   one of its transformers on the private rows.
+2. It calls ``DataUse.spent`` for each output that costs budget and leaves without a ledger. From
+   the second unbooked fit on the same records on, this warns with the sum (``PrivacyWarning``).
 
 Two fits count as fits on the same records if both name one data set, or if any of the 64 rows whose
 keyed digests are least is the same. So folds, samples and other labels of the same rows count. The
-key comes from the operating system, once for each process, and is never stored, nor are digests.
+key comes from the operating system, once for each process. Neither key nor digests are stored.
 
-The count is a help to the careful and no defence: only a ledger is. It ends with the process, and
-it does not see
+The count helps careful users, but only a ledger is a defence. The count ends with the process. It
+does not see
 
-- rows that were changed before ``fit`` (scaled, cut to other columns) without a ``data_set`` name;
-- a scaler, a ``LabelEncoder`` or any other step that was fitted on the private rows by hand;
-- a search, or a pipeline, of another library than scikit-learn;
+- rows that were changed before ``fit`` (scaled, cut to other columns) without a ``data_set`` name,
+- a scaler, a ``LabelEncoder`` or any other step that was fitted on the private rows by hand,
+- a search, or a pipeline, of another library than scikit-learn,
 - a copy of the fitted model in another process.
 """
 
@@ -54,38 +54,40 @@ Words = npt.NDArray[np.uint64]
 Records = AddRemove | Replace
 
 LEAST_ROWS = 64
-"""Rows with the least digests that stand for a data set: a fold of a tenth of the records shares
-none of them with a chance of .9^64 = .0012.
+"""Number of rows, those with the least digests, that stand for a data set.
+
+A fold of a tenth of the records shares none of them with a chance of .9^64 = .0012.
 """
 
 _RANKED_COLUMNS = 64
-"""Columns whose values rank the rows; all others are read for the rows that come first only."""
+"""Number of columns that rank the rows. Other columns are read only for rows that come first."""
 
 _AT_ONCE = 2**20
-"""Numbers that are turned into doubles at once."""
+"""Count of numbers that are turned into doubles at once."""
 
 _CALL_FIT_ONCE = frozenset({"base", "utils", "pipeline", "compose", "frozen"})
-"""Parts of scikit-learn that may stand on the call stack of a fit that no ledger books: they call
-it once, as it was asked for. Every other part fits several times, or fits something else on the
-same records, as do parts of versions to come until they are named here.
+"""Parts of scikit-learn that may stand on the call stack of a fit that no ledger books.
+
+They call it once, as it was asked for. Every other part fits several times, or fits something else
+on the same records. Parts of later versions are refused until they are named here.
 """
 
 _SHAPES = frozenset(
     {"n_features_in_", "feature_names_in_", "n_features_out_", "n_output_features_"}
 )
-"""Fitted attributes that hold no value of a row."""
+"""Names of fitted attributes that hold no value of a row."""
 
 _not_counted: ContextVar[str] = ContextVar("not_counted", default="")
 
 
 @dataclass(frozen=True)
 class Together:
-    """What fits on the same records cost that were released without a ledger.
+    """The total cost of unbooked releases from fits on the same records.
 
     Attributes:
         fits: number of fits that released something, at least 1.
         releases: number of releases, answers of a cost per answer included.
-        costs: for each kind of neighbours the sum of the epsilons and of the deltas. Costs of
+        costs: sum of the epsilons and of the deltas for each kind of neighbours. Costs of
             different neighbours do not add up. Names of data sets are left out.
     """
 
@@ -106,11 +108,11 @@ class Together:
 
 
 class DataUse:
-    """One fit's use of private records, as this process counts it. Made by ``use_of``.
+    """One fit's use of private records, as this process counts it. ``use_of`` makes it.
 
     Attributes:
-        counted: whether what is released counts. It does not for a booked fit, a simulated one and
-            one under ``not_counted``.
+        counted: whether releases count. Those of a booked fit, a simulated one and one under
+            ``not_counted`` do not.
     """
 
     def __init__(self, data_set: str | None, rows: frozenset[bytes], *, counted: bool) -> None:
@@ -128,7 +130,7 @@ class DataUse:
     def spent(self, guarantee: Guarantee, *, answers: int = 1) -> None:
         """Count a release that no ledger booked, and warn if it is not the only one.
 
-        Warns with ``PrivacyWarning``, once for each fit, where another fit on the same records
+        The warning is a ``PrivacyWarning``, once for each fit, if another fit on the same records
         was released without a ledger too. Nothing happens under ``not_counted``, nor for a fit
         that is not counted.
 
@@ -137,7 +139,7 @@ class DataUse:
             answers: the number of answers that cost this much each, at least 1.
 
         Raises:
-            IncompatibleGuarantees: the cost is none of records or persons.
+            IncompatibleGuarantees: the cost is not one of records or persons.
         """
         if not self.counted or _not_counted.get():
             return
@@ -174,7 +176,7 @@ class DataUse:
     def together(self) -> Together | None:
         """Return what all fits on the same records cost so far, this one included.
 
-        Returns None while nothing that counts was released from this fit.
+        It is None until something that counts is released from this fit.
         """
         with _lock:
             if not self._costs:
@@ -218,7 +220,7 @@ class DataUse:
         return self
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """A pickle holds no digest. In the process that wrote it, it is the same fit again."""
+        """Return a pickle's parts, without digests. In the same process it is the same fit."""
         return (_rejoined, (self._identifier, self._data_set, self.counted, self.card_line()))
 
 
@@ -259,15 +261,16 @@ def use_of(
         simulated: whether the noise comes from a seed, so that nothing may be released anyway.
 
     Raises:
-        InvalidInput: a pipeline on the call stack fitted a transformer on the private rows; or the
-            fit is not booked and a search, a cross-validation, an ensemble or another part of
-            scikit-learn on the call stack fits more than this one model; or ``X`` holds no numbers.
-            A cross-validation that may hide the error is warned of too (``PrivacyWarning``).
+        InvalidInput: ``X`` holds no numbers, or a pipeline on the call stack fitted a transformer
+            on the private rows. It is raised too if the fit is not booked and a search, a
+            cross-validation, an ensemble or another part of scikit-learn on the call stack fits
+            more than this one model. A cross-validation may hide the error, so there is a
+            ``PrivacyWarning`` as well.
 
     Edge cases:
-        Booked fits within a search pass with a ``PrivacyWarning``: the ledger counts the fits, and
-        nothing counts the scores and choices that the search makes of the private rows. No rows:
-        shared with no other fit, unless by name.
+        Booked fits within a search pass with a ``PrivacyWarning``. The ledger counts the fits, but
+        nothing counts the scores and choices that the search makes from the private rows. A fit
+        without rows shares its records with no other fit, unless by name.
 
     Example:
         >>> from reticent.core import AddRemove
@@ -292,13 +295,13 @@ def use_of(
 
 @contextmanager
 def not_counted(reason: str) -> Iterator[None]:
-    """Neither count nor refuse fits in this block, for what is no release.
+    """Neither count nor refuse fits in this block, because none of them is a release.
 
-    Audits, planners and experiments fit on records that are public or made up, and nothing that
-    they fit leaves. The block covers this thread only: workers that are started in it count.
+    Audits, planners and experiments fit on records that are public or made up, and none of their
+    models leaves. The block covers this thread only: workers that are started in it count.
 
     Args:
-        reason: why nothing that is fitted here is released.
+        reason: the reason why no model that is fitted here is released.
     """
     token = _not_counted.set(words(reason, name="reason", most=1000))
     try:
@@ -326,8 +329,8 @@ def _rejoined(identifier: str, data_set: str | None, counted: bool, line: str) -
 def _least_rows(X: npt.ArrayLike | Shards) -> frozenset[bytes]:
     """Return keyed digests of the rows that rank first, at most ``LEAST_ROWS`` different ones.
 
-    A row's rank depends on the row and the key alone, so that a row which ranks first among all
-    ranks first in every part of the records that holds it.
+    A row's rank depends on the row and the key alone. So a row that ranks first among all ranks
+    first in every part of the records that holds it.
     """
     first: dict[tuple[int, int], bytes] = {}
     for block in _blocks(X):
@@ -424,7 +427,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _check_callers(estimator: Any, *, booked: bool) -> None:
-    """Refuse a fit whose callers void its guarantee; see ``use_of``."""
+    """Refuse a fit whose callers void its guarantee, with the errors of ``use_of``."""
     name = type(estimator).__name__
     caller: FrameType | None = sys._getframe(1)
     repeated: FrameType | None = None
@@ -435,7 +438,7 @@ def _check_callers(estimator: Any, *, booked: bool) -> None:
             # Outermost wins, but a worker's first frames are private functions.
             if repeated is None or not function.startswith(("_", "<")):
                 repeated = caller
-            # It turns errors into scores of NaN, and validation_curve says nothing of that.
+            # It turns errors into scores of NaN, and validation_curve does not mention them.
             if function == "_fit_and_score":
                 hidden = hidden or caller.f_locals.get("error_score") != "raise"
         if function.startswith("fit") and "self" in caller.f_code.co_varnames[:1]:
@@ -481,10 +484,11 @@ def _called(frame: FrameType) -> str:
 
 
 def _fitted_before(owner: Any, estimator: Any) -> str:
-    """Return what a pipeline, or a regressor of transformed targets, fitted before ``estimator``,
-    or "".
+    """Return a phrase that names the steps that ``owner`` fitted before ``estimator``, or "".
+
+    Only a pipeline or a regressor of transformed targets fits such steps.
     """
-    # Neither is there where nobody has imported it, which takes a while.
+    # If nobody has imported its module, it is neither, and the slow import is saved.
     pipelines, targets = sys.modules.get("sklearn.pipeline"), sys.modules.get("sklearn.compose")
     fitted: list[str] = []
     if targets is not None and isinstance(owner, targets.TransformedTargetRegressor):
@@ -498,7 +502,7 @@ def _fitted_before(owner: Any, estimator: Any) -> str:
 
 
 def _fitted_on_rows(name: str, step: Any) -> list[str]:
-    """Return names and types of the transformers in ``step`` that learned something in ``fit``."""
+    """Return names and types of the transformers in ``step`` that learned in ``fit``."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -519,14 +523,14 @@ def _fitted_on_rows(name: str, step: Any) -> list[str]:
 
 
 def _learns(step: Any) -> bool:
-    """Return whether a transformer that was fitted holds something that ``fit`` found in rows.
+    """Return whether a fitted transformer holds something that ``fit`` found in rows.
 
-    A ``FrozenEstimator`` holds what it was given alone.
+    A ``FrozenEstimator`` does not.
     """
     given = set(step.get_params(deep=False)) if hasattr(step, "get_params") else set()
     held = set(vars(step)) - given - _SHAPES
     held = {name for name in held if not name.startswith("_sklearn_")}
     if type(step).__module__.startswith("sklearn."):
-        # What scikit-learn finds ends with an underscore; the rest are notes on the settings.
+        # scikit-learn's findings end with an underscore. The rest are notes on the settings.
         held = {name for name in held if name.endswith("_") and not name.startswith("_")}
     return bool(held)

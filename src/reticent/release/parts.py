@@ -1,10 +1,10 @@
-"""Answers for a file of any size, in parts: constant memory, one charge a part, and an interrupted
-run that goes on after the last part that was written.
+"""Answers for a file of any size, in parts, with constant memory and one charge a part.
 
-A part is answered and charged by one call of ``release``, then put into the output folder whole
-or not at all, after its receipt. A run that is killed at any moment leaves every row answered and
-charged once, or, in the part that it was at, charged and not answered: those rows are charged again
-when they are answered. No row is skipped, and none is answered twice.
+An interrupted run goes on after the last part that was written. One call of ``release`` charges and
+answers a part. The part is then put into the output folder whole or not at all, after its receipt.
+A run that is killed at any moment leaves every row of finished parts answered and charged once.
+Rows of the part under way may be charged and not answered. They are charged again when they are
+answered. No row is skipped, and none is answered twice.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from reticent.release.paying import Books
 from reticent.tables.batches import Batch, check_format, encoded_columns
 
 STATE = ".release.json"
-"""Name of the file that says what the parts of a folder are answers of."""
+"""Name of the file that identifies the source of a folder's parts."""
 
-_BYTES_PER_CELL = 40  # of a part of any format, with room to spare
+_BYTES_PER_CELL = 40  # in a part of any format, with room to spare
 
 
 class Answering(Protocol):
@@ -45,7 +45,7 @@ class Answering(Protocol):
         scope: Any = ...,
         sampler: str = ...,
     ) -> Release:
-        """One answer for each row."""
+        """Return one answer for each row."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Parts:
     """A folder of answers that is being filled.
 
     Attributes:
-        folder: holds ``part-000000.parquet``, ``part-000000.receipt.json``, and so on.
-        format: of the parts: "parquet", "csv" or "arrow".
-        rows: in a part; the last may have fewer.
-        identity: what the answers are of: plain JSON values, equal for every run that fills this
-            folder.
+        folder: folder of ``part-000000.parquet``, ``part-000000.receipt.json``, and so on.
+        format: format of the parts: "parquet", "csv" or "arrow".
+        rows: number of rows in a part. The last may have fewer.
+        identity: identity of the answers' source, as plain JSON values that are equal for every run
+            that fills this folder.
     """
 
     folder: Path
@@ -70,12 +70,12 @@ class Parts:
         count(self.rows, name="rows")
 
     def name(self, part: int) -> Path:
-        """Where a part stands."""
+        """Return the path of a part."""
         return self.folder / f"part-{part:06}.{self.format}"
 
     @property
     def written(self) -> int:
-        """How many parts stand there, from the first on."""
+        """Return the number of parts that are there, from the first on."""
         part = 0
         while self.name(part).is_file():
             part += 1
@@ -84,11 +84,11 @@ class Parts:
 
 @contextmanager
 def opened(parts: Parts) -> Iterator[int]:
-    """The number of parts that are there already, while no other run may fill the folder.
+    """Yield the number of parts that are there already, and keep other runs from the folder.
 
     Raises:
-        InvalidInput: the folder holds answers of something else, files of another kind, or another
-            run is filling it.
+        InvalidInput: the folder holds answers from another source or files of another kind, or
+            another run is filling it.
         WriteFailed: it cannot be written.
     """
     stated = {**parts.identity, "format": parts.format, "rows": parts.rows}
@@ -129,25 +129,25 @@ def release_parts(
     key: Path | None = None,
     report: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Release]:
-    """Answers batches one after the other, and writes each before the next is looked at.
+    """Answer batches one after the other, and write each before the next is read.
 
     Args:
-        system: fitted.
-        batches: of ``parts.rows`` rows each; the first is part number ``start``.
+        system: the fitted system.
+        batches: batches of ``parts.rows`` rows each. The first is part number ``start``.
         parts: the folder, opened.
-        start: how many parts are there already.
-        ledger, scope: where each part is booked, both or neither; where batches have subjects,
-            each row is charged to its own.
-        sampler: see ``release`` of the system.
-        key: signs every receipt, or None.
-        report: called with the number of rows after each part.
+        start: number of parts that are there already.
+        ledger, scope: ledger and scope of each part's charge, both or neither. If batches have
+            subjects, each row is charged to its own.
+        sampler: the source of noise, an argument of the system's ``release``.
+        key: file of the private key that signs every receipt, or None.
+        report: function that is called with the number of rows after each part.
 
     Yields:
         The answers of each part, once they are on the disk.
 
     Raises:
-        InvalidInput: rows that the system does not take; parts written before stay.
-        BudgetExceeded, LedgerUnavailable, WriteFailed: the same.
+        InvalidInput: rows that the system does not take. Parts written before stay.
+        BudgetExceeded, LedgerUnavailable, WriteFailed: errors of a part. Earlier parts stay.
     """
     for number, batch in enumerate(batches, start):
         room = _BYTES_PER_CELL * len(batch) * 8 + 2**16
@@ -171,17 +171,17 @@ def _write_receipt(parts: Parts, number: int, release: Release, key: Path | None
     if key is not None:
         files[".receipt.sig"] = sign_receipt(release.receipt, key=key)
     for suffix, content in files.items():
-        # A receipt without its part is what a killed run leaves; the next one writes its own.
+        # A killed run may leave a receipt without its part. The next run writes its own.
         with output_file(stem.with_suffix(suffix), size=len(content), overwrite=True) as put:
             put(content)
 
 
 @contextmanager
 def _locked(path: Path, folder: Path) -> Iterator[None]:
-    """Nobody else fills the folder meanwhile; a lock ends with its process, however that ends."""
+    """Keep other runs from the folder. The lock ends with its process, however that ends."""
     try:
         import fcntl
-    except ImportError:  # no such locks on Windows; two runs then collide at the first part
+    except ImportError:  # Windows has no such locks: two runs then collide at the first part
         yield
         return
     descriptor = os.open(path, os.O_RDWR)

@@ -1,9 +1,9 @@
 """Pay first, then draw: the one place where an answer meets a ledger.
 
-Everything that leaves goes the same way. ``release`` asks a system to check its inputs, asks what
-they cost, pays, lets the system draw, and books the receipt. A model that is paid for in ``fit``
-goes through ``paid`` alone, and a service, which charges many requests in one transaction, through
-``posting_of`` and ``receipt_of``. Nothing else in the package calls ``Ledger.reserve``.
+All output goes the same way. ``release`` asks a system to check its inputs and to name their price,
+pays, lets the system draw, and books the receipt. A model that is paid for in ``fit`` goes through
+``paid`` alone. A service charges many requests in one transaction, through ``posting_of`` and
+``receipt_of``. Nothing else in the package calls ``Ledger.reserve``.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
     from reticent.release.prepaid import Prepaid
 
 Scopes = Scope | Sequence[Scope]
-"""Where a release is booked: every row under one scope, or each row under its own."""
+"""Scopes of a release: one for all rows, or one for each row."""
 
 Books = Ledger | Leases
-"""What a release is booked in: charge by charge, or from blocks of answers."""
+"""Books of a release: a ledger, which books each charge, or leases of blocks of answers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """What a release costs, known before anything private is looked at.
+    """The cost of a release, known before anything private is read.
 
     Three kinds of release differ here and nowhere else. An answer that is paid for by itself has
     the event of one answer. A model that is paid for in ``fit`` is one answer. A plan of answers
     is ``prepaid``: its event is that of all of them, charged once.
 
     Attributes:
-        event: the cost of one answer, or of everything where it is prepaid.
-        answers: how many answers are asked for, withheld ones included.
+        event: the cost of one answer, or of everything if it is prepaid.
+        answers: the number of answers asked for, withheld ones included.
         mechanism: the name of the mechanism, for the receipt.
         bundle: the identity of the bundle that answers, or "".
         certificate: the kind of certificate that the guarantee rests on, or "none".
-        prepaid: the count of what was paid for, or None where every answer is paid for by itself.
-        use: the fit's use of private records, which counts what no ledger books, or None.
+        prepaid: the count of prepaid answers, or None if every answer is paid for by itself.
+        use: the fit's use of private records, which counts unbooked releases, or None.
     """
 
     event: PrivacyEvent
@@ -66,7 +66,7 @@ class Price:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What a system drew for some inputs.
+    """The answers that a system drew for some inputs.
 
     Attributes:
         values: shape (n, m) for vectors or (n,) for labels, one row for each input.
@@ -84,10 +84,10 @@ class Payment:
     """A release that is paid for and not drawn yet.
 
     Attributes:
-        receipt: of this release.
-        granted: how many answers may be given out.
-        charge: what the receipt is booked with, or None.
-        unused: how many answers of those granted were withheld.
+        receipt: the receipt of this release.
+        granted: the number of answers that may be given out.
+        charge: the charge with which the receipt is booked, or None.
+        unused: the number of granted answers that were withheld.
     """
 
     receipt: Receipt
@@ -96,7 +96,7 @@ class Payment:
     unused: int = 0
 
     def commit(self) -> None:
-        """Book the receipt, where there is a ledger. ``paid`` does so when its block ends well.
+        """Book the receipt if there is a ledger. ``paid`` does so when its block ends well.
 
         A commit that failed may be tried again. The same receipt is booked once.
 
@@ -109,8 +109,7 @@ class Payment:
     def kept(self, drawn: Drawn) -> Drawn:
         """Return ``drawn`` with the answers beyond those that were granted withheld.
 
-        Which answers are dropped follows from the withheld ones before them, so this is
-        post-processing.
+        The dropped answers follow from the withheld ones before them, so this is post-processing.
         """
         if len(drawn.withheld) <= self.granted:
             self.unused = self.granted - int((~drawn.withheld).sum())
@@ -133,7 +132,7 @@ def paid(
     so they are neither charged nor counted.
 
     Args:
-        price: the cost of what the block draws.
+        price: the cost of the block's draws.
         sampler: the source of randomness of the block.
         ledger: the ledger or its leases, or None for a receipt that says that nothing was booked.
         scope: the scope that is charged, given with ``ledger`` or not at all. A sequence has one
@@ -142,8 +141,8 @@ def paid(
     Raises:
         InvalidInput: only one of ``ledger`` and ``scope``, another number of scopes than of rows,
             a ledger together with a seeded sampler, or with records of a data set without a name.
-        BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve`` and
-            ``reserve_each``. Nothing is drawn.
+        BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: the errors of ``Ledger.reserve``
+            and ``reserve_each``. Nothing is drawn.
     """
     check_books(price.event.guarantee.adjacency, sampler, ledger, scope)
     if price.prepaid is not None and not sampler.seeded:
@@ -174,7 +173,7 @@ def receipt_of(
         price: the cost that was charged.
         sampler: the source of randomness.
         entry: the entry of the ledger that charged it, or None.
-        answers: the number of answers where the price was of several requests together.
+        answers: the number of answers if the price was that of several requests together.
     """
     return Receipt(
         mechanism=price.mechanism,
@@ -192,7 +191,7 @@ def receipt_of(
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a charge stands in its ledger; see ``Reservation``."""
+    """The place of a charge in its ledger, as a ``Reservation`` has it."""
 
     id: str
     position: int
@@ -200,9 +199,9 @@ class Entry:
 
 
 def posting_of(price: Price, scope: Scopes) -> Posting[Any, Reservation]:
-    """Return the charge of ``price`` as something to be posted with others in one transaction.
+    """Return the charge of ``price`` as a posting that can share a transaction with others.
 
-    The receipt is booked by whoever posts it: ``Reservation.committing``.
+    The caller that posts it also books the receipt, by ``Reservation.committing``.
 
     Raises:
         InvalidInput: another number of scopes than of rows, records of a data set without a name,
@@ -223,7 +222,7 @@ def check_books(
     """Refuse books that cannot take the cost of a release.
 
     Raises:
-        InvalidInput: see ``paid``.
+        InvalidInput: an error of ``paid`` about its books.
     """
     check_both_or_neither(ledger, scope)
     if ledger is None:
@@ -240,7 +239,7 @@ def check_both_or_neither(ledger: Books | None, scope: Scopes | None) -> None:
     """Refuse a ledger without a scope, or a scope without a ledger.
 
     Raises:
-        InvalidInput: only one of them.
+        InvalidInput: only one of them is given.
     """
     if (ledger is None) != (scope is None):
         raise InvalidInput("ledger and scope: expected both or neither")
@@ -253,7 +252,7 @@ def check_bookable(adjacency: Adjacency) -> None:
     take them for two data sets, each with a budget of its own.
 
     Raises:
-        InvalidInput: it protects records of a data set that its owner has not named.
+        InvalidInput: the adjacency protects records of a data set that its owner has not named.
     """
     if not isinstance(adjacency, Neighborhood) and adjacency.unnamed:
         raise InvalidInput(
@@ -264,7 +263,7 @@ def check_bookable(adjacency: Adjacency) -> None:
 
 
 def one_scope(scope: Scopes) -> Scope:
-    """Return ``scope`` where records pay for everything together.
+    """Return ``scope`` if it is a single one, since the records pay for everything together.
 
     Raises:
         InvalidInput: several scopes, or something else.
@@ -281,7 +280,7 @@ def checked_scopes(scope: Any, rows: int) -> tuple[Scope, ...]:
     """Return one scope for each row.
 
     Raises:
-        InvalidInput: another number of scopes than of rows, or something else than a sequence.
+        InvalidInput: another number of scopes than of rows, or not a sequence.
     """
     scopes = tuple(scope) if isinstance(scope, Iterable) and not isinstance(scope, str) else None
     if scopes is None or len(scopes) != rows:
@@ -293,7 +292,7 @@ def checked_scopes(scope: Any, rows: int) -> tuple[Scope, ...]:
 
 
 def same_records_again(adjacency: Adjacency) -> str:
-    """Return the phrase of a card that says what another fit on the same records costs."""
+    """Return a card's phrase on the cost of another fit on the same records."""
     if isinstance(adjacency, Neighborhood):
         raise InvalidInput(f"adjacency: expected one of data sets, got {adjacency.describe()}")
     if adjacency.unnamed:
@@ -310,17 +309,17 @@ def same_records_again(adjacency: Adjacency) -> str:
 
 
 def reserved_once(ledger: Books, scope: Scope, event: PrivacyEvent) -> Reservation:
-    """Charge ``event`` once, for everything that it pays for."""
+    """Charge ``event`` once, for all answers that it covers."""
     return ledger.reserve(scope, event, answers=1)
 
 
 def _scope_of_each(scope: Scopes, price: Price) -> tuple[Scope, ...]:
     adjacency = price.event.guarantee.adjacency
     if not isinstance(adjacency, Neighborhood) and adjacency.data_set:
-        one_scope(scope)  # refuses: the records pay for every answer, whatever its row
+        one_scope(scope)  # refuses: the records pay for every answer, not its row's subject
     return checked_scopes(scope, price.answers)
 
 
 def _elsewhere(bookings: Iterable[Booking], receipt: str) -> None:
-    """The receipt is booked in the transaction that stores the answer."""
+    """Raise: the receipt is booked in the transaction that stores the answer."""
     raise AssertionError("commit: expected committing, in a transaction of the caller's")

@@ -1,4 +1,4 @@
-"""Answers that are paid for once, as a whole, and counted wherever they are given."""
+"""Answers that are paid for once, as a whole, and counted in all processes that give them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Prepaid:
     """A plan of answers at the cost of one event, charged before the first of them.
 
     **Guarantee.** Over all threads, processes and copies at most ``queries`` are asked and at most
-    ``answers`` of them answered. Without a ledger only the object that was made, in the process
-    where it was, has any: a fork, a copy and an unpickled one have none. With a ledger, which
-    counts them, all go on together. A plan without a limit (``queries=None``) counts by something
-    else than numbers, in memory, so a copy of it has none in a ledger either.
+    ``answers`` of them answered. Without a ledger only the original object, in the process that
+    made it, has any: a fork, a copy and an unpickled one have none. With a ledger, which counts
+    them, all go on together. A plan without a limit (``queries=None``) counts in memory, and not by
+    numbers of queries, so a copy of it has none with a ledger either.
 
     Args:
         event: the cost of all answers together.
@@ -45,7 +45,7 @@ class Prepaid:
         answers: the most that may be answered, or None for as many as ``queries``.
 
     Attributes:
-        entry: where the charge stands in its ledger, or None before one.
+        entry: the place of the charge in its ledger, or None before one.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Prepaid:
         self._payer: tuple[str, Scope] | None = None
         self._paid: Reservation | None = None
         self._receipt = ""
-        # Paying, counting in memory and booking the first receipt take turns: two threads must
-        # neither both pay nor both find room for what only one of them may ask.
+        # Paying, counting in memory and booking the first receipt take turns. Otherwise two threads
+        # could both pay, or both find room for a query that only one of them may ask.
         self._turn = Turn()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -81,17 +81,17 @@ class Prepaid:
 
     @property
     def asked(self) -> int:
-        """The number of queries that were asked, as of the last look."""
+        """The number of queries asked, by the last reading of the count."""
         return self._asked if self._counter is None else self._counter.asked
 
     @property
     def answered(self) -> int:
-        """The number of answers that were given out, as of the last look."""
+        """The number of answers given out, by the last reading of the count."""
         return self._answered if self._counter is None else self._counter.answered
 
     @property
     def remaining(self) -> int:
-        """How many may still be asked, as of the last look; 0 in a fork or a copy."""
+        """The number of queries left, by the last reading of the count, 0 in a fork or a copy."""
         if self._counter is not None:
             return self._counter.remaining
         if not self._home.is_here or self.entry is not None:
@@ -102,14 +102,16 @@ class Prepaid:
     def paying(
         self, price: Price, sampler: Sampler, ledger: Books | None, scope: Scopes | None
     ) -> Iterator[Payment]:
-        """Count the answers of ``price`` as given, charge all of the plan the first time, and book
-        the receipt of the first answers when the block ends well; see ``paid``.
+        """Count the answers of ``price`` as given, and charge all of the plan the first time.
+
+        Book the receipt of the first answers when the block ends well. The arguments are those of
+        ``paid``.
 
         Raises:
-            InvalidInput: another ledger or none where they are paid for, a ledger after answers
+            InvalidInput: another ledger than the one that paid, or none, a ledger after answers
                 without one, or several scopes.
-            BudgetExceeded: more than are left, or they do not fit the budget.
-            IncompatibleGuarantees, LedgerUnavailable: as ``Ledger.reserve``.
+            BudgetExceeded: more answers than are left, or a plan that does not fit the budget.
+            IncompatibleGuarantees, LedgerUnavailable: the errors of ``Ledger.reserve``.
         """
         if ledger is None or scope is None:
             counter, granted = None, self._take(price.answers)
@@ -121,8 +123,9 @@ class Prepaid:
         self._settle(counter, unused=payment.unused)
 
     def first_use(self) -> bool:
-        """Return whether this is the first call: what is prepaid is one release, however many
-        answers are taken of it.
+        """Return whether this is the first call.
+
+        A prepaid plan is one release, whatever number of its answers is taken.
         """
         with self._turn:
             first, self._told = not self._told, True
@@ -134,7 +137,7 @@ class Prepaid:
         return self.queries - self._asked if self._answered < self.answers else 0
 
     def _check(self, queries: int) -> None:
-        """Refuse what may not be asked here, in memory; called with the turn."""
+        """Refuse queries that may not be asked here, by memory. The caller has the turn."""
         if not self._home.is_here:
             together = (
                 ""
@@ -154,10 +157,10 @@ class Prepaid:
             )
 
     def _take(self, queries: int) -> int:
-        """Count ``queries`` in memory; return how many answers they may give out."""
+        """Count ``queries`` in memory, and return how many answers they may give out."""
         with self._turn:
-            # A charge whose count could not be written is one as well. What it pays for is counted
-            # in its ledger or nowhere.
+            # A charge whose count could not be written is a charge too. Its answers are counted in
+            # its ledger or nowhere.
             if self.entry is not None or self._paid is not None:
                 raise InvalidInput(
                     "ledger: the answers are paid for in one, which counts them; expected the "
@@ -174,7 +177,7 @@ class Prepaid:
     def _book(self, ledger: Books, scope: Scope, queries: int) -> tuple[PlanCounter | None, int]:
         """Charge the plan unless it is charged, and count by the ledger from here on.
 
-        Whatever fails on the way can be tried again: what was paid once is not paid again.
+        A call that failed can be tried again, and a charge that was made is not made again.
         """
         books = ledger.ledger if isinstance(ledger, Leases) else ledger
         payer = books.store.name, scope
@@ -200,8 +203,10 @@ class Prepaid:
         return counter, granted
 
     def _same_payer(self, payer: tuple[str, Scope]) -> bool:
-        """Whether it is the one that paid. A ledger with a counter may go by another name here, as
-        in another process. The counter is looked for in it by a name that no other plan has.
+        """Return whether ``payer`` is the one that paid.
+
+        A ledger with a counter may have another name here, for example in another process. Its
+        counter is found by a name that no other plan has.
         """
         assert self._payer is not None
         counted = self.queries is not None and self.entry is not None
@@ -226,17 +231,16 @@ class Prepaid:
         self.entry = Entry(paid.id, paid.position, paid.digest)
 
     def commit(self, receipt: str) -> None:
-        """Note the receipt of the first answers with their charge; that of later ones is not
-        noted.
+        """Note the receipt of the first answers with their charge. Later receipts are not noted.
 
         Raises:
             LedgerUnavailable: it could not be written. The charge stays.
         """
         with self._turn:
-            # The receipt is booked where the charge was made. A forked child that booked one of its
-            # own would leave its parent none to book.
+            # The receipt is booked where the charge was made. If a forked child booked its own, its
+            # parent could book none.
             if self._paid is not None and self._home.is_here:
-                # A commit that failed may have reached the ledger: it is tried under its own name.
+                # A commit that failed may have reached the ledger, so the retry has the same name.
                 self._receipt = self._receipt or receipt
                 self._paid.commit(self._receipt)
                 self._paid = None
@@ -244,7 +248,7 @@ class Prepaid:
     def _settle(self, counter: PlanCounter | None, *, unused: int) -> None:
         """Give back answers that were granted and withheld."""
         if unused and counter is not None:
-            # They stay counted where the ledger cannot be written. The answers are paid for and
+            # If the ledger cannot be written they stay counted. The answers are paid for and
             # booked, so they may leave.
             with suppress(LedgerUnavailable):
                 counter.settle(unused=unused)

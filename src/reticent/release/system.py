@@ -1,6 +1,6 @@
-"""What releases: three methods of a system, and the one function that puts them together.
+"""The release of a system: three methods, and the one function that calls them.
 
-A system says what it refuses (``checked``), what it costs (``price``) and how it answers
+A system has a check of its inputs (``checked``), their cost (``price``) and their answers
 (``draw``). ``release`` calls the three in that order and pays between the second and the third.
 """
 
@@ -33,34 +33,33 @@ from reticent.tables.schema import TabularSchema
 Answers = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
 
 _LEAST_ROWS = 256
-"""Rows that a worker gets at least: fewer are answered sooner than they are sent."""
+"""Fewest rows for a worker: to send fewer takes longer than to answer them."""
 
 
 class System(Protocol):
     """A fitted system that answers inputs.
 
-    ``reticent.testing.check_system`` tests what each of the three promises.
+    ``reticent.testing.check_system`` tests the promises of the three methods.
     """
 
     def checked(self, X: Any) -> Any:
         """Return the inputs as ``price`` and ``draw`` take them, with a length.
 
-        Nothing is spent yet, so this is the place to refuse. It looks at public facts alone where
-        the inputs are what is protected: shapes, names, kinds and whether numbers are finite.
+        Nothing is spent yet, so this is the place to refuse. If the inputs are protected, it reads
+        public facts alone: shapes, names, kinds and whether numbers are finite.
 
         Raises:
             NotFittedYet, InvalidInput: inputs that the system does not answer.
         """
 
     def price(self, inputs: Any) -> Price:
-        """Return what answers for ``inputs`` cost. It depends on their number alone."""
+        """Return the cost of answers for ``inputs``. It depends on their number alone."""
 
     def draw(self, inputs: Any, sampler: Sampler) -> Drawn:
         """Return one answer for each of ``inputs``, with noise from ``sampler``.
 
-        It is total: the answer is paid for, so this never raises, whatever the rows and the
-        records are, and no private row decides how long it takes by more than its guarantee
-        allows.
+        The answer is paid for, so this never raises, whatever the rows and the records are. No
+        private row decides how long it takes by more than its guarantee allows.
         """
 
 
@@ -77,16 +76,16 @@ def release(
 
     Args:
         system: the fitted system that answers.
-        X: the rows that are asked about.
+        X: the rows to answer.
         sampler: the source of noise, "exact" or "opendp", or a sampler.
         ledger: the ledger or its leases, or None for a receipt that says that nothing was booked.
-        scope: the scope that is charged, given with ``ledger`` or not at all. A sequence charges
-            each row to a scope of its own, where X is what is protected.
+        scope: the scope that is charged, given with ``ledger`` or not at all. If X is protected, a
+            sequence charges each row to a scope of its own.
         options: further arguments of ``system.draw``.
 
     Raises:
         NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable:
-            nothing is drawn.
+            errors of the check or of the charge. Nothing is drawn.
     """
     inputs = system.checked(X)
     source = release_sampler(sampler) if isinstance(sampler, str) else sampler
@@ -98,30 +97,29 @@ def release(
 
 
 class Releasing(ABC):
-    """Mixin of a fitted system: ``release``, ``simulate`` and ``release_stream`` from its
-    ``checked``, ``price`` and ``draw``; see ``System``.
+    """Mixin of a fitted system with ``release``, ``simulate`` and ``release_stream``.
+
+    They call its ``checked``, ``price`` and ``draw``, the methods of ``System``.
     """
 
     @abstractmethod
     def checked(self, X: npt.ArrayLike) -> Any:
-        """Return X as the fitted system takes it; see ``System``. Private where X is.
+        """Return X as the fitted system takes it, like ``System``. It is as private as X.
 
         Raises:
-            NotFittedYet, InvalidInput: as ``release``.
+            NotFittedYet, InvalidInput: the errors of ``release``.
         """
 
     @abstractmethod
     def price(self, inputs: Any) -> Price:
-        """Return what answers for checked inputs cost; see ``System``."""
+        """Return the cost of answers for checked inputs, like ``System``."""
 
     @abstractmethod
     def draw(self, inputs: Any, sampler: Sampler) -> Drawn:
-        """Return one answer for each of the checked inputs, which must be paid for; see
-        ``System``.
-        """
+        """Return one answer for each of the checked inputs, like ``System``. Pay for them first."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy may not spend again what was prepaid: it goes on in a ledger that counts it."""
+        """Return a state that cannot spend prepaid answers again, except through their ledger."""
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         prepaid = state.get("_prepaid")
         return state if prepaid is None else {**state, "_prepaid": copy(prepaid)}
@@ -134,23 +132,24 @@ class Releasing(ABC):
         scope: Scopes | None = None,
         sampler: str = "exact",
     ) -> Release:
-        """Return one answer for each row of X, charged before it is drawn, with noise from the
-        operating system.
+        """Return one answer for each row of X, charged before it is drawn.
+
+        Noise comes from the operating system.
 
         Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``. ``guarantee``
-                says what is protected: X, or the records seen in ``fit``.
+            X: rows of shape (n, n_features_in_), or with the input shape seen in ``fit``. The
+                protected data are X or the records seen in ``fit``, as ``guarantee`` says.
             ledger: the ledger or its leases, or None for a receipt that says that nothing was
                 booked. Answers that are paid for together are booked from the first call on, or
                 never.
-            scope: the scope that is charged, given with ``ledger`` or not at all. A sequence
-                charges each row to a scope of its own, all or none, where X is what is protected.
-            sampler: the source of noise, "exact" (our own samplers) or "opendp" (an extra;
+            scope: the scope that is charged, given with ``ledger`` or not at all. If X is
+                protected, a sequence charges each row to a scope of its own, all or none.
+            sampler: the source of noise, "exact" (our own samplers) or "opendp" (an extra,
                 docs/noise.md).
 
-        Rows that are answered one by one are shared among as many workers as
-        ``joblib.parallel_config`` says, a Dask cluster among them (docs/size.md); one without it.
-        All of them are charged before any worker starts.
+        Rows that are answered one by one are shared among the workers that
+        ``joblib.parallel_config`` sets, which may be a Dask cluster (docs/size.md). Without it
+        there is one worker. All rows are charged before any worker starts.
 
         Returns:
             ``values`` (vectors with NaN, or labels with -1 or None, where withheld), ``withheld``
@@ -158,17 +157,18 @@ class Releasing(ABC):
 
         Raises:
             NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable:
-                nothing is answered.
+                errors of the check or of the charge. Nothing is answered.
         """
         return release(self, X, sampler=sampler, ledger=ledger, scope=scope)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """Return what ``release`` could, with noise from a seed: for experiments, *not private*
-        and not counted, as the receipt says.
+        """Return answers like those of ``release``, with noise from a seed.
+
+        They are for experiments, *not private* and not counted, as the receipt says.
 
         Args:
-            X: as for ``release``.
-            seed: at least 0.
+            X: the rows, an argument of ``release``.
+            seed: seed, at least 0.
         """
         return release(self, X, sampler=SeededSampler(count(seed, name="seed", minimum=0)))
 
@@ -187,24 +187,26 @@ class Releasing(ABC):
         key: str | Path | None = None,
         report: Callable[[int], None] = lambda rows: None,
     ) -> Iterator[Release]:
-        """Answers every row, part by part, into a folder; an interrupted run goes on where it was.
+        """Answer every row, part by part, into a folder. An interrupted run can go on.
 
         A part is charged once, before it is answered, and stands in the folder whole or not at all.
         Repeat the same call after an interruption: parts that are there are neither charged nor
-        answered again. What a killed run had charged and not written is lost, and charged again.
+        answered again. Answers that a killed run had charged and not written are lost, and their
+        rows are charged again.
 
         Args:
-            source: a CSV, Parquet or Arrow IPC file, whose columns are found by name; or data
-                frames or arrays, each of them a part, the same ones when the call is repeated.
+            source: a CSV, Parquet or Arrow IPC file, with columns found by name, or an iterable of
+                data frames or arrays, each of them a part. Repeated calls need the same ones.
             output: folder for ``part-000000.parquet``, ... and a receipt for each.
-            rows: of a part, where ``source`` is a file; 1 to 100,000. Memory grows with it.
-            format: of the parts: "parquet", "csv" or "arrow".
-            ledger, scope: where each part is booked, both or neither.
-            ignore: columns of the file that are not read; each must be there.
-            subject_column: a column of the file that says whose privacy each row spends.
-            sampler: as for ``release``.
+            rows: number of rows of a part if ``source`` is a file, 1 to 100,000. Memory grows with
+                it.
+            format: format of the parts: "parquet", "csv" or "arrow".
+            ledger, scope: ledger and scope of each part's charge, both or neither.
+            ignore: columns of the file that are not read. Each must be there.
+            subject_column: a column of the file that names whose privacy each row spends.
+            sampler: the source of noise, an argument of ``release``.
             key: private key file that signs every receipt.
-            report: called with the number of rows after each part.
+            report: function that is called with the number of rows after each part.
 
         Returns:
             An iterator over the answers of every part that this run writes, each once it is on the
@@ -214,7 +216,7 @@ class Releasing(ABC):
             NotFittedYet, UnknownName, MissingExtra: nothing is answered.
             InvalidInput: rows that do not fit, or a folder of something else. Parts written before
                 stay, as for every error.
-            BudgetExceeded, LedgerUnavailable, WriteFailed: see ``release``.
+            BudgetExceeded, LedgerUnavailable, WriteFailed: the errors of ``release`` and of files.
         """
         check_both_or_neither(ledger, scope)
         if subject_column is not None and ledger is None:
@@ -259,13 +261,13 @@ class Releasing(ABC):
 class PredictsByRelease(Releasing):
     """Mixin of a classifier whose ``predict`` is a release: charged and counted as ``release`` is.
 
-    ``score`` and whatever else calls ``predict`` spends the same. The owner's own answer, without
+    ``score`` and all other callers of ``predict`` spend the same. The owner's own answer, without
     noise, has another name: ``exact_predict``.
     """
 
     @property
     def _withholds(self) -> bool:
-        """Whether the fitted system may withhold an answer, or ``NotFittedYet``."""
+        """Return whether the fitted system may withhold an answer, or raise ``NotFittedYet``."""
         return False
 
     def predict(
@@ -274,18 +276,17 @@ class PredictsByRelease(Releasing):
         """Return the labels of ``release(X)``, which may leave: with noise, charged and counted.
 
         Args:
-            X: as for ``release``.
-            ledger: as for ``release``.
-            scope: as for ``release``.
+            X: the rows, an argument of ``release``.
+            ledger: the ledger or its leases, an argument of ``release``.
+            scope: the scope that is charged, an argument of ``release``.
 
         Returns:
-            Shape (n,), labels. A withheld answer is the constructor's ``fallback``, where there is
-            one.
+            Labels, shape (n,). A withheld answer is the constructor's ``fallback`` if there is one.
 
         Raises:
             InvalidInput: answers may be withheld, and ``fallback`` is none of ``classes_``. Nothing
                 is charged.
-            NotFittedYet, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: as
+            NotFittedYet, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: the errors of
                 ``release``.
         """
         fallback = _fallback(self) if self._withholds else None
@@ -297,11 +298,11 @@ class PredictsByRelease(Releasing):
 
 
 def _fallback(system: Any) -> Any:
-    """Return the label that stands for a withheld answer, as it stands among the classes.
+    """Return the label that stands for a withheld answer, in its form among the classes.
 
     Raises:
-        InvalidInput: it is none of them. What else it is may not fit among released labels, which
-            would show after the charge.
+        InvalidInput: it is none of the classes. Another value may not fit among released labels,
+            and this would show only after the charge.
     """
     label = getattr(system, "fallback", None)
     found = [] if label is None else [known for known in system.classes_ if known == label]
@@ -315,20 +316,21 @@ def _fallback(system: Any) -> Any:
 
 
 def answers_in_parallel(query: Any, inputs: Any, *, sampler: Sampler) -> Answers:
-    """One answer for each row of checked ``inputs``, in their order, computed by as many workers
-    as ``joblib.parallel_config`` says, or by one.
+    """Return one answer for each row of checked ``inputs``, in their order.
 
-    *Independent noise.* A worker is given the kind of sampler and never a state: each of its words
-    is read from the operating system, so that two workers cannot draw the same ones, however they
-    were started. Seeded answers are computed here, one after the other: a seed has one order.
+    They are computed by the workers that ``joblib.parallel_config`` sets, or by one.
+
+    *Independent noise.* A worker is given the kind of sampler and never a state. Each of its words
+    is read from the operating system, so two workers cannot draw the same ones, however they were
+    started. Seeded answers are computed here, one after the other: a seed has one order.
 
     Args:
-        query: answers rows, each by itself.
+        query: a query that answers rows, each by itself.
         inputs: n rows as the query takes them.
-        sampler: whose kind the workers draw from.
+        sampler: a sampler of the kind that the workers use.
 
     Returns:
-        Values and which of them are withheld, as ``query.answer`` does.
+        Values and flags of withheld ones, as ``query.answer`` gives them.
     """
     many = type(sampler) in RELEASE_SAMPLERS.values()
     parts = len(inputs) // _LEAST_ROWS if many else 1
@@ -367,7 +369,7 @@ def _part(inputs: Any, rows: slice) -> Any:
 
 
 def columns_of(system: Any, *, name: str = "source") -> TabularSchema | list[str]:
-    """What a fitted system reads from a file: its schema, or the names of its columns.
+    """Return a fitted system's schema, or the names of the columns that it reads from a file.
 
     Raises:
         InvalidInput: it was fitted on an array, so that nothing in a file can be found by name.
@@ -385,7 +387,7 @@ def columns_of(system: Any, *, name: str = "source") -> TabularSchema | list[str
 
 
 def _identity(path: Path | None) -> dict[str, Any]:
-    """What makes a file the same file: never its content, which is private."""
+    """Return facts that identify a file, never its content, which is private."""
     if path is None:
         return {"kind": "frames"}
     try:
