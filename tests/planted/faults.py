@@ -283,10 +283,11 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "public models of a reference are made of private rows too",
         "systems/certified/system.py",
-        "        extractor = self._extractor(inputs.shape[1], shape, public, len(classes))\n",
+        "        extractor = self._extractor(shaping.map, inputs.shape[1], shape, public, "
+        "len(classes))\n",
         """        if public is not None:
             public = np.vstack([public[0], inputs]), np.concatenate([public[1], labels])
-        extractor = self._extractor(inputs.shape[1], shape, public, len(classes))
+        extractor = self._extractor(shaping.map, inputs.shape[1], shape, public, len(classes))
 """,
         ("systems/certified",),
     ),
@@ -604,10 +605,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the curvature of a public start is that of private records",
         "systems/votes/started_model.py",
-        "                public_curvature, each = self._curvature(at, weights, records)\n",
+        "                bent, each = self._curvature(at, weights, records)\n",
         """                for voting, directions in blocks:
                     self._unit, self._held_out = directions / LENGTH, self._offsets(voting.points)
-                public_curvature, each = self._curvature(at, weights, records)
+                bent, each = self._curvature(at, weights, records)
 """,
         ("systems/votes",),
     ),
