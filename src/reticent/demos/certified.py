@@ -116,9 +116,8 @@ def _adult() -> Problem:
         training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.3, "clip": 0.2},
         public_rows=white(rows[public]),
         public_labels=table.train_labels[public],
-        about="The question: does a person of the 1994 census earn more than 50,000 dollars? The "
-        "features are 20 principal components of 25 public rows. The model is logistic regression "
-        "from zero weights, 4 epochs.",
+        about="Does a person of the 1994 census earn more than 50,000 dollars? 20 principal "
+        "components of 25 public rows. Logistic regression from zero weights, 4 epochs.",
     )
 
 
@@ -144,8 +143,8 @@ def digits(public: int) -> Problem:
         training={"epochs": 1, "clip": 0.1},
         public_rows=rows[cut:],
         public_labels=data.train_labels[cut:],
-        about="The data are scikit-learn's digits in ten classes, with pixels scaled to -0.65 .. "
-        "1.35. The model is one full-batch step of softmax regression.",
+        about="scikit-learn's digits, pixels scaled to -0.65 .. 1.35; ten classes, one "
+        "full-batch step of softmax regression.",
     )
 
 
@@ -164,10 +163,9 @@ def imdb() -> Problem:
         training={"epochs": 3, "learning_rate": 1.0, "rate_decay": 0.5, "clip": 0.05},
         public_rows=white(data.train_rows[public]),
         public_labels=data.train_labels[public],
-        about="The data are IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): "
-        "17,924 private records, 4,980 held-out queries. The features are 50 principal components "
-        "of 2,000 other reviews, which count as public. The model is logistic regression from zero "
-        "weights, 3 epochs.",
+        about="IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): 17,924 "
+        "private records, 4,980 held-out queries. 50 principal components of 2,000 other reviews, "
+        "which count as public. Logistic regression from zero weights, 3 epochs.",
     )
 
 

@@ -83,17 +83,17 @@ class PlanRow:
 
     @property
     def measured(self) -> bool:
-        """Whether there is a score."""
+        """Return whether there is a score."""
         return not math.isnan(self.utility.value)
 
     @property
     def private(self) -> bool:
-        """Whether it uses private data at all."""
+        """Return whether it uses private data at all."""
         return self.uses not in (PublicUse.NOTHING, PublicUse.LABELS_ALONE)
 
     @property
     def estimator_there(self) -> bool:
-        """Whether the package has an estimator of the method, and not only a baseline."""
+        """Return whether the package has an estimator of the method, and not only a baseline."""
         return self.make() is not None
 
     @property
@@ -175,7 +175,7 @@ class Plan:
 
     @property
     def of_inputs(self) -> bool:
-        """Whether inputs are protected, and not records."""
+        """Return whether inputs are protected, and not records."""
         return self.task.inputs is not None
 
     @property
@@ -198,7 +198,7 @@ class Plan:
 
     @property
     def beats_constant(self) -> bool:
-        """Whether the winner was measured to be better than the constant."""
+        """Return whether the winner was measured to be better than the constant."""
         found = self.winner
         if found is None or found.constant:
             return False

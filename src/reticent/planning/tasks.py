@@ -124,7 +124,7 @@ class Task:
 
     @property
     def few(self) -> bool:
-        """Whether there are too few records or labelled public rows to decide by measurement."""
+        """Return whether records or labelled public rows are too few to decide by measurement."""
         return self.n_private < FEW_RECORDS or self.n_public < FEW_LABELS
 
     @property

@@ -84,7 +84,7 @@ class Bundle:
 
     @property
     def private(self) -> bool:
-        """Whether its weights hold private records, so that only their owner may read its files."""
+        """Return whether its weights hold private records, so that its files are private too."""
         return bool(self.serial)
 
     def same_content(self, other: Bundle) -> bool:

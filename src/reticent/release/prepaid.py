@@ -76,7 +76,7 @@ class Prepaid:
 
     @property
     def used(self) -> bool:
-        """Whether anything was asked or paid for."""
+        """Return whether anything was asked or paid for."""
         return self.asked > 0 or self.entry is not None or self._paid is not None
 
     @property
