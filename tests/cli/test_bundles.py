@@ -204,7 +204,7 @@ def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_pat
     np.savez(rows, X=iris.data)
     asked = (
         ("release", bundle, "--input", rows, "--output", tmp_path / "out.npz"),
-        ("audit", "bundle", bundle, "--input", rows, "--runs", 2000),
+        ("audit", "bundle", bundle, "--input", rows, "--draws", 2000),
         ("attack", "bundle", bundle, "--input", rows, "--no-decoder", "--trials", 1000),
         ("card", bundle, "--json"),
     )
