@@ -38,7 +38,7 @@ def attack_page(found: FittedAttack) -> str:
         about="What attackers get back from a fitted system, beside what its guarantee allows",
         answered=(
             "Every number on this page was computed by the run that wrote it. Answers were drawn "
-            f"by the code of the release on words of seed {found.seed}, and thrown away; no budget "
+            f"by the code of the release on words of seed {found.seed}, and thrown away. No budget "
             "was charged."
         ),
         body=[
@@ -46,14 +46,14 @@ def attack_page(found: FittedAttack) -> str:
 <h1>What attackers get back, and what they cannot</h1>
 <p class="lead">{verdict}.</p></header>""",
             f"""<main><section aria-labelledby="games"><h2 id="games">Questions</h2>
-<p>The input is drawn evenly from {found.candidates} public rows that the attacker knows, and he
-goes by the exact probability of the answer about each: nobody does better on the same knowledge.
-The claim: {escape(claim.describe())}. Each cap follows from it, for rows farther apart by steps of
-the radius. All lower limits hold together with confidence {found.confidence:g}.</p>
+<p>The input is drawn uniformly from {found.candidates} public rows that the attacker knows. The
+attacker uses the exact probability of the answer about each row. With the same knowledge, no attack
+does better. The claim: {escape(claim.describe())}. Each cap follows from it, for rows farther apart
+by steps of the radius. All lower limits hold together with confidence {found.confidence:g}.</p>
 {figure_table("", "question", heads, games)}</section>""",
             f"""<section aria-labelledby="estimates"><h2 id="estimates">Estimates of the input</h2>
-<p>Mean squared error per number of the input. No estimate errs less than the floor, whoever makes
-it; the last column is the error of the mean of all candidates, made without an answer.</p>
+<p>The table shows the mean squared error per number of the input. No estimate has an error below
+the floor. The last column is the error of the mean of all candidates, which needs no answer.</p>
 {figure_table("", "estimate", ("error", "proved floor", "without an answer"), estimates)}
 <p>This page is as private as the bundle and the rows that it was made with.</p>
 </section></main>""",

@@ -65,25 +65,25 @@ class _Words:
 _RECORDS = _Words(
     protected="records",
     stood_in="that stood in for the records",
-    tried="Four fifths of the public rows played public rows and private records, with noise in "
-    "proportion, and every method predicted the last fifth, whose labels it had not seen. So few "
+    tried="Four fifths of the public rows stood in for public rows and private records, with noise "
+    "in proportion. Every method predicted the last fifth, whose labels it had not seen. So few "
     "stand-ins teach less than the records will.",
     epsilon="epsilon of everything that is released",
-    attacker="Somebody who sees everything that is released, knows every other record and computes "
-    "without limit guesses whether one given record was among the private ones. If it was there "
-    "with probability one half",
-    cap="of an attacker's guesses whether a record was there are right at most; half by chance",
+    attacker="An attacker sees everything that is released, knows every other record, computes "
+    "without limit and guesses whether one given record was among the private ones. If it was "
+    "there with probability one half",
+    cap="of an attacker's guesses about a record's presence are right at most, half by chance",
 )
 _INPUTS = _Words(
     protected="inputs",
-    stood_in="that played the inputs",
-    tried="A third of the public rows taught a release, a server learned labels from releases of "
-    "another third, and predicted those of the last.",
+    stood_in="that stood in for the inputs",
+    tried="A release learned from a third of the public rows. A server learned labels from "
+    "releases of another third, and predicted those of the last.",
     epsilon="epsilon of one released input",
-    attacker="Somebody who sees what was released and computes without limit guesses which of two "
+    attacker="An attacker sees what was released, computes without limit and guesses which of two "
     "neighbouring inputs it came from. If both are equally likely beforehand",
-    cap="of an attacker's guesses which of two neighbouring inputs was released are right at most; "
-    "half by chance",
+    cap="of an attacker's guesses between two neighbouring inputs are right at most, half by "
+    "chance",
 )
 
 
@@ -102,8 +102,8 @@ def _header(plan: Plan) -> str:
 <p class="name-of">reticent · plan</p>
 <h1>{escape(head)}</h1>
 <p class="lead">For {what} and {asked}, with {escape(task.promise)}: {escape(plan.decided)}.
-It was found on {task.n_public:,} public rows {_words(plan).stood_in}. Nothing private was looked
-at, and nothing was spent.</p>
+The plan was made on {task.n_public:,} public rows {_words(plan).stood_in}. No private data were
+read, and nothing was spent.</p>
 </header>"""
 
 
@@ -129,7 +129,7 @@ def _facts(plan: Plan) -> str:
         )
     if not math.isnan(plan.power):
         facts.append(
-            ("published", f"{plan.power:.3f}", "difference that would be seen, 4 times in 5")
+            ("published", f"{plan.power:.3f}", "true difference that is seen 4 times in 5")
         )
     if plan.most_answers is not None:
         facts.append(("label", f"{plan.most_answers:,}", f"Q*: {questions(plan.most_answers)}"))
@@ -190,7 +190,7 @@ def _table(plan: Plan) -> str:
 def _curve(plan: Plan) -> str:
     if not plan.curve:
         return ""
-    text = "Totals that other guarantees would have, everything else as it is."
+    text = "The chart shows the methods at other totals, with everything else unchanged."
     chart = _chart(
         plan,
         plan.curve,
@@ -205,8 +205,8 @@ def _answers(plan: Plan) -> str:
     if not plan.by_answers:
         return ""
     text = (
-        "A released model answers for good; answers that are paid for one by one get noisier the "
-        "more of them there are."
+        "A released model answers any number of queries. Answers that are paid for one by one get "
+        "noisier the more of them there are."
     )
     if plan.most_answers is not None:
         text += f" Q* = {plan.most_answers:,}: {questions(plan.most_answers)}."

@@ -41,9 +41,9 @@ def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = N
     body = [
         f"""<header><p class="name-of">reticent · radius</p>
 <h1>What a radius means for these rows</h1>
-<p class="lead">A guarantee for neighbours within R hides an input among those within R of it, and
-says ever less about inputs farther apart. Counted on {survey.rows:,} public rows of
-{survey.dimension} numbers, {escape(survey.norm.value)} distance.</p></header>""",
+<p class="lead">A guarantee for neighbours within R hides an input among those within R of it. It
+says less about inputs that are farther apart. The figures are from {survey.rows:,} public rows of
+{survey.dimension} numbers, with {escape(survey.norm.value)} distance.</p></header>""",
         "<main>",
         _facts(survey),
         _counts(survey),
@@ -116,9 +116,9 @@ def _counts(survey: RadiusSurvey) -> str:
     )
     table = figure_table("", "R", heads, rows)
     return f"""<section aria-labelledby="counts"><h2 id="counts">Who lies within R</h2>
-<p>The answer about an input could as well be about any point within R of it. Points of the space
-that no input has hide nobody: where hardly a row has another one within R, R is small against what
-tells inputs apart. Counts are exact, of all rows.</p>
+<p>An answer about an input could also be about any point within R of it. Only points that are real
+inputs hide anybody. If hardly any row has another one within R, then R is small against the
+differences of inputs. Counts are exact, over all rows.</p>
 {_shares(survey) if len(survey.at) > 1 else ""}{table}</section>"""
 
 
@@ -169,9 +169,10 @@ def _caps(survey: RadiusSurvey) -> str:
     chart = _chart(survey) if len(survey.at) > 1 else ""
     delta = f", δ = {survey.delta:g}" if survey.delta else ""
     return f"""<section aria-labelledby="caps"><h2 id="caps">Which of two: proved caps</h2>
-<p>Someone knows two inputs, holds either to be equally likely, and sees one answer. He names the
-right one with probability at most 1/(1 + e^(-ε h)){delta and " (and a term for δ)"}, h the number
-of steps of R between them. At .5 the guarantee hides which; at 1 it says nothing about them.</p>
+<p>An attacker knows two equally likely inputs and sees one answer. The attacker names the right one
+with probability at most 1/(1 + e^(-ε h)){delta and " (and a term for δ)"}, where h is the number of
+steps of R between them. At .5 the guarantee hides which it was. At 1 it says nothing about
+them.</p>
 {chart}{figure_table("", "R, ε" + delta, heads, rows)}</section>"""
 
 
@@ -208,8 +209,8 @@ def _rules(survey: RadiusSurvey) -> str:
         for number, rule in enumerate(survey.rules, 1)
     ]
     return f"""<section aria-labelledby="rules"><h2 id="rules">Rules that choose R</h2>
-<p>Each gives the least R for which the statement is true of these rows. A dash: no R makes it
-true.</p>
+<p>Each rule gives the least R for which its statement is true of these rows. A dash means that no R
+makes it true.</p>
 {figure_table("", "statement", ("R",), rows)}</section>"""
 
 
@@ -222,8 +223,9 @@ def _pictures(decoded: Images, neighbours: Images) -> str:
         for picture, others in zip(decoded, neighbours, strict=True)
     )
     return f"""<section aria-labelledby="pictures"><h2 id="pictures">Neighbours at distance R</h2>
-<p>Left: rows, decoded from their embeddings. Right: points at distance R from them whose pictures
-differ most, of those that were tried. The guarantee hides which of a line it was.</p>
+<p>On the left are rows, decoded from their embeddings. On the right are points at distance R from
+them: of those that were tried, the ones whose pictures differ most. The guarantee hides which
+picture of a line was the input.</p>
 <div class="scroll" role="region" aria-label="pictures" tabindex="0"><table class="pictures">
 {rows}</table></div></section>"""
 
