@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from reticent import CertifiedClassifier, PowerEncoder
 from reticent.core import Guarantee
 from reticent.release.bundle import sign_bundle
-from reticent.systems import ClippedDescent
+from reticent.systems import ClippedDescent, VectorTraining
 from reticent.systems.loading import load_answering
 from reticent.systems.value_models import train_value_model
 from reticent.tables.frames import NamedRows
@@ -33,6 +33,22 @@ def rows_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         random_state=0,
     )
     return encoder.fit(X, y).save(tmp_path_factory.mktemp("rows") / "bundle")
+
+
+@pytest.fixture(scope="session")
+def noisy_rows_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of a table as vectors with noise, any two of them neighbours."""
+    X, y = load_iris(return_X_y=True)
+    encoder = PowerEncoder(
+        epsilon=4.0,
+        delta=0.0,
+        radius=None,
+        schema=(0.0, 8.0),
+        mechanism="k-norm-l2",
+        training=VectorTraining(epochs=2),
+        random_state=0,
+    )
+    return encoder.fit(X, y).save(tmp_path_factory.mktemp("noisy") / "bundle")
 
 
 @pytest.fixture(scope="session")

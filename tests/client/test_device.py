@@ -101,19 +101,26 @@ def changed(folder: Path, target: Path, card: str | None = None, **plan: Any) ->
 
 @pytest.mark.parametrize("plan", [{"epsilon": 400.0}, {"radius": 1e-3}])
 def test_a_changed_epsilon_or_radius_is_refused_even_if_card_and_manifest_follow_it(
-    plan: dict[str, Any], rows_bundle: Path, tmp_path: Path
+    plan: dict[str, Any], noisy_rows_bundle: Path, tmp_path: Path
 ) -> None:
-    worse = changed(rows_bundle, tmp_path / "worse", **plan)
+    worse = changed(noisy_rows_bundle, tmp_path / "worse", **plan)
     with pytest.raises(CorruptBundle, match="card"):  # the old card is still there
         Device(worse, home=tmp_path)
     honest = load_answering(worse).card().to_markdown()
-    worse = changed(rows_bundle, tmp_path / "worse with its card", card=honest, **plan)
-    with Device(rows_bundle, home=tmp_path) as device:
+    worse = changed(noisy_rows_bundle, tmp_path / "worse with its card", card=honest, **plan)
+    with Device(noisy_rows_bundle, home=tmp_path) as device:
         pins = [Pin(fingerprint=device.fingerprint), Pin(epsilon=4.0, radius=math.inf)]
     for pin in pins:
-        Device(rows_bundle, home=tmp_path, pin=pin).close()
+        Device(noisy_rows_bundle, home=tmp_path, pin=pin).close()
         with pytest.raises(UntrustedSignature, match="pinned"):
             Device(worse, home=tmp_path, pin=pin)
+
+
+def test_a_code_that_states_another_epsilon_than_its_table_has_is_refused(
+    rows_bundle: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(CorruptBundle):
+        load_answering(changed(rows_bundle, tmp_path / "worse", epsilon=400.0))
 
 
 def test_weights_that_break_their_certificate_are_refused(

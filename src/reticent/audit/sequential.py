@@ -547,9 +547,9 @@ def refute_recorded(
         >>> random = np.random.default_rng(0)
         >>> coins = random.random((2, 4000))
         >>> test = refute_recorded(
-        ...     coins[0] < 0.75, coins[1] < 0.25, epsilon=1.0, delta=0.0, alpha=0.05, seed=0
+        ...     coins[0] < 0.75, coins[1] < 0.25, epsilon=0.7, delta=0.0, alpha=0.05, seed=0
         ... )
-        >>> test.refuted, bool(1.0 <= test.excluded(delta=0.0) < math.log(3))
+        >>> test.refuted, bool(0.7 <= test.excluded(delta=0.0) < math.log(3))
         (True, True)
     """
     sides = [np.asarray(one, dtype=np.float64) for one in (second, first)]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import column_or_1d
 
 from reticent.core.arrays import Integers
 from reticent.core.checks import as_array
@@ -39,6 +38,8 @@ def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], 
         )
     labels = as_array(y, name="y")
     if labels.ndim == 2 and labels.shape[1] == 1:
+        from sklearn.utils import column_or_1d
+
         labels = column_or_1d(labels, warn=True)
     if labels.shape != (rows,):
         raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")

@@ -7,15 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.base import clone
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import finite_array
@@ -52,6 +43,13 @@ def usual_pool(rows: int, classes: int, *, table: bool) -> list[Any]:
         >>> len(usual_pool(500, 2, table=True)), len(usual_pool(500, 2, table=False))
         (10, 8)
     """
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        HistGradientBoostingClassifier,
+        RandomForestClassifier,
+    )
+    from sklearn.linear_model import LogisticRegression
+
     found: list[Any] = [LogisticRegression(C=c, max_iter=200) for c in _PENALTIES]
     least = max(3, min(20, rows // 25))
     sizes = ((60, 4), (80 if classes == 2 else 40, 12))
@@ -117,6 +115,8 @@ class PublicPool:
         Returns:
             The pool, and out-of-fold offsets of shape (n, classes).
         """
+        from sklearn.base import clone
+
         counts = np.bincount(codes, minlength=classes)
         constant = logarithm((counts + 1.0) / (len(codes) + classes))
         folds = public_folds(rows, codes) if models else []
@@ -227,6 +227,8 @@ class ClassColumn:
         """Return extremely randomised trees of rows, for their leaves."""
         if self.codes is None:
             return None
+        from sklearn.ensemble import ExtraTreesClassifier
+
         least = max(2, min(5, len(scaled) // 20))
         trees = ExtraTreesClassifier(
             LEAF_TREES, max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0
@@ -260,6 +262,8 @@ def checked_pool(pool: Any) -> list[Any] | None:
 
 def public_folds(rows: Array, codes: Integers) -> list[tuple[Integers, Integers]]:
     """Return public folds, or none where every training part cannot have two labels."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
     sizes = np.bincount(codes)
     sizes = sizes[sizes > 0]
     if len(sizes) < 2 or np.sort(sizes)[-2] < 2:
@@ -281,6 +285,8 @@ def _held_out(
     classes: int,
     folds: list[tuple[Integers, Integers]],
 ) -> Array:
+    from sklearn.base import clone
+
     found = np.zeros((len(rows), classes))
     for train, test in folds:
         fit = clone(model).fit(rows[train], codes[train])
@@ -290,6 +296,8 @@ def _held_out(
 
 def _kept(models: Sequence[Any], held: list[Array], codes: Integers) -> list[int]:
     """Return which models are pooled, those that are not clearly behind the best."""
+    from sklearn.linear_model import LogisticRegression
+
     each = [scores[np.arange(len(codes)), codes] for scores in held]
     linear = [at for at, model in enumerate(models) if type(model) is LogisticRegression]
     best = max(linear, key=lambda at: each[at].mean(), default=-1)
@@ -306,6 +314,8 @@ def _kept(models: Sequence[Any], held: list[Array], codes: Integers) -> list[int
 
 def _pooled(outside: Array, codes: Integers) -> tuple[Array, Array]:
     """Return the most likely weights and bias, with log a_m ~ N(log 1/M, .5), b ~ N(0, .3)."""
+    from scipy.optimize import minimize
+
     models, rows, _ = outside.shape
     middle = -np.log(models)
 
@@ -333,6 +343,13 @@ def _alpha(pool: Array, constant: Array, codes: Integers) -> float:
 
 
 def _as_arrays(fit: Any, classes: int) -> Fitted:
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        HistGradientBoostingClassifier,
+        RandomForestClassifier,
+    )
+    from sklearn.linear_model import LogisticRegression
+
     if type(fit) is LogisticRegression:
         return LinearModel.from_sklearn(fit)
     if type(fit) is HistGradientBoostingClassifier and fit.is_categorical_ is None:
