@@ -85,7 +85,7 @@ AUDITED = {
     **{
         name: OTHERS[name]
         for name in (
-            "one network", "ensemble", "convex", "nearest rows", "score codes",
+            "one network", "ensemble", "convex", "codes near public rows", "score codes",
             "noise within a radius",
         )
     },
