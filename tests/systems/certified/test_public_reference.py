@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
 from reticent.release.fits import not_counted
@@ -160,3 +161,10 @@ def test_refusals() -> None:
     ):
         with pytest.raises(InvalidInput):
             PublicReference(**{name: value})
+
+
+def test_models_that_no_bundle_holds_are_refused_before_training() -> None:
+    """A receipt names the bundle, so that every release would fail."""
+    models = [LogisticRegression(), GaussianNB()]
+    with pytest.raises(InvalidInput):
+        fitted(ROWS, LABELS, features=PublicReference(models=models, rows="embedding"))

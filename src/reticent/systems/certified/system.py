@@ -489,7 +489,9 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
                     "public_X, public_y: expected labelled public rows for the models of a "
                     "PublicReference, got none"
                 )
-            return PublicStartEmbedding(given.start(*public, classes)[0], given)
+            started = PublicStartEmbedding(given.start(*public, classes)[0], given)
+            started.describe()  # every receipt names the bundle: one that cannot be is refused here
+            return started
         if module is None:
             return IdentityEmbedding(features)
         if not is_torch_module(module):
