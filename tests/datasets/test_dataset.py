@@ -17,16 +17,6 @@ def small() -> Dataset:
     return Dataset("small", images, labels, images[:4] * 0, labels[:4], ("a", "b"), "made up")
 
 
-def test_tuning_split_partitions_the_training_part() -> None:
-    data = small()
-    split = data.for_tuning(held_out=0.3, seed=1)
-    assert (len(split.train_images), len(split.test_images)) == (7, 3)
-    both = np.concatenate([split.train_images, split.test_images])
-    assert sorted(map(bytes, both)) == sorted(map(bytes, data.train_images))
-    again = data.for_tuning(held_out=0.3, seed=1)
-    np.testing.assert_array_equal(split.test_images, again.test_images)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -1,15 +1,15 @@
-"""The form of every data set once it is loaded, and the split that tuning is allowed to see."""
+"""The form of every data set once it is loaded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput
-from reticent.datasets.parts import check_labels, tuning_cut
+from reticent.datasets.parts import check_labels
 
 Images = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.float64]
@@ -20,7 +20,7 @@ class Dataset:
     """Pictures with labels, in a training part and a held-out part.
 
     The held-out part is the official one where there is one. It is for final figures only. Every
-    choice (a mechanism, a width, a number of epochs) is made on ``for_tuning()``.
+    choice (a mechanism, a width, a number of epochs) is made on rows of the training part.
 
     Attributes:
         name: the name it was loaded by.
@@ -80,29 +80,6 @@ class Dataset:
     def classes(self) -> int:
         """The number of classes."""
         return len(self.class_names)
-
-    def for_tuning(self, *, held_out: float, seed: int) -> Dataset:
-        """Return the training part alone, cut in two, so that nothing is ever tuned on the held-out
-        part.
-
-        Args:
-            held_out: share of the training rows that take the place of the test part, in (0, 1).
-            seed: the seed that chooses the rows.
-
-        Returns:
-            A data set whose train and test parts both come from this one's training part.
-
-        Raises:
-            InvalidParameter: ``held_out`` leaves one side empty.
-        """
-        train, score = tuning_cut(len(self.train_images), held_out=held_out, seed=seed)
-        return replace(
-            self,
-            train_images=self.train_images[train],
-            train_labels=self.train_labels[train],
-            test_images=self.train_images[score],
-            test_labels=self.train_labels[score],
-        )
 
 
 def _rows(images: Images) -> Rows:

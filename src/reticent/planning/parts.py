@@ -167,15 +167,13 @@ class KnownPoints:
         return self.table[rows[:, 0].astype(np.int64)]
 
 
-class OnStandIns(PublicStartClassifier):
-    """The estimator on rows with known points and offsets, with noise from a seed."""
+class KnownStart:
+    """A base for estimators beside public models whose rows have known points and offsets."""
 
     given: KnownPoints
     given_offsets: Array
-    planned: int
-    alone: bool
+    _held_out: Array
 
-    @override
     def _space(
         self,
         row_map: Any,
@@ -187,6 +185,13 @@ class OnStandIns(PublicStartClassifier):
         assert public_features is not None
         self._held_out = self.given_offsets
         return self.given, self.given.points(public_features)
+
+
+class OnStandIns(KnownStart, PublicStartClassifier):
+    """The estimator on rows with known points and offsets, with noise from a seed."""
+
+    planned: int
+    alone: bool
 
     @property
     @override

@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from typing_extensions import override
 
-from reticent.core.arrays import Array, Integers
+from reticent.core.arrays import Integers
 from reticent.core.guarantees import AddRemove
 from reticent.neighbours import PointGrid
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.noise import SeededSampler
 from reticent.planning.methods import Answers, PublicUse, RecordMethod, total
-from reticent.planning.parts import KnownPoints, PublicParts
+from reticent.planning.parts import KnownPoints, KnownStart, PublicParts
 from reticent.planning.rows import without_schema
 from reticent.planning.tasks import Settings, Task
 from reticent.release.fits import not_counted
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.scores import Predictions
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.systems.votes.outputs import Columns
 from reticent.training.public_start import offset_steps
 
 _FREE = "a plan: its rows are public, and nothing that is fitted leaves"
@@ -136,24 +134,8 @@ class ResidualVotes(LinearVotes):
         }
 
 
-class _VotesOnStandIns(LinearVoteClassifier):
+class _VotesOnStandIns(KnownStart, LinearVoteClassifier):
     """The estimator on rows whose points and offsets are known."""
-
-    given: KnownPoints
-    given_offsets: Array
-
-    @override
-    def _space(
-        self,
-        row_map: Any,
-        columns: int,
-        public_features: Array | None,
-        public_codes: Integers | None,
-        labels: Columns,
-    ) -> tuple[Any, Array | None]:
-        assert public_features is not None
-        self._held_out = self.given_offsets
-        return self.given, self.given.points(public_features)
 
 
 class IndividualNeighbours(QueryMethod):
