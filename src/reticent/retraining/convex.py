@@ -1,7 +1,5 @@
-"""A certificate for regularised logistic regression.
-
-It says how many records must come or go before a label can change, from the curvature of the loss
-at its minimum.
+"""A certificate for regularised logistic regression: how many records must come or go before a
+label can change, from the curvature of the loss at its minimum.
 """
 
 from __future__ import annotations
@@ -44,25 +42,24 @@ _LARGEST_OFFSET = 64.0
 
 @dataclass(frozen=True, kw_only=True)
 class ConvexSettings:
-    """Settings of logistic regression with two labels. Nothing here may depend on records.
+    """Logistic regression with two labels; nothing here may depend on records.
 
     The weights minimise ``sum of weight of label * log(1 + exp(-y (o + w.z)))
-    + regularization/2 |w|^2`` with y = +-1. Here z is a row cut to the l2 ball of radius
+    + regularization/2 |w|^2`` with y = +-1, where z is a row cut to the l2 ball of radius
     ``norm_bound``, divided by it, with ``intercept`` as one coordinate more, all divided by
     sqrt(1 + intercept^2): so |z| <= 1. The intercept's weight is regularised like the others. o is
     the row's offset, a public function of it: the log odds of a public model, or 0.
 
     Attributes:
         features: number of inputs, 1 to 4095.
-        regularization: lambda, at least 1/16. Distances grow with it, and accuracy wants it small.
-        norm_bound: public l2 norm above 0, to which longer rows are cut.
-        intercept: size of the additional coordinate, above 0, small if the two labels are about
-            equally frequent.
-        class_weights: one weight in (0, 1] for each label, the largest 1, from public prevalence.
-        counting: meaning of a distance of k: k records come or go in total ("add-remove"), or are
+        regularization: lambda, at least 1/16. Distances grow with it; accuracy wants it small.
+        norm_bound: longer rows are cut to this l2 norm, above 0; public.
+        intercept: above 0; small if the two labels are about equally frequent.
+        class_weights: one weight in (0, 1] for each label, the largest 1; from public prevalence.
+        counting: what a distance of k means: k records come or go in total ("add-remove"), or are
             replaced ("replace").
-        offset_bound: public bound from 0 to 64. Offsets are cut to [-offset_bound, offset_bound].
-            0 where there are none.
+        offset_bound: offsets are cut to [-offset_bound, offset_bound], 0 to 64; public. 0 where
+            there are none.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range, or so many features at so small a
@@ -130,7 +127,7 @@ class ConvexSettings:
 
     @property
     def changed(self) -> int:
-        """The number of records that come or go in one change."""
+        """Records that come or go in one change."""
         return 1 if self.counting == "add-remove" else 2
 
     @property
@@ -141,10 +138,8 @@ class ConvexSettings:
 
     @cached_property
     def proved_error(self) -> float:
-        """Return how far ``ConvexModel.reserves`` can be from the exact reserve of any data set.
-
-        Two terms add up: the distance of the weights from the minimiser, and rounding. The data
-        set has up to 2^22 records.
+        """How far ``ConvexModel.reserves`` can be from the exact reserve of any data set of up to
+        2^22 records: by the distance of the weights from the minimiser, and by rounding.
         """
         most, limit = MOST_RECORDS / 4.0, self.largest_weights
         solver = _RESIDUAL * (1.0 + math.exp(_RESIDUAL / self.regularization))
@@ -156,7 +151,7 @@ class ConvexSettings:
 
     @cached_property
     def worth(self) -> float:
-        """The amount that one change of records takes from a reserve as computed, at most."""
+        """What one change of records takes from a reserve as computed, at most."""
         return self.changed + 2.0 * self.proved_error
 
     def distances(self, reserves: Array) -> Integers:
@@ -167,11 +162,11 @@ class ConvexSettings:
         """Return offsets as the loss takes them, shape (rows,).
 
         Args:
-            offsets: shape (rows,), finite, or None where ``offset_bound`` is 0.
-            rows: number of rows.
+            offsets: shape (rows,), finite; None where ``offset_bound`` is 0.
+            rows: their number.
 
         Raises:
-            InvalidInput: offsets are missing, or there should be none.
+            InvalidInput: offsets that are missing, or that there should not be.
         """
         if offsets is None and not self.offset_bound:
             return np.zeros(rows)
@@ -183,9 +178,8 @@ class ConvexSettings:
         return np.clip(found, -self.offset_bound, self.offset_bound)
 
     def points(self, X: Array) -> Array:
-        """Return rows as the loss takes them, each computed from itself alone.
-
-        The result has shape (n, features + 1) and rows of l2 norm at most 1.
+        """Rows as the loss takes them, each computed from itself alone: shape (n, features + 1),
+        of l2 norm at most 1.
 
         Args:
             X: shape (n, features), finite.
@@ -207,16 +201,16 @@ class ConvexModel:
     """Weights near the minimiser, and the curvature there. As private as the records.
 
     Attributes:
-        settings: the loss that is minimised.
+        settings: what is minimised.
         weights: shape (features + 1,), the intercept's last.
-        eigenvalue: least eigenvalue of the Hessian of the sum of losses at ``weights``, at least 0.
+        eigenvalue: of the Hessian of the sum of losses at ``weights``, the least one; at least 0.
 
     Utility:
         A row at a = |o + w.z|/|z| from the boundary has the distance ceil(r) - 1, half of that
         where records are replaced, with r = eigenvalue (1 - e^-a) + regularization a.
 
     Runtime:
-        O(features) a row. 0.6 microseconds for 64 features on one core (benchmarks/runtimes.py).
+        O(features) a row; 0.6 microseconds for 64 features on one core (benchmarks/runtimes.py).
 
     References:
         - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
@@ -240,14 +234,12 @@ class ConvexModel:
     def reserves(
         self, X: npt.ArrayLike, offsets: npt.ArrayLike | None = None
     ) -> tuple[Integers, Array]:
-        """Return each row's label, 0 or 1, and its reserve r. Both are private.
-
-        The reserve is what all changes of records together must take away before the label can
-        change.
+        """Each row's label, 0 or 1, and its reserve r: what all changes of records together must
+        take away before the label can change. Private.
 
         Args:
             X: shape (n, features), finite.
-            offsets: shape (n,), finite, or None without ``offset_bound``.
+            offsets: shape (n,), finite; None without ``offset_bound``.
         """
         rows = finite_array(X, name="X", ndim=2, columns=self.settings.features, allow_empty=True)
         points = self.settings.points(rows)
@@ -259,8 +251,7 @@ class ConvexModel:
     def stable_distances(
         self, X: npt.ArrayLike, offsets: npt.ArrayLike | None = None
     ) -> tuple[Integers, Integers]:
-        """Return each row's label, and how many changes of records it survives, as ``counting``
-        says.
+        """Each row's label, and how many changes of records it survives, of what ``counting`` says.
 
         **Guarantee.** (1) For data sets at distance 1 the distances of one query differ by at most
         1. (2) If their labels differ, both distances are 0.
@@ -271,7 +262,7 @@ class ConvexModel:
         ceil(r / (1 + 2 t)) - 1) has both properties.
 
         Args:
-            X, offsets: rows and offsets, as ``reserves`` takes them.
+            X, offsets: as of ``reserves``.
 
         Returns:
             Labels 0 or 1 and distances of at least 0, each of shape (n,), int64. Private.
@@ -281,24 +272,23 @@ class ConvexModel:
 
 
 def one_against_one(labels: Integers, reserves: Array, *, classes: int) -> tuple[Integers, Array]:
-    """Return the label that wins all its pairs, and the least reserve of these.
-
-    Where no label does, return label 0 at reserve 0.
+    """Return the label that wins all its pairs, and the least reserve of these; label 0 at reserve
+    0 where none does.
 
     **Guarantee.** With distances by ``ConvexSettings.distances``, where each pair's model is made
     of the records of its two labels alone, both properties of ``ConvexModel.stable_distances``
     hold, whatever the number of labels.
 
     *Why.* A record is in the models of all pairs of its label, and moves each of their reserves as
-    computed by at most w = ``ConvexSettings.worth``. A pair whose label changes has w at most on
+    computed by at most w = ``ConvexSettings.worth``; a pair whose label changes has w at most on
     either side. (1) Where the winner stays, a minimum of numbers that each move by at most w does
     too. (2) Where the winner j of one data set is none of the other, a pair of j changed, so j's
-    reserve is at most w and the distance 0. The other data set's is 0 for want of a winner. Or its
+    reserve is at most w and the distance 0. The other data set's is 0 for want of a winner; or its
     winner is some k, and the pair of j and k changed, so it is at most w too.
 
     Args:
-        labels, reserves: shape (pairs, n), ``ConvexModel.reserves`` of each pair in the order
-            of ``itertools.combinations(range(classes), 2)``. Label 1 is the pair's second.
+        labels, reserves: shape (pairs, n), of ``ConvexModel.reserves`` for each pair in the order
+            of ``itertools.combinations(range(classes), 2)``; label 1 is the pair's second.
         classes: the number of labels, at least 2.
 
     Returns:
@@ -339,22 +329,22 @@ def convex_model(
     *,
     offsets: npt.ArrayLike | None = None,
 ) -> ConvexModel:
-    """Fit logistic regression on private records, with its certificate.
+    """Logistic regression on private records, with its certificate.
 
     Damped Newton steps w -= log(1 + s)/s p, s = |p|, p the Newton direction, are taken until the
     gradient is *proved* to be at most 2^-10 long, rounding included. For losses of this kind they
-    lower the objective from any start. docs/certified.md shows that they end for every data
+    lower the objective from any start, and docs/certified.md shows that they end for every data
     set: no data set is treated in another way because its search took long.
 
     Args:
-        X: shape (n, features), finite, at most 2^22 records, or none.
+        X: shape (n, features), finite; at most 2^22 records, or none.
         labels: shape (n,), 0 or 1.
-        settings: settings, chosen without looking at the records.
+        settings: chosen without looking at the records.
         offsets: shape (n,), finite, each a public function of its row, such as the log odds that a
-            model of public rows gives it. None without ``offset_bound``.
+            model of public rows gives it; None without ``offset_bound``.
 
     Raises:
-        InvalidInput: shapes or labels that do not fit. Values are never shown.
+        InvalidInput: shapes or labels that do not fit; values are never shown.
         CertificationFailed: this machine's arithmetic is not IEEE float64.
 
     Example:
@@ -366,12 +356,11 @@ def convex_model(
         ([1, 0], True, True)
 
     Utility:
-        The minimiser itself, to a gradient of length 2^-10. Only ``regularization`` gives up
-        accuracy
-        for distances.
+        The minimiser itself, to a gradient of length 2^-10: no accuracy is given up for distances
+        but by ``regularization``.
 
     Runtime:
-        A few Newton steps of O(n features^2) each. 12 milliseconds for 10,000 rows of 20 features
+        A few Newton steps of O(n features^2) each; 12 milliseconds for 10,000 rows of 20 features
         on one core, 0.4 seconds for 50,000 of 64 (benchmarks/runtimes.py).
 
     References:
@@ -420,9 +409,7 @@ class _Records:
 
 
 def gradient_error(settings: ConvexSettings, records: int, length: float) -> float:
-    """Return a bound on the l2 error of the gradient as computed, at weights of l2 norm
-    ``length``.
-    """
+    """A bound on the l2 error of the gradient as computed, at weights of l2 norm ``length``."""
     dimension = settings.features + 1
     of_each = 0.25 * _length_error(dimension) * (length + settings.offset_bound) + 16.0 * _UNIT
     own = 4.0 * _UNIT * settings.regularization * length
@@ -430,9 +417,8 @@ def gradient_error(settings: ConvexSettings, records: int, length: float) -> flo
 
 
 def eigenvalue_error(settings: ConvexSettings, records: int, length: float) -> float:
-    """Return a bound on the error of the least eigenvalue as computed.
-
-    The error of the grid that it is looked for on comes on top.
+    """A bound on the error of the least eigenvalue as computed, beside the grid that it is looked
+    for on.
     """
     dimension = settings.features + 1
     of_each = 0.1 * _length_error(dimension) * (length + settings.offset_bound) + 16.0 * _UNIT
@@ -441,17 +427,17 @@ def eigenvalue_error(settings: ConvexSettings, records: int, length: float) -> f
 
 
 def _length_error(dimension: int) -> float:
-    """Return the relative error of an inner product, and of one divided by a length."""
+    """Relative error of an inner product, and of one divided by a length."""
     return 1.01 * 2.0 * (dimension + 8) * _UNIT
 
 
 def _sum_error(records: int) -> float:
-    """Return the relative error of a sum over records, by blocks."""
+    """Relative error of a sum over records, by blocks."""
     return 1.01 * (_BLOCK + records / _BLOCK + 8.0) * _UNIT
 
 
 def _lengths(rows: Array) -> Array:
-    """Return l2 norms, column by column, so that a row's does not depend on the other rows."""
+    """l2 norms, column by column, so that a row's does not depend on the other rows."""
     squares = np.zeros(len(rows))
     for column in rows.T:
         squares += column * column
@@ -459,7 +445,7 @@ def _lengths(rows: Array) -> Array:
 
 
 def _derivatives(records: _Records, weights: Array) -> tuple[Array, Array]:
-    """Return gradient and Hessian of the sum of losses, without the regularization."""
+    """Gradient and Hessian of the sum of losses, without the regularization."""
     dimension = len(weights)
     gradient, hessian = np.zeros(dimension), np.zeros((dimension, dimension))
     for start in range(0, len(records.points), _BLOCK):
@@ -473,7 +459,7 @@ def _derivatives(records: _Records, weights: Array) -> tuple[Array, Array]:
 
 
 def _minimiser(records: _Records, settings: ConvexSettings) -> Array:
-    """Return weights at which the gradient is proved to be at most ``_RESIDUAL`` long."""
+    """Weights at which the gradient is proved to be at most ``_RESIDUAL`` long."""
     size, ridge = len(records.points), settings.regularization
     weights = np.zeros(settings.features + 1)
     for _ in range(_most_steps(size, settings)):
@@ -494,20 +480,17 @@ def _minimiser(records: _Records, settings: ConvexSettings) -> Array:
 
 
 def _most_steps(records: int, settings: ConvexSettings) -> int:
-    """Return steps that are enough for every data set of that size (docs/certified.md, section
-    8).
-    """
+    """Steps that are enough for every data set of that size (docs/certified.md, section 8)."""
     fall = records * (1.0 + settings.offset_bound / math.log(2.0))
     return 64 * (math.ceil(25.0 * fall / settings.regularization) + 2)
 
 
 def _least_eigenvalue(hessian: Array) -> float:
-    """Return the least eigenvalue, at least 0, to ``_EIGENVALUE_GRID`` and the rounding of
-    Cholesky's
+    """The least eigenvalue, at least 0, to ``_EIGENVALUE_GRID`` and the rounding of Cholesky's
     method.
 
     A matrix less mu has a Cholesky factor if its least eigenvalue is above mu, and has none if it
-    is below, up to an error that is proved. An eigenvalue routine has no such bound in print.
+    is below, up to an error that is proved; an eigenvalue routine has no such bound in print.
     """
     low, high = 0.0, float(hessian.diagonal().min()) + _EIGENVALUE_GRID
     identity = np.eye(len(hessian))
