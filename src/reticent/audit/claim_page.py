@@ -68,11 +68,12 @@ def claim_report(audit: ClaimAudit, *, protected: str, unit: str, trust: str) ->
 
 
 def signed_report(report: dict[str, Any], key: Any) -> bytes:
-    """Return the report as JSON with a signature, which ``reticent.core.signatures.verify`` checks
-    against ``strict_dumps`` of the value at "report".
+    """Return the report as JSON with a signature.
+
+    ``reticent.core.signatures.verify`` checks it against ``strict_dumps`` of the value at "report".
 
     Args:
-        report: as of ``claim_report``.
+        report: result of ``claim_report``.
         key: file with a private Ed25519 key in PEM.
     """
     from reticent.core.signatures import signature_values, signing_key

@@ -23,7 +23,7 @@ class NeighbourPair:
 
     Attributes:
         first, second: the data sets, as the audited mechanism takes them.
-        name: what tells them apart, in words.
+        name: their difference, in words.
     """
 
     first: Any
@@ -113,9 +113,10 @@ def searched_pairs(
 ) -> tuple[NeighbourPair, ...]:
     """Return neighbours of a data set, a list of numbers or of records, to search among.
 
-    A record is a number, a list or an object. Tried are: one record less; one record more, or one
-    record changed, to the least or the greatest value seen in every column, to 0, and with signs
-    turned; and all records of one person less.
+    A record is a number, a list or an object. Tried are one record less, one record more, one
+    record
+    changed, and all records of one person less. A record that is added or changed gets the least or
+    the greatest value seen in every column, 0, or turned signs.
 
     Args:
         data_set: the records.
@@ -159,7 +160,7 @@ def searched_pairs(
 
 
 def _extremes(records: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Records at boundary values, with words."""
+    """Return records at boundary values, with words."""
     if not records:
         yield "0", 0
         return

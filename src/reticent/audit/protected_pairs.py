@@ -1,5 +1,5 @@
-"""Neighbours of table rows within what a plan states: all that a release which reads some
-attributes as they are is audited on.
+"""Neighbours of table rows within what a plan states, for a release that reads some attributes as
+they are.
 
 They are made from the stated radii and the schema alone. What the fitted query takes for free or
 protected may be what is at fault.
@@ -29,9 +29,9 @@ class Pair(NamedTuple):
     """Two neighbours, as the mechanism sees them.
 
     Attributes:
-        name: which neighbours, in words without private values.
-        first, second: what comes out of either.
-        centers: released vectors of both without noise, shape (m,) each; None for labels.
+        name: the neighbours, in words without private values.
+        first, second: functions that give what comes out of either.
+        centers: released vectors of both without noise, shape (m,) each, or None for labels.
     """
 
     name: str
@@ -45,13 +45,17 @@ _ROUNDS = 24
 
 
 def near_rows(protection: Protection, rows: Array, *, random: np.random.Generator) -> Array:
-    """A neighbour of each row, shape of ``rows``: what is protected is moved by its radius, each
-    attribute by its own or all together by the common one, and stays in the public box.
+    """Return a neighbour of each row, of the same shape.
+
+    What is protected is moved by its radius, each attribute by its own or all together by the
+    common
+    one, and stays in the public box.
 
     Args:
-        protection: what neighbours are.
+        protection: definition of neighbours.
         rows: shape (n, dimension), encoded.
-        random: of directions, of the attributes that change, and of the rows that lend values.
+        random: source of directions, of the attributes that change, and of the rows that lend
+            values.
     """
     moved, groups = rows.copy(), protection.groups
     chosen = random.random((len(rows), len(groups))) < random.choice([1.0, 0.5, 1.0 / len(groups)])
@@ -82,13 +86,14 @@ def _missing(protection: Protection, rows: Array, start: int) -> npt.NDArray[np.
 def protected_pairs(
     query: ProtectedQuery, rows: Array, *, random: np.random.Generator
 ) -> list[Pair]:
-    """The neighbours whose answers differ most among those tried; and, where what is released
-    without noise tells two neighbours apart, these.
+    """Return the neighbours whose answers differ most among those tried.
+
+    Where what is released without noise tells two neighbours apart, return these too.
 
     Args:
         query: the fitted release.
-        rows: shape (n, dimension), encoded; two at least.
-        random: of neighbours.
+        rows: shape (n, dimension), encoded, two at least.
+        random: source of neighbours.
     """
     assert query.plan.radius is not None  # the plan refuses it
     stated = Protection(query.schema, query.plan.radius)
@@ -126,13 +131,14 @@ def protected_pairs(
 def likeliest_pairs(
     query: LikeliestQuery, rows: Array, *, random: np.random.Generator
 ) -> list[Pair]:
-    """Neighbours of which another candidate is named; and, where the candidates or the log odds
-    tell two neighbours apart, these.
+    """Return neighbours of which another candidate is named.
+
+    Where the candidates or the log odds tell two neighbours apart, return these too.
 
     Args:
         query: the fitted release.
-        rows: shape (n, dimension), encoded; two at least.
-        random: of neighbours.
+        rows: shape (n, dimension), encoded, two at least.
+        random: source of neighbours.
     """
     assert query.plan.radius is not None  # the plan refuses it
     stated = Protection(query.schema, query.plan.radius)
@@ -169,7 +175,7 @@ def likeliest_pairs(
 
 
 def _level_change(query: ProtectedQuery, start: Array, end: Array) -> Array:
-    """How far apart the probabilities of an answer are."""
+    """Return how far apart the probabilities of an answer are."""
     mechanism = query.mechanism
     assert isinstance(mechanism, StabilityResponse)
     upper = []
@@ -181,7 +187,8 @@ def _level_change(query: ProtectedQuery, start: Array, end: Array) -> Array:
 
 
 def _side(which: int) -> Outputs:
-    """An answer that tells for certain which of the two it is about: nothing is drawn, and that is
-    the fault.
+    """Return an answer that tells for certain which of the two it is about.
+
+    Nothing is drawn, and that is the fault.
     """
     return lambda runs, sampler: np.full(runs, float(which))
