@@ -117,10 +117,10 @@ class FiniteChannel(Mechanism):
         2
 
     Utility:
-        The utility of the table. The best one for given public weights, and a proved bound on it, come
-        from ``reticent.training.label_tables``. The best one for any two inputs comes from a linear
-        program over staircases. Randomised response names the input's own node with probability
-        0.23, 0.45, 0.943 and 0.9996 for ten nodes at epsilon = 1, 2, 5 and 10. No more
+        The utility of the table. The best one for given public weights, and a proved bound on it,
+        come from ``reticent.training.label_tables``. The best one for any two inputs comes from a
+        linear program over staircases. Randomised response names the input's own node with
+        probability 0.23, 0.45, 0.943 and 0.9996 for ten nodes at epsilon = 1, 2, 5 and 10. No more
         is possible for any two inputs (Kairouz et al.). On MNIST embeddings at R = 0.5:
         docs/results/posthoc-labels.md.
 
