@@ -133,7 +133,7 @@ class Service:
         self.ledger.close()
 
     async def key_of(self, secret: str) -> ApiKey:
-        """Return the key that ``secret`` stands for, at most half a second old.
+        """Return the key of ``secret``, as it was half a second ago at most.
 
         Raises:
             NotAuthenticated: no valid key has this secret.
