@@ -150,14 +150,12 @@ def union_of(rows: Rows) -> Iterator[tuple[str, Callable[[float], list[Array]]]]
 
 def _others() -> dict[str, Callable[[Task], Any]]:
     from reticent.planning.methods import total
-    from reticent.systems.votes.moment import MomentClassifier
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     return {
         "noisy gradient descent": lambda task: NoisyGradientClassifier(
             **total(task), records=task.n_private
         ),
-        "moment": lambda task: MomentClassifier(**total(task)),
     }
 
 

@@ -32,7 +32,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.service.servers",
         "reticent.systems.certified.convex_classifier",
         "reticent.systems.power.encoder",
-        "reticent.systems.votes.moment",
+        "reticent.systems.votes.noisy_gradient",
         "sqlalchemy.dialects.sqlite",
         "prometheus_client",
     ]
