@@ -744,7 +744,7 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
-        "rounding step left out of the bound of scores",
+        "rounding step left out of the bound of protected columns",
         "systems/power/protection.py",
         """            return UNIT + 1
         return UNIT + 2 + math.isqrt(len(self.protected))
@@ -755,24 +755,10 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
-        "l2 bound of scores without a step for each coordinate",
+        "l2 bound of protected columns without a step for each coordinate",
         "systems/power/protection.py",
         "return UNIT + 2 + math.isqrt(len(self.protected))",
         "return UNIT + 2",
-        ("systems/power",),
-    ),
-    Fault(
-        "levels of the two sides are cut unlike",
-        "systems/power/protected_query.py",
-        "np.where(steps >= 0, steps, -steps - 1)",
-        "np.where(steps >= 0, steps, -steps)",
-        ("systems/power",),
-    ),
-    Fault(
-        "weights of scores twice as steep as is charged",
-        "systems/power/lipschitz_scores.py",
-        "beyond = sum(constant > WEIGHT for constant in steep)",
-        "beyond = sum(constant > 2 * WEIGHT for constant in steep)",
         ("systems/power",),
     ),
     Fault(

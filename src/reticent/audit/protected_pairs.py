@@ -16,7 +16,6 @@ from reticent.audit.cases import Outputs, additive_outputs, label_outputs
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm
-from reticent.mechanisms import StabilityResponse
 from reticent.noise import Sampler
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
@@ -101,8 +100,7 @@ def protected_pairs(
     if told[worst] > 0:
         pairs.append(Pair(_WITHOUT_NOISE, _side(0), _side(1)))
     steps = [query.steps(side) for side in (start, end)]
-    levels = isinstance(query.mechanism, StabilityResponse)
-    change = _level_change(query, start, end) if levels else np.abs(steps[0] - steps[1]).sum(axis=1)
+    change = np.abs(steps[0] - steps[1]).sum(axis=1)
     worst = int(change.argmax())
     if change[worst] == 0:
         return pairs
@@ -112,8 +110,6 @@ def protected_pairs(
     def draw(row: Array) -> Outputs:
         def run(runs: int, sampler: Sampler) -> Array:
             answer = query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
-            if isinstance(query.mechanism, StabilityResponse):
-                return label_outputs(answer[:, 0] > 0)
             return additive_outputs(query.mechanism, (answer, np.zeros(runs, np.bool_)), centers)
 
         return run
@@ -166,18 +162,6 @@ def likeliest_pairs(
     name = "neighbours within the stated radii: another candidate is named"
     pairs.append(Pair(name, draw(start[worst]), draw(end[worst])))
     return pairs
-
-
-def _level_change(query: ProtectedQuery, start: Array, end: Array) -> Array:
-    """How far apart the probabilities of an answer are."""
-    mechanism = query.mechanism
-    assert isinstance(mechanism, StabilityResponse)
-    upper = []
-    for rows in (start, end):
-        sides, levels = query.levels(rows)
-        right = mechanism.right_probabilities[np.minimum(levels, mechanism.max_level)]
-        upper.append(np.where(sides == 1, right, 1.0 - right))
-    return np.asarray(np.abs(upper[0] - upper[1]))
 
 
 def _side(which: int) -> Outputs:
