@@ -217,6 +217,8 @@ class Prepaid:
         return self._payer[1] == payer[1] and (counted or self._payer[0] == payer[0])
 
     def _pay(self, ledger: Ledger, scope: Scope) -> None:
+        from reticent.ledger.counters import PlanCounter
+
         if self._paid is None:
             self._paid = reserved_once(ledger, scope, self.event)
             self._payer = ledger.store.name, scope
