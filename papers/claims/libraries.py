@@ -394,7 +394,7 @@ def line(row: Row, found: ClaimAudit, seconds: float) -> str:
     """Return a row of the table."""
     version = _versions(row.library)
     exact = "not known" if row.exact is None else f"{row.exact:.3g}"
-    few = found.draws < found.pairs[0].claimed.least_draws
+    few = found.draws < found.pairs[0].least_draws
     verdict = "**refuted**" if found.refuted else "too few draws" if few else "not refuted"
     odd = "; ".join(one.event for one in found.findings)
     by = found.noise if found.noise_refuted else found.pairs[0].event if found.refuted else ""

@@ -5,6 +5,7 @@ Each takes data sets and returns one answer for each, drawn afresh. Nothing here
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import math
@@ -15,7 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
@@ -33,6 +34,11 @@ LONGEST_ANSWER = 2**20
 """Bytes of one answer of a command or an address, at most."""
 
 _LARGEST_FILE = 2**30
+
+_FLUSH = (
+    ". Expected a line for each line that is read, written at once (flush); anew (--anew) starts "
+    "a command for each answer, and ends its input"
+)
 
 
 class Subject(Protocol):
@@ -110,6 +116,10 @@ class EstimatorSubject:
     def _answer(self, data_set: Any) -> Any:
         from sklearn.base import clone
 
+        if not isinstance(data_set, Mapping) or "X" not in data_set:
+            raise InvalidInput(
+                'neighbours: expected data sets {"X": rows, "y": labels} for an estimator'
+            )
         rows = np.asarray(data_set["X"])
         given = [] if data_set.get("y") is None else [np.asarray(data_set["y"])]
         try:
@@ -125,18 +135,24 @@ class EstimatorSubject:
 class CommandSubject:
     """A command that reads one data set a line, as JSON, and writes one answer a line.
 
-    The process is started once and stays. One that ends, or is silent for too long, ends the audit.
+    The process is started once and stays, or is started for each answer. One that ends too early,
+    or is silent for too long, ends the audit.
 
     Args:
         command: words, or one line that is split as a shell splits it. No shell runs it.
+        anew: whether the command is started for each answer, and finds its input at an end. That
+            suits what reads a whole file.
         seconds: the longest wait for one answer.
     """
 
-    def __init__(self, command: str | Sequence[str], *, seconds: float = 60.0) -> None:
+    def __init__(
+        self, command: str | Sequence[str], *, anew: bool = False, seconds: float = 60.0
+    ) -> None:
         self.words = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.words:
             raise InvalidInput("command: expected at least one word")
         self.name = shlex.join(self.words)
+        self.anew = anew
         self.seconds = positive(seconds, name="seconds")
         self._process: subprocess.Popen[bytes] | None = None
         self._kept = b""
@@ -149,37 +165,43 @@ class CommandSubject:
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return the command's answers."""
-        if self._process is None:
-            try:
-                self._process = subprocess.Popen(
-                    self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-                )
-            except OSError as error:
-                raise InvalidInput(f"command={self.words[0]!r}: {error.strerror}") from error
-        return [self._answer(self._process, one) for one in data_sets]
+        return [self._answer(one) for one in data_sets]
 
     def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
+        process, self._process, self._kept = self._process, None, b""
         if process is None:
             return
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
         try:
             process.wait(timeout=2.0)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
-    def _answer(self, process: subprocess.Popen[bytes], data_set: Any) -> Any:
-        assert process.stdin is not None
+    def _answer(self, data_set: Any) -> Any:
+        if self.anew:
+            self.close()
+        if self._process is None:
+            try:
+                self._process = subprocess.Popen(
+                    self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            except OSError as error:
+                raise self._fault(str(error.strerror)) from error
+        assert self._process.stdin is not None
         try:
-            process.stdin.write(json.dumps(data_set).encode() + b"\n")
-            process.stdin.flush()
+            self._process.stdin.write(json.dumps(data_set).encode() + b"\n")
+            self._process.stdin.flush()
+            if self.anew:
+                self._process.stdin.close()
         except (BrokenPipeError, ValueError) as error:
-            raise InvalidInput(f"command={self.words[0]!r}: ended before an answer") from error
-        return _decoded(self._line(process), self.words[0])
+            if not self.anew:  # else it may answer without reading
+                raise self._fault("ended before an answer") from error
+        return _decoded(self._line(self._process), self.words[0])
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
         assert process.stdout is not None
@@ -189,17 +211,21 @@ class CommandSubject:
             while b"\n" not in self._kept:
                 left = until - time.monotonic()
                 if left <= 0 or not ready.select(left):
-                    raise InvalidInput(
-                        f"command={self.words[0]!r}: no answer in {self.seconds:g} seconds"
-                    )
+                    hint = "" if self.anew else _FLUSH
+                    raise self._fault(f"no answer in {self.seconds:g} seconds{hint}")
                 part = process.stdout.read1(65536)  # type: ignore[attr-defined]
                 if not part:
-                    raise InvalidInput(f"command={self.words[0]!r}: ended before an answer")
+                    if self._kept:
+                        break  # a last line without an end
+                    raise self._fault("ended before an answer")
                 self._kept += part
                 if len(self._kept) > LONGEST_ANSWER and b"\n" not in self._kept:
-                    raise InvalidInput(f"command={self.words[0]!r}: an answer above 1 MiB")
+                    raise self._fault("an answer above 1 MiB")
         line, _, self._kept = self._kept.partition(b"\n")
         return line
+
+    def _fault(self, what: str) -> InvalidInput:
+        return InvalidInput(f"command={self.words[0]!r}: {what}")
 
 
 class HttpSubject:
@@ -333,8 +359,10 @@ def named_object(name: str) -> Any:
         found: Any = importlib.import_module(module)
         for part in inside.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except AttributeError as error:
         raise InvalidInput(f"{name!r}: not found ({error})") from error
+    except Exception as error:  # the module's own
+        raise _not_loaded(name, error) from error
     return found
 
 
@@ -343,14 +371,26 @@ def _in_file(path: Path, name: str) -> Any:
     if spec is None or spec.loader is None or not path.is_file():
         raise InvalidInput(f"{str(path)!r}: no such Python file")
     made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    try:
+        spec.loader.exec_module(made)
+    except Exception as error:  # the file's own
+        raise _not_loaded(str(path), error) from error
     if not hasattr(made, name):
         raise InvalidInput(f"{str(path)!r}: has no {name}")
     return getattr(made, name)
+
+
+def _not_loaded(name: str, error: Exception) -> InvalidInput:
+    # Only what an import says: any other message may hold what the file has read.
+    said = f": {error}" if isinstance(error, ImportError) else ""
+    return InvalidInput(f"{name!r}: cannot be loaded ({type(error).__name__}{said})")
 
 
 def _decoded(content: bytes, where: str) -> Any:
     try:
         return json.loads(content)  # NaN and Infinity are answers too
     except ValueError as error:
-        raise InvalidInput(f"{where!r}: an answer that is not JSON") from error
+        raise InvalidInput(
+            f"{where!r}: an answer that is not JSON; expected a number, a list, or a label in "
+            "quotation marks"
+        ) from error
