@@ -28,6 +28,8 @@ _FIRST_BATCH, _BATCH = 8, 64
 _ALIKE = 20
 """Answers of each side from which on it is said that all were alike."""
 
+_ALIKE_KIND = "answers that never varied"
+
 _TURNS = 200
 """Draws of every pair before they go where the wealth is."""
 
@@ -281,6 +283,12 @@ def claim(
         found += _law_findings(scales, sensitivity, epsilon, at, mu, pairs[0].name, replay)
     found += _exact_findings(pairs, exact, sensitivity, noise, run, replay)
     found += [finding for one in asked for finding in one.oddities(replay)]
+    if all(one.never_varied and one.seen[0] == one.seen[1] for one in asked):
+        event = f"{made} answers were all alike: the neighbours that were tried test nothing"
+        found.append(Finding(kind=_ALIKE_KIND, witness="all pairs", event=event, replay=replay))
+    for text, times in getattr(run, "warned", {}).items():
+        event = f"{times} times: {text}"
+        found.append(Finding(kind="a warning", witness="any draw", event=event, replay=replay))
     noise_refuted = scales is not None and scales.refuted
     return ClaimAudit(
         subject=run.name,
@@ -418,25 +426,27 @@ class _Asked:
                 self.odd.setdefault(kind, [0, 0])[side] += 1
         return rows
 
+    @property
+    def never_varied(self) -> bool:
+        """Whether all answers of either side were alike, and many."""
+        return min(self.sides) >= _ALIKE and max(map(len, self.seen)) == 1
+
     def oddities(self, replay: str) -> list[Finding]:
         """Answers that never varied, and exceptions and NaN of one neighbour alone."""
         found = []
-        if min(self.sides) >= _ALIKE and max(map(len, self.seen)) == 1:
-            same = self.seen[0] == self.seen[1]
-            told = "equal to them: this pair tests nothing" if same else "different from them"
-            found.append(
-                self._finding(
-                    "answers that never varied",
-                    f"{self.sides[0]} answers about the first were all alike, {self.sides[1]} "
-                    f"about the second too, and {told}",
-                    replay,
-                )
+        if self.never_varied and self.seen[0] != self.seen[1]:
+            event = (
+                f"{self.sides[0]} answers about the first were all alike, {self.sides[1]} about "
+                "the second too, and different from them"
             )
+            found.append(self._finding(_ALIKE_KIND, event, replay))
         for kind, (first, second) in self.odd.items():
-            rates = first / max(1, self.sides[0]), second / max(1, self.sides[1])
             # Six of one side and none of the other: a chance of 1 / 32 by coins alone, per kind.
             if min(first, second) == 0 and max(first, second) >= 6:
-                event = f"{kind}: {rates[0]:.3g} of the first, {rates[1]:.3g} of the second"
+                event = (
+                    f"{kind}: {first} of {self.sides[0]} answers about the first, {second} of "
+                    f"{self.sides[1]} about the second"
+                )
                 found.append(
                     self._finding("an answer that only one neighbour gives", event, replay)
                 )

@@ -125,7 +125,7 @@ def searched_pairs(
 
     A record is a number, a list or an object. Tried are: one record less; one record more, or one
     record changed, to the least or the greatest value of every column, to 0, and with signs
-    turned; and all records of one person less.
+    turned; and all records of one person less. A data set of one record tries none against it.
 
     Args:
         data_set: a list of records, or ``{"X": rows, "y": labels}`` as estimators take it. A row
@@ -168,7 +168,6 @@ def searched_pairs(
         )
     if not replace and records:
         found.append(NeighbourPair(records, records[1:], "the first record less"))
-        found.append(NeighbourPair(records[:1], [], "one record against none"))
     return checked_pairs(found)
 
 

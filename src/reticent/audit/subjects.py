@@ -16,6 +16,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -34,6 +36,9 @@ LONGEST_ANSWER = 2**20
 """Bytes of one answer of a command or an address, at most."""
 
 _LARGEST_FILE = 2**30
+
+_WARNINGS, _WARNING_LENGTH = 8, 240
+"""Warnings of a subject that are told apart, and letters of each."""
 
 _FLUSH = (
     ". Expected a line for each line that is read, written at once (flush); anew (--anew) starts "
@@ -59,6 +64,9 @@ class FunctionSubject:
     Args:
         function: the callable. An exception of its own is an answer.
         name: as the report shows it; None takes the callable's own.
+
+    Attributes:
+        warned: how often the callable gave each of its first warnings, which are not shown.
     """
 
     def __init__(self, function: Callable[[Any], Any], *, name: str | None = None) -> None:
@@ -66,10 +74,13 @@ class FunctionSubject:
             raise InvalidInput(f"function: expected a callable, got {type(function).__name__}")
         self.function = function
         self.name: str = name or str(getattr(function, "__qualname__", type(function).__name__))
+        self.warned: Counter[str] = Counter()
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return one fresh answer for each data set."""
-        return [self._answer(one) for one in data_sets]
+        with warnings.catch_warnings():
+            warnings.showwarning = self._warn
+            return [self._answer(one) for one in data_sets]
 
     def close(self) -> None:
         """Do nothing."""
@@ -80,8 +91,13 @@ class FunctionSubject:
         except Exception as error:
             return Raised(type(error).__name__)
 
+    def _warn(self, message: Warning | str, category: type[Warning], *_: object, **__: Any) -> None:
+        text = f"{category.__name__}: {message}"[:_WARNING_LENGTH]
+        if text in self.warned or len(self.warned) < _WARNINGS:
+            self.warned[text] += 1
 
-class EstimatorSubject:
+
+class EstimatorSubject(FunctionSubject):
     """A scikit-learn estimator that is fitted anew for each answer, and predicts public rows.
 
     Args:
@@ -102,33 +118,25 @@ class EstimatorSubject:
             raise InvalidInput(f"estimator: expected one with fit, got {type(estimator).__name__}")
         if (queries is None) == (outputs is None):
             raise InvalidInput("queries, outputs: expected one of them")
+        super().__init__(self._released, name=type(estimator).__name__)
         self.estimator, self.outputs = estimator, outputs
         self.queries = None if queries is None else np.asarray(queries)
-        self.name = type(estimator).__name__
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return what a fit on each data set, an object with ``X`` and perhaps ``y``, predicts."""
-        return [self._answer(one) for one in data_sets]
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def _answer(self, data_set: Any) -> Any:
-        from sklearn.base import clone
-
-        if not isinstance(data_set, Mapping) or "X" not in data_set:
+        if not all(isinstance(one, Mapping) and "X" in one for one in data_sets):
             raise InvalidInput(
                 'neighbours: expected data sets {"X": rows, "y": labels} for an estimator'
             )
-        rows = np.asarray(data_set["X"])
-        given = [] if data_set.get("y") is None else [np.asarray(data_set["y"])]
-        try:
-            fitted = clone(self.estimator).fit(rows, *given)
-            return self.outputs(fitted) if self.outputs is not None else self._predicted(fitted)
-        except Exception as error:
-            return Raised(type(error).__name__)
+        return super().answers(data_sets)
 
-    def _predicted(self, fitted: Any) -> Any:
+    def _released(self, data_set: Any) -> Any:
+        from sklearn.base import clone
+
+        given = [] if data_set.get("y") is None else [np.asarray(data_set["y"])]
+        fitted = clone(self.estimator).fit(np.asarray(data_set["X"]), *given)
+        if self.outputs is not None:
+            return self.outputs(fitted)
         return np.asarray(fitted.predict(self.queries)).ravel().tolist()
 
 
