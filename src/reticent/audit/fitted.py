@@ -26,13 +26,13 @@ from reticent.audit.cases import (
 )
 from reticent.audit.claims import Book, ClaimAudit, bet_on, results_of
 from reticent.audit.fitted_pairs import (
+    Pair,
     certified_pairs,
     code_pairs,
     is_posthoc,
     posthoc_pairs,
     power_pairs,
 )
-from reticent.audit.protected_pairs import Pair
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.coded_rows import CodedRows
