@@ -135,7 +135,7 @@ def test_answers_without_noise_are_refuted(monkeypatch):
         alpha=0.001,
         seed=0,
     )
-    assert found.pairs[0].claimed.refuted
+    assert found.pairs[0].refuted
     assert found.excluded > 1
 
 

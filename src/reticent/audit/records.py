@@ -223,21 +223,18 @@ def audit_records(
         report=report,
     )
     chosen_from = f", chosen among {len(candidates)}" if len(candidates) > 1 else ""
-    book, seconds_spent = Book(second.name + chosen_from, draw, tests[0]), time.monotonic() - start
+    book = Book(second.name + chosen_from, draw, tests[0])
     return ClaimAudit(
         subject=type(estimator).__name__,
         epsilon=claim.epsilon,
         delta=claim.delta,
-        mu=None,
         source=claim.describe(),
         alpha=alpha,
-        pairs=results_of([book], delta=claim.delta, seconds=seconds_spent),
+        pairs=results_of([book], delta=claim.delta),
         noise=None if noise is None else tests[1].describe().removeprefix("refuted: "),
         noise_refuted=noise is not None and tests[1].refuted,
-        findings=(),
         draws=tests[0].draws,
-        seconds=seconds_spent,
-        replay="",
+        seconds=time.monotonic() - start,
         refuted=any(test.refuted for test in tests),
     )
 

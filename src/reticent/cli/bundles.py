@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
 
+_LARGEST_AUDIT = 2**24
+
 _WITH_LOCAL_BOUNDS = ("PosthocEncoder", "PosthocClassifier")
 """Systems by name: their modules load torch, which most bundles do not need."""
 
@@ -405,14 +407,18 @@ def sign(
 
 def verify(
     path: Annotated[
-        Path, typer.Argument(help="Folder of a bundle, or .npz file that `reticent release` wrote.")
+        Path,
+        typer.Argument(
+            help="Folder of a bundle, .npz file that `reticent release` wrote, or .json or .html "
+            "file that `reticent audit function` wrote."
+        ),
     ],
     trusted_key: Annotated[
         Path,
         typer.Option(metavar="PEM", help="Public Ed25519 key of the expected signer."),
     ],
 ) -> None:
-    """Check that a key signed a bundle, or the receipt of released values.
+    """Check that a key signed a bundle, the receipt of released values, or the audit of a claim.
 
     The exit status is 18 if it did not.
     """
@@ -421,6 +427,13 @@ def verify(
 
         found = Bundle.read(path, trusted_key=trusted_key)
         typer.echo(f"signed by the trusted key: a {found.system}, bundle {found.identity}")
+        return
+    if path.suffix in (".json", ".html"):
+        from reticent.audit.claim_page import verify_audit
+        from reticent.core.files import read_regular
+
+        verify_audit(read_regular(path, most=_LARGEST_AUDIT), trusted_key=trusted_key)
+        typer.echo("signed by the trusted key: the audit of a claim, as it stands in the file")
         return
     from reticent.cli.files import read_signed_receipt
     from reticent.core.signatures import verify as verify_signature
