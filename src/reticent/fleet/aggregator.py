@@ -147,7 +147,7 @@ class Aggregator:
             raise UntrustedSignature("batch: expected a part of a whole round")
         digest = self.round.digest
         with self._posts.write() as connection:
-            state, held, _ = self._state(connection)
+            state, held, _ = self._posts.state(connection, digest)
             if held not in (0, total):
                 raise UntrustedSignature("batch: of another number of reports than earlier ones")
             if state != OPEN:
@@ -170,7 +170,7 @@ class Aggregator:
         """
         digest = self.round.digest
         with self._posts.read() as connection:
-            state, total, _ = self._state(connection)
+            state, total, _ = self._posts.state(connection, digest)
             if state == DONE:
                 return True
             mine = batches.c.round == digest
@@ -206,30 +206,44 @@ class Aggregator:
 
     @property
     def counted(self) -> Counted:
-        """The counted reports.
-
-        Raises:
-            RequestUnderWay: not all have come.
-        """
-        with self._posts.read() as connection:
-            state, _, kept = self._state(connection)
-        if state != DONE:
-            raise RequestUnderWay("round: not all reports have come")
-        values = strict_loads(kept)
-        receipt = Receipt.from_dict(values["receipt"])
-        return Counted(self.round, np.array(values["counts"]), values["refused"], receipt)
+        """The counted reports; see ``counted``."""
+        return _counted(self._posts, self.round)
 
     def status(self) -> dict[str, Any]:
         """Return whether the reports are counted, and how many the shuffler stated."""
         with self._posts.read() as connection:
-            state, total, _ = self._state(connection)
+            state, total, _ = self._posts.state(connection, self.round.digest)
         return {"state": state, "reports": total}
 
-    def _state(self, connection: sa.Connection) -> tuple[str, int, bytes]:
-        found = self._posts.state(connection, self.round.digest)
-        if found is None:
-            raise InvalidInput("database: does not hold this round any more")
-        return found
+
+def counted(round_: Round, home: str | Path, *, database: str | None = None) -> Counted:
+    """Return the counted reports of a round, which cost nothing more.
+
+    Args:
+        round_: the round.
+        home: the aggregator's folder.
+        database: file or URL of the database, by default a file in ``home``.
+
+    Raises:
+        RequestUnderWay: not all reports have come.
+        LedgerUnavailable: no such database.
+        UnknownName: it does not hold this round.
+    """
+    posts = Posts(str(Path(home) / DATABASE) if database is None else database)
+    try:
+        return _counted(posts, round_)
+    finally:
+        posts.close()
+
+
+def _counted(posts: Posts, round_: Round) -> Counted:
+    with posts.read() as connection:
+        state, _, kept = posts.state(connection, round_.digest)
+    if state != DONE:
+        raise RequestUnderWay("round: not all reports have come")
+    values = strict_loads(kept)
+    receipt = Receipt.from_dict(values["receipt"])
+    return Counted(round_, np.array(values["counts"]), values["refused"], receipt)
 
 
 def scope_of(round_: Round) -> Scope:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from typing_extensions import override
 
+from reticent.core.errors import UnknownName
 from reticent.ledger.store import Store
 
 BATCH = 1000
@@ -71,16 +72,23 @@ class Posts(Store):
         """Make the database, and the row of a round that is new to it."""
         self.create(required="")
         with self.write() as connection:
-            if self.state(connection, round_) is None:
+            found = connection.execute(sa.select(rounds.c.state).where(rounds.c.round == round_))
+            if found.first() is None:
                 row = {"round": round_, "state": OPEN, "reports": 0, "kept": b""}
                 connection.execute(rounds.insert().values(row))
 
     @staticmethod
-    def state(connection: Connection, round_: bytes) -> tuple[str, int, bytes] | None:
-        """Return a round's state, the number of its reports and what is kept, or None."""
+    def state(connection: Connection, round_: bytes) -> tuple[str, int, bytes]:
+        """Return a round's state, the number of its reports and what is kept.
+
+        Raises:
+            UnknownName: the database does not hold the round.
+        """
         query = sa.select(rounds.c.state, rounds.c.reports, rounds.c.kept)
         found = connection.execute(query.where(rounds.c.round == round_)).first()
-        return None if found is None else (found[0], found[1], found[2])
+        if found is None:
+            raise UnknownName("database: does not hold this round")
+        return found[0], found[1], found[2]
 
     @staticmethod
     def change(connection: Connection, round_: bytes, **values: object) -> None:

@@ -222,21 +222,14 @@ class Round:
                 "gets its results."
             ),
             guarantee=self.guarantee,
-            assumptions=(
+            assumptions=say.phrases(
                 "shuffler and aggregator do not collude; if they do, the first guarantee is left",
-                (
-                    f"at least {honest} honest devices sent a report, the protected one among them; "
-                    f"nothing is forwarded before {self.least} reports are there, of which up to "
-                    f"{self.hostile} may be an attacker's"
-                ),
-                (
-                    "the shuffler gives tokens to real devices only; whoever can hold back honest "
-                    "devices and send reports in their place leaves the first guarantee"
-                ),
-                (
-                    "every honest device draws from exactly the table of the bundle, and freshly in "
-                    "each round"
-                ),
+                f"at least {honest} honest devices sent a report, the protected one among them; "
+                f"nothing is forwarded before {self.least} reports are there, of which up to "
+                f"{self.hostile} may be an attacker's",
+                "the shuffler gives tokens to real devices only; whoever can hold back honest "
+                "devices and send reports in their place leaves the first guarantee",
+                "every honest device draws from the very table of the bundle, freshly each round",
                 "the shuffler forwards all reports at once in a random order, with nothing else",
                 "the device and its source of random numbers are not the attacker's",
             ),

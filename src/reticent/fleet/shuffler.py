@@ -114,7 +114,7 @@ class Shuffler:
         digest, verdicts = self.round.digest, list[str]()
         new: list[dict[str, bytes]] = []
         with self._posts.write() as connection:
-            state, held, _ = self._state(connection)
+            state, held, _ = self._posts.state(connection, self.round.digest)
             if state != OPEN or now >= self.round.closes:
                 return [LATE] * len(opened)
             query = sa.select(reports.c.token, reports.c.sealed).where(
@@ -143,7 +143,7 @@ class Shuffler:
         """
         digest = self.round.digest
         with self._posts.write() as connection:
-            state, held, _ = self._state(connection)
+            state, held, _ = self._posts.state(connection, self.round.digest)
             if state != OPEN or (held < self.round.most and now < self.round.closes):
                 return state
             enough = held >= self.round.least
@@ -168,7 +168,7 @@ class Shuffler:
         behind the other. None where there is none.
         """
         with self._posts.read() as connection:
-            _, held, _ = self._state(connection)
+            _, held, _ = self._posts.state(connection, self.round.digest)
             query = sa.select(batches.c.number, batches.c.content)
             query = query.where(batches.c.round == self.round.digest).order_by(batches.c.number)
             found = connection.execute(query.limit(1)).first()
@@ -200,15 +200,9 @@ class Shuffler:
         many were forwarded, once it is closed.
         """
         with self._posts.read() as connection:
-            state, held, statement = self._state(connection)
+            state, held, statement = self._posts.state(connection, self.round.digest)
         told = strict_loads(statement) if statement else None
         return {"state": state, "reports": held, "statement": told}
-
-    def _state(self, connection: sa.Connection) -> tuple[str, int, bytes]:
-        found = self._posts.state(connection, self.round.digest)
-        if found is None:
-            raise InvalidInput("database: does not hold this round any more")
-        return found
 
     def _signed(self, stated: dict[str, Any], purpose: str) -> dict[str, Any]:
         signature = signature_values(strict_dumps(stated), purpose=purpose, key=self._signer)
