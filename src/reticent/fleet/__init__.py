@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reticent.fleet.aggregator import Aggregator, Counted
     from reticent.fleet.estimates import Shares
+    from reticent.fleet.models import ServerModel
     from reticent.fleet.rounds import Round
     from reticent.fleet.shuffler import Shuffler, check_counts
 else:
@@ -17,9 +18,18 @@ else:
         {
             "reticent.fleet.aggregator": ("Aggregator", "Counted"),
             "reticent.fleet.estimates": ("Shares",),
+            "reticent.fleet.models": ("ServerModel",),
             "reticent.fleet.rounds": ("Round",),
             "reticent.fleet.shuffler": ("Shuffler", "check_counts"),
         },
     )
 
-__all__ = ["Aggregator", "Counted", "Round", "Shares", "Shuffler", "check_counts"]
+__all__ = [
+    "Aggregator",
+    "Counted",
+    "Round",
+    "ServerModel",
+    "Shares",
+    "Shuffler",
+    "check_counts",
+]
