@@ -72,7 +72,7 @@ class HiddenSettings(ReserveSettings):
 
     References:
         - Hardt, Recht and Singer (2016), "Train faster, generalize better: stability of stochastic
-          gradient descent", arXiv:1509.01240, lemmas 2.5 and 3.6 (expansion of a step).
+          gradient descent", arXiv:1509.01240, growth of distances under gradient steps.
         - The proof: docs/certified.md, section 11.
 
     See Also:
@@ -203,7 +203,7 @@ class HiddenModel(ReserveModel):
 
     References:
         - Hardt, Recht and Singer (2016), "Train faster, generalize better: stability of stochastic
-          gradient descent", arXiv:1509.01240, lemmas 2.5 and 3.6 (expansion of a step).
+          gradient descent", arXiv:1509.01240, growth of distances under gradient steps.
         - Higham (2002), "Accuracy and stability of numerical algorithms",
           doi:10.1137/1.9780898718027, theorem 3.5 (sums).
         - The proof: docs/certified.md, section 11.
@@ -270,7 +270,7 @@ def hidden_model(
 
     References:
         - Hardt, Recht and Singer (2016), "Train faster, generalize better: stability of stochastic
-          gradient descent", arXiv:1509.01240, lemmas 2.5 and 3.6 (expansion of a step).
+          gradient descent", arXiv:1509.01240, growth of distances under gradient steps.
 
     See Also:
         reticent.CertifiedNetwork: the estimator.

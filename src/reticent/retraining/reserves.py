@@ -40,8 +40,8 @@ _LARGEST_OFFSET = 64.0
 class ReserveSettings(ABC):
     """The public settings that every model of two labels with a reserve has.
 
-    A row is cut to the l2 ball of radius ``norm_bound`` and divided by it. With ``intercept`` as one
-    coordinate more, and all divided by sqrt(1 + intercept^2), it is a *point* z with |z| <= 1.
+    A row is cut to the l2 ball of radius ``norm_bound`` and divided by it. With ``intercept`` as
+    one coordinate more, and all divided by sqrt(1 + intercept^2), it is a *point* z, |z| <= 1.
 
     Attributes:
         features: number of inputs, 1 to 4095.
@@ -311,5 +311,3 @@ def one_against_one(labels: Integers, reserves: Array, *, classes: int) -> tuple
     top, columns = wins.argmax(axis=0), np.arange(wins.shape[1])
     sure = wins[top, columns] == classes - 1
     return np.where(sure, top, 0), np.where(sure, least[top, columns], 0.0)
-
-
