@@ -107,6 +107,22 @@ def test_the_radius_holds_what_rounding_moves() -> None:
     assert ideal < longest <= settings.radius < ideal * 1.001
 
 
+def test_steps_stretch_what_a_record_moves() -> None:
+    """Two kinds of records whose pulls cancel where tanh bends most, at slopes that offsets hold."""
+    X, y = np.repeat([1.0, 0.5], [40, 59])[:, None], np.repeat([1, 0], [40, 59])
+    settings = HiddenSettings(
+        features=1, records=100, units=2, reach=30.0, steps=8, intercept=1e-3, offset_bound=64.0
+    )
+    seed = next(seed for seed in range(2000) if abs(settings.start(seed)[0, 0] - 0.66) < 0.01)
+    given = np.where(y == 1, -64.0, 64.0)
+    model = hidden_model(X, y, settings, seed=seed, offsets=given)
+    other = hidden_model(
+        np.vstack([X, [[1.0]]]), np.append(y, 1), settings, seed=seed, offsets=np.append(given, -64)
+    )
+    moved = float(np.linalg.norm(other.weights - model.weights))
+    assert 1.4 * settings.steps * settings.rate / 2 < moved <= settings.radius
+
+
 @pytest.mark.parametrize("seed", [0, 3, 4])
 def test_errors_are_within_what_is_proved(seed: int) -> None:
     """The weights of one step and the reserves, against 40 digits."""

@@ -177,7 +177,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         CertifiedNetwork(
             epsilon=100.0,
             classes="observed",
-            norm_bound=20.0,
+            norm_bound=500.0,
             training=HiddenLayer(records=400, reach=400.0, steps=70, random_state=0),
         ),
         PrivateKNNClassifier(**KNN),
