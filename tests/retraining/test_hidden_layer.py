@@ -108,7 +108,7 @@ def test_the_radius_holds_what_rounding_moves() -> None:
 
 
 def test_steps_stretch_what_a_record_moves() -> None:
-    """Two kinds of records whose pulls cancel where tanh bends most, at slopes that offsets hold."""
+    """Two kinds of records whose pulls cancel where tanh bends most; offsets hold the slopes."""
     X, y = np.repeat([1.0, 0.5], [40, 59])[:, None], np.repeat([1, 0], [40, 59])
     settings = HiddenSettings(
         features=1, records=100, units=2, reach=30.0, steps=8, intercept=1e-3, offset_bound=64.0
