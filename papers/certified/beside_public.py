@@ -44,7 +44,6 @@ from reticent.training.public_start import PublicStart
 CLIP = 0.8
 """Share of public rows whose vote is not cut, where weights are compared."""
 
-CLIPS = (0.95, 0.99, 1.0)
 WEIGHTS = (0.25, 0.5, 1.0, 2.0)
 REACHES = ((32.0, 10), (48.0, 14), (64.0, 20))
 """Reach and steps of the hidden layer, of which one is chosen."""
@@ -60,7 +59,9 @@ HIDDEN = "hidden layer of 128 units"
 
 
 class Split(NamedTuple):
-    """Public, private and asked rows with their labels; what rows are, components, and lambdas."""
+    """Public, private and asked rows with their labels; what rows are, components, lambdas, and
+    clips beside the chosen one.
+    """
 
     public: tuple[Array, Integers]
     private: tuple[Array, Integers]
@@ -68,6 +69,7 @@ class Split(NamedTuple):
     rows: str
     components: int | None
     strengths: tuple[float, ...]
+    clips: tuple[float, ...]
 
 
 class Kept(PublicReference):
@@ -99,6 +101,7 @@ def _imdb(seed: int) -> Split:
         "embedding",
         200,
         (10.0, 100.0, 1000.0),
+        (0.95, 0.99, 1.0),
     )
 
 
@@ -116,6 +119,7 @@ def _covertype(seed: int) -> Split:
         "table",
         None,
         (10.0, 100.0, 1000.0),
+        (0.99,),
     )
 
 
@@ -158,16 +162,20 @@ def by_weight(split: Split, reference: Kept) -> dict[str, Any]:
 
 
 def by_clip(split: Split, reference: Kept) -> dict[str, Any]:
-    """Return the vote's figures at weight 1, by the share of public rows whose vote is not cut; and
-    where public rows choose it and the weight.
-    """
+    """Return the vote's figures at weight 1, by the share of public rows whose vote is not cut."""
     found = {}
-    for clip in (*CLIPS, None):
+    for clip in split.clips:
         vote = _vote(split, clip, features=reference)
         table = vote.vote_table(split.asked[0])
-        name = "chosen on public rows" if clip is None else f"clip {clip:g}"
-        found[f"{VOTE}, {name}"] = _voted(vote, table, split.asked[1])
+        found[f"{VOTE}, clip {clip:g}"] = _voted(vote, table, split.asked[1])
     return found
+
+
+def by_public_rows(split: Split, reference: Kept) -> dict[str, Any]:
+    """Return the vote's figures where public rows choose its clip and its weight."""
+    vote = _vote(split, None, features=reference)
+    table = vote.vote_table(split.asked[0])
+    return {f"{VOTE}, chosen on public rows": _voted(vote, table, split.asked[1])}
 
 
 def without_public_models(split: Split, reference: Kept) -> dict[str, Any]:
@@ -184,7 +192,7 @@ def without_public_models(split: Split, reference: Kept) -> dict[str, Any]:
         classes=2,
         epsilon=TOTAL,
     )
-    halves = Split((rows, labels), (rows[:half], labels[:half]), split.asked, "", None, ())
+    halves = Split((rows, labels), (rows[:half], labels[:half]), split.asked, "", None, (), ())
 
     def score(settings: dict[str, Any]) -> float:
         told = _vote(halves, **_clip_first(settings)).exact_predict(rows[half:])
@@ -337,6 +345,7 @@ def public_alone(split: Split, reference: Kept) -> dict[str, Any]:
 WAYS: dict[str, Callable[[Split, Kept], dict[str, Any]]] = {
     "weight": by_weight,
     "clip": by_clip,
+    "chosen": by_public_rows,
     "convex": by_regularization,
     "hidden": hidden_beside,
     "plain": without_public_models,
