@@ -245,8 +245,9 @@ class Comparison:
         """Return a score over rows and draws of the noise, of which the real method makes one.
 
         Two further rows that score nothing widen its error, as Agresti and Coull (1998) add two
-        failures to a share. So a few rows, all of them right, do not have an error of 0. A row that
-        scores nothing has 0 for a score between 0 and 1, and the constant's mean for others.
+        failures to a share. So a few rows, all of them right, do not have an error of 0. Balanced
+        accuracy is a mean of shares, and each label's share has two. A row that scores nothing has
+        0 for a score between 0 and 1, and the constant's mean for others.
         """
         values = self.values(method, task, name)
         wanted, floor = name or self.scoring, self._first(PublicUse.NOTHING)
@@ -255,7 +256,11 @@ class Comparison:
             worst = float(self.values(floor, task, name).mean())
         rows, draws = values.mean(axis=0), values.mean(axis=1)
         spread = float(draws.var(ddof=1)) if len(draws) > 1 else 0.0
-        further = 2.0 * (float(rows.mean()) - worst) ** 2 / len(rows)
+        parts = np.array([len(rows)])
+        if wanted == "balanced_accuracy":
+            parts = np.unique(self.parts.codes, return_counts=True)[1]
+        weights = len(rows) / (len(parts) * parts)  # of a row of each part
+        further = 2.0 * (float(rows.mean()) - worst) ** 2 * np.square(weights).sum() / len(rows)
         each = self._wider * (float(rows.var(ddof=1)) + further) / len(rows)
         return Score(float(draws.mean()), math.sqrt(each + spread))
 
@@ -500,7 +505,7 @@ def crossing(leads: Sequence[tuple[int, float]]) -> int:
     return int(answers * math.exp(lead / (lead - lag) * math.log(following / answers)) + 1e-9)
 
 
-HISTOGRAMS, ALONE = "additive histograms", "start from the constant"
+ALONE = "start from the constant"
 USUAL = ("public start", "start from the constant", "public models alone")
 
 
@@ -540,8 +545,7 @@ def _unmeasured(
 ) -> Plan:
     """Return the plan for public rows without labels."""
     there = [method for method in methods if method.uses is not PublicUse.NOTHING]
-    first = HISTOGRAMS if task.guarantee.epsilon < SMALL_EPSILON else ALONE
-    ranked = sorted(there, key=lambda one: (one.limited, one.name != first))
+    ranked = sorted(there, key=lambda one: (one.limited, one.name != ALONE))
     rows = {method: unmeasured_row(method, task) for method in ranked}
     return Plan(
         task=task,
