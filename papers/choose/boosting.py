@@ -1,8 +1,8 @@
 """A rival that is not in the package: differentially private explainable boosting, of the package
 ``interpret-core``, where that is installed.
 
-It is fitted on private rows alone. Ends of numeric columns come from public rows, as do kinds of
-columns. Two labels are all that it takes.
+It is fitted on private rows alone. Kinds of columns, ends of numeric ones, and the medians that
+stand for missing numbers come from public rows. Two labels are all that it takes.
 
 References:
     - Nori, Caruana, Bu, Shen and Kulkarni (2021), "Accuracy, interpretability, and differential
@@ -47,12 +47,12 @@ def boosted(
     """
     rival = importlib.import_module("interpret.privacy").DPExplainableBoostingClassifier
     numeric = [all(_number(cell) for cell in column) for column in public.T]
-    ends = {}
-    for at in np.flatnonzero(numeric):
-        known = [float(cell) for cell in public[:, at] if cell is not None and cell == cell]
-        low, high = (min(known), max(known)) if known else (0.0, 1.0)
-        ends[int(at)] = (low, high if high > low else low + 1.0)
-    rows, asked = (_cells(part, numeric) for part in (private, scored))
+    ends, medians = {}, {}
+    for at in np.flatnonzero(numeric).tolist():
+        known = [float(cell) for cell in public[:, at] if not _missing(cell)] or [0.0]
+        ends[at] = (min(known), max(known) if max(known) > min(known) else min(known) + 1.0)
+        medians[at] = float(np.median(known))
+    rows, asked = (_cells(part, medians) for part in (private, scored))
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of seeds, which are for experiments
@@ -73,13 +73,16 @@ def _number(cell: Any) -> bool:
     return cell is None or isinstance(cell, int | float | np.number)
 
 
-def _cells(part: npt.NDArray[Any], numeric: Sequence[bool]) -> npt.NDArray[Any]:
+def _missing(cell: Any) -> bool:
+    return cell is None or cell != cell
+
+
+def _cells(part: npt.NDArray[Any], medians: dict[int, float]) -> npt.NDArray[Any]:
     found = np.empty(part.shape, dtype=object)
-    for at, number in enumerate(numeric):
-        cells = part[:, at]
-        found[:, at] = (
-            [np.nan if cell is None else float(cell) for cell in cells]
-            if number
-            else [str(cell) for cell in cells]
-        )
+    for at in range(part.shape[1]):
+        cells, median = part[:, at], medians.get(at)
+        found[:, at] = [
+            str(cell) if median is None else median if _missing(cell) else float(cell)
+            for cell in cells
+        ]
     return found
