@@ -42,9 +42,9 @@ from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.planning.methods import PublicModels, PublicStart, all_methods
 from reticent.planning.parts import PublicParts
-from reticent.planning.planner import SMALL_EPSILON, USUAL, Comparison
+from reticent.planning.planner import Comparison
 from reticent.planning.rows import kind_of_rows
-from reticent.planning.tasks import FEWEST_LABELS, Task
+from reticent.planning.tasks import Task
 from reticent.systems.scores import Predictions, lifted, row_scores
 from reticent.tables.drafting import schema_for
 from reticent.tables.frames import NamedRows
@@ -59,6 +59,7 @@ MOST_PRIVATE, MOST_SCORED, LEAST_PUBLIC = 5000, 3000, 60
 SMALL = 1000
 SCORINGS = ("accuracy", "roc_auc", "balanced_accuracy")
 _MEASURED = 2  # splits of a small table
+_CLOSE = 0.5  # points
 FOLDER = Path("docs/results/choose")
 
 
@@ -373,38 +374,6 @@ def regrets_of(case: Results) -> Iterator[Results]:
             }
 
 
-def chosen_elsewhere(cases: Sequence[Results]) -> dict[str, list[float]]:
-    """Return regrets of accuracy by table, of a rule that the table had no part in.
-
-    It is made as the one of few records is: below, at and above a total of .5, with and without 60
-    labels, the method of least mean regret on all *other* small tables is taken.
-    """
-    regrets: dict[tuple[str, tuple[int, bool]], list[dict[str, float]]] = {}
-    for case in cases:
-        if not _small(case):
-            continue
-        for total in case["plan"]["accuracy"]:
-            scores = {name: by[total]["accuracy"][0] for name, by in case["truth"].items()}
-            best = max(scores.values())
-            side = int(np.sign(float(total) - SMALL_EPSILON))
-            regrets.setdefault((case["table"], (side, case["n"][0] < FEWEST_LABELS)), []).append(
-                {name: 100 * (best - scores[name]) for name in USUAL}
-            )
-    found: dict[str, list[float]] = {}
-    for (table, group), own in regrets.items():
-        others = [
-            one
-            for (there, its), each in regrets.items()
-            if there != table and its == group
-            for one in each
-        ]
-        if not others:
-            continue
-        taken = min(USUAL, key=lambda name: float(np.mean([one[name] for one in others])))
-        found.setdefault(table, []).extend(one[taken] for one in own)
-    return found
-
-
 def _small(case: Results) -> bool:
     return bool(min(case["n"][1] / SMALL, case["n"][0] / 100) < 1)
 
@@ -422,18 +391,6 @@ def markdown(cases: Sequence[Results]) -> str:
             some = [row for row in rows if row["scoring"] == scoring and row["small"] == small]
             if some:
                 lines.append(_summary(group, scoring, some))
-    elsewhere = chosen_elsewhere(cases)
-    if len(elsewhere) > 1:
-        means = [float(np.mean(each)) for each in elsewhere.values()]
-        lines += [
-            "",
-            (
-                "What is taken of small tables was chosen on these. Chosen on all others but the "
-                f"one that is scored, it costs {np.mean(means):.2f} ± "
-                f"{np.std(means, ddof=1) / len(means) ** 0.5:.2f} points of accuracy, at worst "
-                f"{max(map(max, elsewhere.values())):.2f}."
-            ),
-        ]
     lines += ["", "| table | public, private | winner at .5 | accuracy | best | regret by total |"]
     lines.append("|---|---|---|---|---|---|")
     for case in cases:
@@ -445,22 +402,32 @@ def markdown(cases: Sequence[Results]) -> str:
             f"{' '.join(format(row['regret'], '.2f') for row in own)} |"
         )
     lines += ["", "## How far each method is behind the best of the union, accuracy", ""]
-    lines += ["| method | mean | within half a point, tables | least |", "|---|---|---|---|"]
-    for name in cases[0]["truth"]:
-        behind = {
-            case["table"]: [
-                100 * (max(t[e]["accuracy"][0] for t in case["truth"].values()) - own)
-                for e, own in ((e, s["accuracy"][0]) for e, s in case["truth"][name].items())
-            ]
-            for case in cases
-            if name in case["truth"]
+    lines += ["| method | mean | small tables | within half a point, tables | least |"]
+    lines.append("|---|---|---|---|---|")
+    for name in dict.fromkeys(name for case in cases for name in case["truth"]):
+        there = [case for case in cases if name in case["truth"]]
+        behind = [_behind(case, name) for case in there]
+        small = [values for case, values in zip(there, behind, strict=True) if _small(case)]
+        close = {
+            case["table"]
+            for case, values in zip(there, behind, strict=True)
+            if min(values) <= _CLOSE
         }
-        every = np.concatenate([np.asarray(values) for values in behind.values()])
-        close = sum(min(values) <= 0.5 for values in behind.values())
+        tables = len({case["table"] for case in there})
         lines.append(
-            f"| {name} | {every.mean():.2f} | {close} of {len(behind)} | {every.min():.2f} |"
+            f"| {name} | {np.mean(behind):.2f} | {np.mean(small):.2f} | "
+            f"{len(close)} of {tables} | {np.min(behind):.2f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _behind(case: Results, name: str) -> list[float]:
+    """Return how many points of accuracy a method is behind the best, at each total."""
+    found = []
+    for total, own in case["truth"][name].items():
+        best = max(each[total]["accuracy"][0] for each in case["truth"].values())
+        found.append(100 * (best - own["accuracy"][0]))
+    return found
 
 
 def _summary(group: str, scoring: str, rows: Sequence[Results]) -> str:

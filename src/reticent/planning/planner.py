@@ -21,7 +21,7 @@ from reticent.planning.methods import PublicUse, RecordMethod, all_methods
 from reticent.planning.parts import PublicParts
 from reticent.planning.plans import METRICS, NOTHING, SURE, Plan, PlanRow, Point, Score
 from reticent.planning.rows import checked_costs, kind_of_rows, public_labels, public_rows
-from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, FEWEST_LABELS, Task
+from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, Task
 from reticent.systems.scores import DEFAULT, Predictions, criterion_of, lifted, row_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
@@ -32,7 +32,6 @@ NO_TIME = "not tried, no time"
 _CURVE = (0.1, 0.3, 3.0)
 _ANSWERS = (1, 10, 100, 1000, 10_000, 100_000)
 _LEAST_ROWS = 20
-SMALL_EPSILON = 0.5
 _ADJACENCIES: dict[str, Callable[[], AddRemove | Replace]] = {
     "add-remove": AddRemove,
     "replace": Replace,
@@ -64,9 +63,7 @@ def plan(
     Private records are not read, so a plan costs nothing. The model that starts from the best
     public models is taken, unless another was measured to be better by two standard errors on the
     public rows. With fewer than 1,000 private records or 100 labelled public rows nothing is
-    decided by measurement. Then the public models are taken below epsilon .5. From there on the
-    usual method is taken, except with fewer than 60 labels and above .5: then the same gradients
-    start from the constant.
+    decided by measurement, and the usual method is taken.
 
     Guarantee:
         None is needed: everything follows from public rows, ``n_private`` and the other arguments,
@@ -368,12 +365,11 @@ class Comparison:
         """Return the method to take, or None, and why."""
         named = {method.name: method for method in fitting if method.uses is not PublicUse.NOTHING}
         if task.few:
-            order = usual_of_few(task.guarantee.epsilon, task.n_public)
-            wanted = [named[name] for name in order if name in named] or list(named.values())
+            wanted = [named[name] for name in USUAL if name in named] or list(named.values())
             return (wanted[0] if wanted else None), (
                 f"nothing was decided by measurement: fewer than {FEW_RECORDS:,} private records "
-                f"or {FEW_LABELS} labelled public rows. This is what did best at such a total on "
-                "other small tables"
+                f"or {FEW_LABELS} labelled public rows. This is what usually did best on small "
+                "tables too"
             )
         usual = next((named[name] for name in USUAL if name in named), None)
         if usual is None or usual not in rows:
@@ -507,20 +503,6 @@ def crossing(leads: Sequence[tuple[int, float]]) -> int:
 
 ALONE = "start from the constant"
 USUAL = ("public start", "start from the constant", "public models alone")
-
-
-def usual_of_few(epsilon: float, labels: int) -> tuple[str, ...]:
-    """Return the methods to take if nothing is decided by measurement, in order of preference.
-
-    Args:
-        epsilon: epsilon of the total.
-        labels: the number of labelled public rows.
-    """
-    if epsilon < SMALL_EPSILON:
-        return ("public models alone", *USUAL)
-    if epsilon > SMALL_EPSILON and labels < FEWEST_LABELS:
-        return (ALONE, *USUAL)
-    return USUAL
 
 
 def _epsilon(task: Task) -> float:
