@@ -669,6 +669,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
+        "noise is not taken off a gradient that tells curvature",
+        "systems/votes/started_model.py",
+        "    sure = max(0.0, 1.0 - of_noise",
+        "    sure = max(0.0, 1.0 - 0.0 * of_noise",
+        ("systems/votes",),
+    ),
+    Fault(
         "the offset of a start without public labels is that of exact counts",
         "systems/votes/public_start.py",
         "            votes[np.arange(len(codes)), codes] = COUNT_STEPS\n",
