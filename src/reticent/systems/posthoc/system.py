@@ -47,7 +47,7 @@ class PosthocSystem(PosthocRelease):
 
     epsilon: float
     delta: float
-    radius: float
+    radius: float | None
     input_norm: str = "linf"
     embedder: Any = "dense"
     mechanism: str = "auto"
@@ -115,7 +115,7 @@ class PosthocSystem(PosthocRelease):
         loaded = cls(
             epsilon=total.epsilon,
             delta=total.delta,
-            radius=total.adjacency.radius,
+            radius=None if query.any_two_points else total.adjacency.radius,
             input_norm=total.adjacency.metric.value,
             embedder=Named(chosen, name) if name else chosen,
             calibration=None if certificate is None else Calibration(certificate=certificate),

@@ -26,7 +26,7 @@ from reticent.grids.lattice import Lattice, cells_along
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, Shares
 from reticent.mechanisms import AnyTwo, FiniteChannel
-from reticent.systems.power.channels import whole_shares
+from reticent.mechanisms.finite_channel import whole_shares
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import (
     CROWD,
