@@ -51,8 +51,8 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         not_protected=say.phrases(
             say.REFUSED,
             not any_two
-            and f"the input beyond distance {radius}: this is not differential privacy of the whole "
-            "picture, and which rough kind of input it is may well be visible; look at decoded "
+            and f"the input beyond distance {radius}: this is not differential privacy of the "
+            "whole picture, and which rough kind of input it is may well be visible; look at decoded "
             "neighbours to see what that means",
             not any_two
             and say.farther_words(guarantee, f"inputs h times {radius} apart, h a whole number"),

@@ -32,7 +32,8 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
     Guarantee:
         One released row costs (epsilon, delta) for neighbours within l-infinity (or ``input_norm``)
         distance ``radius`` *in the embedding space*, withheld rows included, and without a radius
-        for any two inputs. See ``card()`` for what is assumed, and docs/mechanisms.md and docs/certificates.md for the proofs.
+        for any two inputs. See ``card()`` for what is assumed, and docs/mechanisms.md and
+        docs/certificates.md for the proofs.
 
     Args:
         epsilon: total epsilon of one answer, above 0.
@@ -53,9 +54,9 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
             (all of these, scored on calibration rows; ``considered_`` has every score), a part such
             as ``NoiseAware(outputs=2)``, or your own trained torch module.
         mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian", and "code"
-            for parts and signs. With "auto" every mechanism is tried on a network that does not depend on it; a part that is trained
-            for its release is trained for "k-norm-linf", and with a delta of 1e-3 or more for
-            "gaussian" too.
+            for parts and signs. With "auto" every mechanism is tried on a network that does not
+            depend on it; a part that is trained for its release is trained for "k-norm-linf", and
+            with a delta of 1e-3 or more for "gaussian" too.
         calibration: which certificates and paths are tried, and how utility is measured; None for
             ``Calibration()``.
         random_state: seed of *training*; the noise of ``release`` never depends on it.

@@ -265,8 +265,8 @@ def _trained(
             trained += [(once, mechanism) for mechanism in tried]
     if not trained:
         raise InvalidInput(
-            f"{settings.parameter}: none of its parts does without labels or makes what "
-            f"mechanism={settings.mechanism!r} takes; expected y, or another part"
+            f"{settings.parameter}: all of its parts need labels, or none makes what mechanism="
+            f"{settings.mechanism!r} takes; expected y, or another part"
         )
     return trained
 

@@ -26,7 +26,8 @@ class Ladder(Part):
     """Several obfuscators, all scored on calibration rows, of which the best is released.
 
     Each is certified for the *original* embedding, in the metric of its neighbours, and costs the
-    same; a code for any two inputs promises more. Only the winner is released. Without labels, obfuscators that need them are left out.
+    same. A code for any two inputs promises more. Only the winner is released. Without labels,
+    obfuscators that need them are left out.
 
     Args:
         rungs: names, parts or torch modules that are tried. None for the embedding itself, the
