@@ -818,6 +818,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/certified",),
     ),
     Fault(
+        "noise for any two points covers half of the public box",
+        "core/regions.py",
+        "norm.of(2.0 * self.half_width)",
+        "norm.of(self.half_width)",
+        ("systems/posthoc",),
+    ),
+    Fault(
         "a local release gets the whole epsilon beside its test",
         "systems/posthoc/calibration.py",
         "epsilon_release=epsilon - share * epsilon,",

@@ -517,6 +517,6 @@ def _numbers_per_answer(system: AnsweringSystem) -> int:
     if isinstance(system, PowerEncoder):
         return system.query_.outputs
     if type(system).__name__ == "PosthocEncoder":
-        return cast("PosthocEncoder", system).query_.network.output_dimension
+        return cast("PosthocEncoder", system).query_.outputs
     labels: list[Any] = np.asarray(system.classes_).tolist()
     return 1 + max(len(str(label)) for label in labels) // 2
