@@ -150,7 +150,7 @@ def published_network(points: Embedded, row: str, report: Report) -> nn.Sequenti
         batch_size=256,
         seed=points.seed,
     )
-    return train_obfuscator(points.train, points.train_labels, config, report=report)
+    return train_obfuscator(points.train, points.train_labels, config, report=report)[0]
 
 
 def informal_accuracy(points: Embedded, module: nn.Module) -> Informal:

@@ -208,7 +208,7 @@ def train_obfuscator(
     config: ObfuscatorConfig,
     *,
     report: Report = silent,
-) -> nn.Sequential:
+) -> tuple[nn.Sequential, nn.Sequential]:
     """Train a ReLU network on embeddings, with a classifier and the named regularisers.
 
     Args:
@@ -219,8 +219,7 @@ def train_obfuscator(
 
     Returns:
         Linear and ReLU layers in turn, from d inputs to ``config.outputs`` outputs, in evaluation
-        mode. The classifier that it was trained with is dropped, because the server's head is
-        trained on released values.
+        mode. Beside them the classifier that they were trained with.
 
     Raises:
         InvalidInput: embeddings and labels that do not fit.
@@ -229,8 +228,9 @@ def train_obfuscator(
         >>> import numpy as np
         >>> points = np.random.default_rng(0).normal(size=(64, 2))
         >>> row = ObfuscatorConfig(regularisers=("noise",), hidden=(4,), outputs=3, epochs=1)
-        >>> train_obfuscator(points, (points[:, 0] > 0).astype(int), row)[-1].out_features
-        3
+        >>> network, classifier = train_obfuscator(points, (points[:, 0] > 0).astype(int), row)
+        >>> network[-1].out_features, classifier[-1].out_features
+        (3, 2)
     """
     points, targets, classes = labelled(embeddings, labels)
     torch.manual_seed(config.seed)
@@ -258,7 +258,7 @@ def train_obfuscator(
         stage="obfuscator " + ("-".join(config.regularisers) or "encoder"),
         report=report,
     )
-    return network.eval()
+    return network.eval(), classifier.eval()
 
 
 def _prepared(config: ObfuscatorConfig, points: torch.Tensor) -> list[Regulariser]:
@@ -347,8 +347,14 @@ class PublishedObfuscator(Obfuscator):
             InvalidParameter: there are several numbers of outputs.
         """
         with torch.random.fork_rng(devices=[]):
-            self.network_ = train_obfuscator(X, y, self._config(self._size()), report=report)
+            config = self._config(self._size())
+            self.network_, self._classifier = train_obfuscator(X, y, config, report=report)
         return self
+
+    def predictor(self) -> nn.Sequential:
+        """Return the classifier that the network was trained with, which saw no release's noise."""
+        self.network()
+        return self._classifier
 
     def _config(self, outputs: int) -> ObfuscatorConfig:
         return ObfuscatorConfig(
