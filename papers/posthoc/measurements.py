@@ -22,7 +22,12 @@ from reticent.lipschitz import EnumerationBound, Output
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
-from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
+from reticent.published.obfuscators import (
+    PUBLISHED_ROWS,
+    ObfuscatorConfig,
+    Sign,
+    train_obfuscator,
+)
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
 from reticent.systems.posthoc.plans import (
@@ -140,14 +145,17 @@ class Embedded:
         return EnumerationBound(network, domain=self.domain, input_norm=Norm.LINF, output=output)
 
 
-def published_network(points: Embedded, row: str, report: Report) -> nn.Sequential:
-    """The obfuscator of one row of the published table."""
+def published_network(
+    points: Embedded, row: str, report: Report, *, sign: Sign = "minus"
+) -> nn.Sequential:
+    """The obfuscator of one row of the published table; ``sign`` is that of its adversary."""
     config = ObfuscatorConfig(
         regularisers=PUBLISHED_ROWS[row],
         hidden=points.settings.published_hidden,
         outputs=points.settings.published_outputs,
         epochs=points.settings.published_epochs,
         batch_size=256,
+        sign=sign,
         seed=points.seed,
     )
     return train_obfuscator(points.train, points.train_labels, config, report=report)[0]

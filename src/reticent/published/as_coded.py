@@ -217,7 +217,8 @@ class _Run:
         shown = released.detach()
         noise = _laplace(shown, self.row.noise) if self.row.noise else 0.0
         self._update(1, functional.cross_entropy(self.predictor(shown + noise), labels))
-        self._update(2, self._rebuilding(shown, pictures))
+        if self.row.alpha:
+            self._update(2, self._rebuilding(shown, pictures))
         task = functional.cross_entropy(self.predictor(released), labels)
         loss = (1.0 - self.row.alpha) * task
         if self.row.alpha:
@@ -273,10 +274,10 @@ def _affine(head: nn.Sequential, inputs: int) -> Network:
 
 def _components(pictures: Array) -> torch.Tensor:
     """Return pictures in their first principal directions, which keep squared distances."""
-    some = pictures[:_SEEN]
-    _, directions = np.linalg.eigh(np.cov(some, rowvar=False).reshape(2 * (some.shape[1],)))
-    chosen = directions[:, ::-1][:, :_DIRECTIONS]
-    return torch.as_tensor((pictures - some.mean(axis=0)) @ chosen, dtype=torch.float32)
+    some = torch.as_tensor(pictures[:_SEEN], dtype=torch.float32)
+    center = some.mean(dim=0)
+    directions = torch.pca_lowrank(some - center, q=min(_DIRECTIONS, *some.shape), niter=4)[2]
+    return (torch.as_tensor(pictures, dtype=torch.float32) - center) @ directions
 
 
 def _laplace(like: torch.Tensor, scale: float) -> torch.Tensor:

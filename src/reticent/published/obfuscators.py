@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,14 @@ from torch import nn
 from torch.nn import functional
 from typing_extensions import override
 
-from reticent.core.checks import count, counts, positive, probability
+from reticent.core.checks import count, counts, one_of, positive, probability
 from reticent.core.errors import UnknownName
 from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network
 from reticent.training.parts.contract import seed_of
 from reticent.training.parts.obfuscators import Obfuscator, Outputs
 from reticent.training.progress import Report, silent
+
+Sign = Literal["minus", "plus"]
 
 PUBLISHED_ALPHA = 0.99
 """The weight of the adversary's term in the published table."""
@@ -68,6 +70,8 @@ class Adversarial(Regulariser):
 
     Args:
         alpha: weight of the adversary's term in (0, 1) (published: 0.99).
+        sign: "minus" as the text says, or "plus" as the authors' code of 2022 has it, which helps
+            the adversary and needs no clip.
 
     Reference:
         Singh et al., "Posthoc privacy guarantees for collaborative inference", supplement D.
@@ -75,8 +79,9 @@ class Adversarial(Regulariser):
 
     name = "arl"
 
-    def __init__(self, alpha: float = PUBLISHED_ALPHA) -> None:
+    def __init__(self, alpha: float = PUBLISHED_ALPHA, sign: Sign = "minus") -> None:
         self.alpha = alpha
+        self.sign = sign
 
     def prepare(self, embeddings: torch.Tensor, outputs: int) -> None:
         """Build the adversary, and note the loss of the best constant guess."""
@@ -99,6 +104,8 @@ class Adversarial(Regulariser):
         torch.autograd.backward(own)
         self._optimizer.step()
         reconstruction = functional.mse_loss(self._adversary(representation), embeddings)
+        if self.sign == "plus":
+            return self.alpha * reconstruction
         return -self.alpha * reconstruction.clamp(max=self._ceiling)
 
 
@@ -181,6 +188,7 @@ class ObfuscatorConfig(TrainingConfig):
         hidden: widths of the hidden layers.
         outputs: dimension of the obfuscated representation.
         alpha: weight of the adversary's term in (0, 1), where "arl" is named.
+        sign: "minus" for an adversary that is worked against, "plus" for one that is helped.
     """
 
     regularisers: tuple[str, ...] = ()
@@ -190,6 +198,7 @@ class ObfuscatorConfig(TrainingConfig):
     batch_size: int = 128
     learning_rate: float = 1e-3
     alpha: float = PUBLISHED_ALPHA
+    sign: Sign = "minus"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,6 +208,7 @@ class ObfuscatorConfig(TrainingConfig):
                     f"regulariser={name!r}: expected names from {', '.join(REGULARISERS)}"
                 )
         count(self.outputs, name="outputs")
+        one_of(self.sign, ("minus", "plus"), name="sign")
         probability(self.alpha, name="alpha", allow_zero=False)
 
 
@@ -263,7 +273,7 @@ def train_obfuscator(
 
 def _prepared(config: ObfuscatorConfig, points: torch.Tensor) -> list[Regulariser]:
     made = [
-        Adversarial(config.alpha) if name == Adversarial.name else REGULARISERS[name]()
+        Adversarial(config.alpha, config.sign) if name == Adversarial.name else REGULARISERS[name]()
         for name in config.regularisers
     ]
     for regulariser in made:
