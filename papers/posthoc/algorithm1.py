@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -238,12 +238,10 @@ def measure(data: str, seed: int, folder: Path, report: Report) -> Results:
     cells = Cells(folder, f"Table 1, seed {seed}", len(CODED_ROWS) + len(_TESTED_ROWS) + 1, report)
     return {
         "coded": {
-            row: cells(f"coded-{row}", lambda row=row: as_coded(material, row, seed))
-            for row in CODED_ROWS
+            row: cells(f"coded-{row}", partial(as_coded, material, row, seed)) for row in CODED_ROWS
         },
         "text": {
-            row: cells(f"text-{row}", lambda row=row: as_text(material, row, seed))
-            for row in _TESTED_ROWS
+            row: cells(f"text-{row}", partial(as_text, material, row, seed)) for row in _TESTED_ROWS
         },
         "signs": cells("signs", lambda: signs(material, seed)),
     }
@@ -268,8 +266,8 @@ def markdown(data: str, runs: Sequence[Results], command: str) -> str:
         "",
         "Facts from the public repository, commits 8cd81ff, 7384760 and abc903c (May to September",
         "2022). The adversary's term has a plus sign, so the obfuscator helps the adversary. The",
-        "adversary rebuilds the picture. The contrastive term has no gradient, so ARL-N and ARL-C-N",
-        "are one program. Noise is Laplace(P R / epsilon), P is an l-infinity to l-infinity",
+        "adversary rebuilds the picture. The contrastive term has no gradient, so ARL-N and",
+        "ARL-C-N are one program. Noise is Laplace(P R / epsilon), P is an l-infinity to l-infinity",
         "constant, every picture is answered, and the predictor never saw noise.",
     ]
     for radius in dict.fromkeys((f"{_SMALL_RADIUS:g}", paper)):
@@ -300,8 +298,10 @@ def markdown(data: str, runs: Sequence[Results], command: str) -> str:
         within = sum(gap <= 0.05 for gap in near)
         lines += [
             "",
-            f"{within} of {len(near)} cells lie within 5 points. The mean gap is "
-            f"{100 * float(np.mean(near)):.1f} points.",
+            (
+                f"{within} of {len(near)} cells lie within 5 points. The mean gap is "
+                f"{100 * float(np.mean(near)):.1f} points."
+            ),
         ]
     lines += _costs(means, errors, paper)
     if data == "mnist":
@@ -312,9 +312,11 @@ def markdown(data: str, runs: Sequence[Results], command: str) -> str:
         "## The sign of the adversary's term",
         "",
         "ARL without noise in this project's own training (8-32-4, alpha .99, the embedding is",
-        f"rebuilt): plus {_shown(means['signs']['plus'], errors['signs']['plus'])}, minus "
-        f"{_shown(means['signs']['minus'], errors['signs']['minus'])}. The paper prints "
-        f"{figures['ARL'][0]:.3f}.",
+        (
+            f"rebuilt): plus {_shown(means['signs']['plus'], errors['signs']['plus'])}, minus "
+            f"{_shown(means['signs']['minus'], errors['signs']['minus'])}. The paper prints "
+            f"{figures['ARL'][0]:.3f}."
+        ),
         "",
         "## With a proof",
         "",
@@ -322,9 +324,9 @@ def markdown(data: str, runs: Sequence[Results], command: str) -> str:
         "",
         "## Differs from the code",
         "",
-        f"{_PASSES} passes for 50 to 300. The adversary is dense, on 40 principal components. The",
-        "pass that is kept is the best on held-out training rows, where the code takes test rows.",
-        "The embedder has beta 5 as the text says. Constants are certified upper bounds, not exact.",
+        f"{_PASSES} passes for 50 to 300. The adversary is dense, on 40 principal components.",
+        "The pass that is kept is the best on held-out training rows, where the code takes test rows.",
+        "The embedder has beta 5 as the text says. Constants are certified upper bounds.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -339,8 +341,10 @@ def _costs(means: Results, errors: Results, paper: str) -> list[str]:
         "most: the proved total. The paper's theorem claims 2 at delta 0.025. Other columns are in",
         "proportion.",
         "",
-        f"| row | neighbours within {small}: at least | at most | within {paper}: at least | "
-        "at most |",
+        (
+            f"| row | neighbours within {small}: at least | at most | within {paper}: at least | "
+            "at most |"
+        ),
         "|---|---|---|---|---|",
     ]
     for row, found in means["coded"].items():
@@ -355,10 +359,14 @@ def _costs(means: Results, errors: Results, paper: str) -> list[str]:
     return [
         *lines,
         "",
-        f"One answer of {_ATTACKED} at stated epsilon 1 tells the pair within {paper} apart with "
-        f"{with_error(100 * rates[0], 100 * wrong_rates[0], digits=1)} % true and",
-        f"{with_error(100 * rates[1], 100 * wrong_rates[1], digits=1)} % false positives "
-        f"({_ATTACKS:,} draws a seed).",
+        (
+            f"One answer of {_ATTACKED} at stated epsilon 1 tells the pair within {paper} apart with "
+            f"{with_error(100 * rates[0], 100 * wrong_rates[0], digits=1)} % true and"
+        ),
+        (
+            f"{with_error(100 * rates[1], 100 * wrong_rates[1], digits=1)} % false positives "
+            f"({_ATTACKS:,} draws a seed)."
+        ),
     ]
 
 
@@ -387,8 +395,10 @@ def _notebook(means: Results, errors: Results) -> list[str]:
     return [
         *lines,
         "",
-        f"{near} of {len(gaps)} cells lie within 5 points. The mean gap is "
-        f"{100 * float(np.mean(gaps)):.1f} points.",
+        (
+            f"{near} of {len(gaps)} cells lie within 5 points. The mean gap is "
+            f"{100 * float(np.mean(gaps)):.1f} points."
+        ),
     ]
 
 
@@ -398,8 +408,10 @@ def _text(means: Results, errors: Results) -> list[str]:
         "## As the text says",
         "",
         "A minus sign, a working contrastive term, an l-infinity to l1 constant, and the test of",
-        f"Algorithm 1 with R_max = {_LARGEST_RADIUS:g} (in neither paper), delta 0.05, "
-        f"{_TESTED} test points, five draws.",
+        (
+            f"Algorithm 1 with R_max = {_LARGEST_RADIUS:g} (in neither paper), delta 0.05, "
+            f"{_TESTED} test points, five draws."
+        ),
         "In each cell: right among all answers / share withheld. Spent: the proved total at stated",
         "epsilon 1. Only the repaired reading makes its test worth anything, and only this one is",
         "a mechanism with a proof.",

@@ -303,9 +303,7 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     @override
     def guarantee(self) -> Guarantee:
         """The paper's numbers, of kind "no differential privacy"."""
-        return Guarantee(
-            self.epsilon, 0.0, self.mechanism_.adjacency, GuaranteeKind.NO_PRIVACY
-        )
+        return Guarantee(self.epsilon, 0.0, self.mechanism_.adjacency, GuaranteeKind.NO_PRIVACY)
 
     @override
     def stated(self) -> str:
@@ -352,10 +350,12 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     @override
     def _restored(cls, bundle: Bundle) -> Self:
         own = dict(bundle.settings["own"])
-        kind = CertifiedEnsemble if issubclass(cls, PublishedCertifiedEnsemble) else CertifiedClassifier
-        stored = Bundle(
-            kind.__name__, bundle.settings["system"], bundle.arrays, "", bundle.serial
+        kind = (
+            CertifiedEnsemble
+            if issubclass(cls, PublishedCertifiedEnsemble)
+            else CertifiedClassifier
         )
+        stored = Bundle(kind.__name__, bundle.settings["system"], bundle.arrays, "", bundle.serial)
         system = kind._of_bundle(stored)
         own["certified_at"] = tuple(own["certified_at"])
         more = {"members": system.members} if isinstance(system, CertifiedEnsemble) else {}

@@ -210,7 +210,9 @@ class PublishedPosthoc(AsPrinted):
             else np.full_like(psi, self.maximum_radius)
         )
         reached = 0.5 * found if self.switches.stability == "half" else found - self.radius
-        return np.where(stable, reached, 0.5 * self.radius if self.switches.if_unstable == "R / 2" else 0.0)
+        return np.where(
+            stable, reached, 0.5 * self.radius if self.switches.if_unstable == "R / 2" else 0.0
+        )
 
     def tested_change(self, *, tolerance: float = 0.0) -> float:
         """Return D, the largest change of the tested number between neighbours.

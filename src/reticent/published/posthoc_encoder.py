@@ -313,9 +313,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def _bound(self, norm: Norm | None = None) -> LayeredBound:
         output = Norm(self._switches.output_norm) if norm is None else norm
-        return LayeredBound(
-            self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output
-        )
+        return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
 
     def _finish(self) -> None:
         self.steepest_ = float(self._bound(Norm.L1).global_bound())
@@ -324,9 +322,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         self._check_fitted("network_")
         inputs, _ = check_pictures(X, name="X")
         if inputs.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}"
-            )
+            raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
         found = self.embedding_
         return self.domain_.clip(found.compute(np.clip(inputs, found.lower, found.upper)))
 
@@ -407,12 +403,12 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         found.classes_ = restored_labels(
             stored["labels"], expected=found.predictor_.output_dimension
         )
-        found.input_shape_ = tuple(count(size, name="input_shape") for size in stored["input_shape"])
+        found.input_shape_ = tuple(
+            count(size, name="input_shape") for size in stored["input_shape"]
+        )
         found.n_features_in_ = int(np.prod(found.input_shape_))
         found.proposal_ = positive(stored["proposal"], name="proposal")
-        found._pair = finite_array(
-            arrays["pair"], name="pair", ndim=1
-        )
+        found._pair = finite_array(arrays["pair"], name="pair", ndim=1)
         found._finish()
         return found
 
@@ -434,5 +430,3 @@ def _spread(part: Any, rows: Array) -> Array | None:
         return np.exp(
             0.5 * module.posterior(torch.as_tensor(rows, dtype=torch.float32))[1].double().numpy()
         )
-
-

@@ -54,7 +54,8 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         training: settings of the encoder. None for the paper's.
         bandwidth_factor: multiple of Scott's bandwidth, above 0. In 30 columns that bandwidth is far
             below the distance of two rows, so a new row's score is above 10 and everything is
-            withheld at epsilon 1. A factor of 10 answers all of breast cancer.
+            withheld at epsilon 1. With a factor of 10 nearly every row of breast cancer is
+            answered.
         density_rows: the largest number of training rows that become centers of the density
             estimate, from 2.
         random_state: seed of training.
@@ -194,7 +195,10 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
             "alpha": self.alpha,
             "bandwidth_factor": self.bandwidth_factor,
             "schema": self.schema.to_dict(),
-            "training": {**asdict(config), **{name: list(getattr(config, name)) for name in _WIDTHS}},
+            "training": {
+                **asdict(config),
+                **{name: list(getattr(config, name)) for name in _WIDTHS},
+            },
             "bandwidth": self.density_.bandwidth,
             "labels": self.classes_.tolist(),
         }

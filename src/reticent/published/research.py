@@ -160,9 +160,7 @@ class PublishedSystem(AsPrinted, BaseEstimator):
         """Return everything that ``release`` needs, marked as research."""
         settings, arrays, serial = self._content()
         name = type(self).__name__
-        return Bundle(
-            name, {**settings, RESEARCH: True}, arrays, self.card().to_markdown(), serial
-        )
+        return Bundle(name, {**settings, RESEARCH: True}, arrays, self.card().to_markdown(), serial)
 
     def save(self, folder: str | Path, *, research: bool = False, overwrite: bool = False) -> Path:
         """Write the bundle, whole or not at all.
