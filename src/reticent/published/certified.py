@@ -350,18 +350,15 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     @override
     def _restored(cls, bundle: Bundle) -> Self:
         own = dict(bundle.settings["own"])
-        kind = (
-            CertifiedEnsemble
-            if issubclass(cls, PublishedCertifiedEnsemble)
-            else CertifiedClassifier
-        )
+        several = issubclass(cls, PublishedCertifiedEnsemble)
+        kind = CertifiedEnsemble if several else CertifiedClassifier
         stored = Bundle(kind.__name__, bundle.settings["system"], bundle.arrays, "", bundle.serial)
         system = kind._of_bundle(stored)
         own["certified_at"] = tuple(own["certified_at"])
-        more = {"members": system.members} if isinstance(system, CertifiedEnsemble) else {}
+        if isinstance(system, CertifiedEnsemble):
+            own["members"] = system.members
         found = cls(
             **own,
-            **more,
             epsilon=system.epsilon,
             classes=system.classes,
             k_max=system.k_max,
@@ -502,7 +499,7 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
             training=self.training,
             members=count(self.members, name="members", minimum=2),
         )
-        found.counting = self.counting
+        vars(found)["counting"] = self.counting
         return found
 
     @override
@@ -556,7 +553,7 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
     @override
     def _restored(cls, bundle: Bundle) -> Self:
         found = super()._restored(bundle)
-        found.system_.counting = found.counting
+        vars(found.system_)["counting"] = found.counting
         return found
 
 
