@@ -267,8 +267,8 @@ def markdown(data: str, runs: Sequence[Results], command: str) -> str:
         "Facts from the public repository, commits 8cd81ff, 7384760 and abc903c (May to September",
         "2022). The adversary's term has a plus sign, so the obfuscator helps the adversary. The",
         "adversary rebuilds the picture. The contrastive term has no gradient, so ARL-N and",
-        "ARL-C-N are one program. Noise is Laplace(P R / epsilon), P is an l-infinity to l-infinity",
-        "constant, every picture is answered, and the predictor never saw noise.",
+        "ARL-C-N are one program. Noise is Laplace(P R / epsilon) with P an l-infinity to",
+        "l-infinity constant, every picture is answered, and the predictor never saw noise.",
     ]
     for radius in dict.fromkeys((f"{_SMALL_RADIUS:g}", paper)):
         near = [
@@ -325,7 +325,7 @@ def markdown(data: str, runs: Sequence[Results], command: str) -> str:
         "## Differs from the code",
         "",
         f"{_PASSES} passes for 50 to 300. The adversary is dense, on 40 principal components.",
-        "The pass that is kept is the best on held-out training rows, where the code takes test rows.",
+        "The pass that is kept is the best on held-out training rows. The code takes test rows.",
         "The embedder has beta 5 as the text says. Constants are certified upper bounds.",
     ]
     return "\n".join(lines) + "\n"
@@ -360,8 +360,8 @@ def _costs(means: Results, errors: Results, paper: str) -> list[str]:
         *lines,
         "",
         (
-            f"One answer of {_ATTACKED} at stated epsilon 1 tells the pair within {paper} apart with "
-            f"{with_error(100 * rates[0], 100 * wrong_rates[0], digits=1)} % true and"
+            f"One answer of {_ATTACKED} at stated epsilon 1 tells the pair within {paper} apart "
+            f"with {with_error(100 * rates[0], 100 * wrong_rates[0], digits=1)} % true and"
         ),
         (
             f"{with_error(100 * rates[1], 100 * wrong_rates[1], digits=1)} % false positives "

@@ -151,8 +151,8 @@ def release(
             (
                 ledger is not None or people or signing_key is not None,
                 (
-                    "research: nothing is booked and no receipt is written; expected without --ledger, "
-                    "--principal, --subject, --subject-column and --signing-key"
+                    "research: nothing is booked and no receipt is written; expected without "
+                    "--ledger, --principal, --subject, --subject-column and --signing-key"
                 ),
             ),
             (
@@ -217,8 +217,9 @@ def _release_for_research(
 
     import numpy as np
 
-    from reticent.cli.files import ANSWERS, encoded_columns, format_of, read_rows
+    from reticent.cli.files import ANSWERS, format_of, read_rows
     from reticent.published import load_research
+    from reticent.tables.batches import encoded_columns
 
     kind = format_of(output, ANSWERS)
     system = load_research(bundle, trusted_key=trusted_key)

@@ -233,7 +233,7 @@ class _Run:
 
     def _rebuilding(self, released: torch.Tensor, pictures: torch.Tensor) -> torch.Tensor:
         """Squared error of the adversary, a mean over the pixels of a picture."""
-        missed = self.adversary(released) - pictures
+        missed: torch.Tensor = self.adversary(released) - pictures
         return missed.square().sum(dim=1).mean() / self.pixels
 
     @torch.no_grad()

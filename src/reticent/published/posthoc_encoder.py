@@ -228,8 +228,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def stated(self) -> str:
         found = self.mechanism_
         return (
-            f"epsilon {found.claimed_epsilon:g} and delta {found.claimed_delta:g} within l-infinity "
-            f"distance {self.radius:g} of the embedding (theorem 4.4), named epsilon "
+            f"epsilon {found.claimed_epsilon:g} and delta {found.claimed_delta:g} within "
+            f"l-infinity distance {self.radius:g} of the embedding (theorem 4.4), named epsilon "
             f"{self.epsilon:g} in the tables"
         )
 

@@ -52,8 +52,8 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         alpha: the paper's delta, one minus the confidence of the density's interval, above 0.
         schema: the public description of rows.
         training: settings of the encoder. None for the paper's.
-        bandwidth_factor: multiple of Scott's bandwidth, above 0. In 30 columns that bandwidth is far
-            below the distance of two rows, so a new row's score is above 10 and everything is
+        bandwidth_factor: multiple of Scott's bandwidth, above 0. In 30 columns that bandwidth is
+            far below the distance of two rows, so a new row's score is above 10 and everything is
             withheld at epsilon 1. With a factor of 10 nearly every row of breast cancer is
             answered.
         density_rows: the largest number of training rows that become centers of the density
@@ -184,7 +184,7 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
         """Return ``transform``. Nothing is drawn."""
         values = self.transform(X)
-        return Answers(values, np.isnan(values).all(axis=1))
+        return Answers(values, np.asarray(np.isnan(values).all(axis=1)))
 
     @override
     def _content(self) -> tuple[dict[str, Any], Arrays, str]:
