@@ -116,7 +116,7 @@ class PowerEncoder(RowEncoder):
           arXiv:1407.1338, codes.
 
     See Also:
-        reticent.published.PublishedPower: the paper's own release, which protects nobody.
+        reticent.published.PublishedPowerEncoder: the paper's own release, which protects nobody.
         reticent.CodeEncoder: several labels of a row from one code.
         reticent.PosthocEncoder: pictures and embeddings, within a radius.
         reticent.systems.train_server: a model of what was released.
