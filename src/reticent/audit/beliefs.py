@@ -176,8 +176,7 @@ class Boosted:
     """Boosted trees, for what neither a sum of columns nor a single output shows.
 
     They grow from 1,024 draws on. Their odds are shrunk by what the latest quarter of the past,
-    which
-    they have not seen, says of them.
+    which they have not seen, says of them.
     """
 
     name = "boosted trees on the answer"

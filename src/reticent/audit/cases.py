@@ -330,8 +330,7 @@ def signed_distance_case(
     """Test neighbours whose labels and stable distances are given.
 
     They are the same for every one of several answers. These are seen together: how often each of
-    the
-    two labels is named.
+    the two labels is named.
     """
 
     def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:

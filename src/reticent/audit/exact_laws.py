@@ -36,8 +36,7 @@ class LossLaw:
         first: shape (n,), chances of the pieces under the first neighbour.
         second: shape (n,), chances under the second. In each piece the ratio of densities is one
             number, or is treated as one. Then ``delta`` is a lower bound, and ``slack`` says how
-            far
-            it may be too low.
+            far it may be too low.
         slack: amount that is added to get the upper end.
     """
 
@@ -224,8 +223,7 @@ def _masses(cuts: Array, below: Callable[[Array], Array]) -> Array:
     """Return chances between cuts of symmetric noise.
 
     Above 0 they are those of the mirrored piece, since a difference of numbers close to 1 would
-    lose
-    what e^epsilon then magnifies.
+    lose what e^epsilon then magnifies.
     """
     ends, mirrored = below(cuts), below(-cuts)
     found = np.where(cuts[:-1] > 0, mirrored[:-1] - mirrored[1:], ends[1:] - ends[:-1])

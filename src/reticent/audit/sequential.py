@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -233,8 +232,7 @@ class SequentialTest:
     @property
     def least_draws(self) -> int:
         """The draws that any test of this claim needs at this alpha, even where every output gives
-        its
-        coin away.
+        its coin away.
 
         A mechanism for which the claim holds lets the coin be guessed with a chance of
         up to p = (e^epsilon + delta) / (1 + e^epsilon), or Phi(mu / 2). So n right guesses have a
@@ -325,18 +323,6 @@ class SequentialTest:
             "refute a claim, never prove it"
         )
 
-    def result(self, *, seconds: float) -> Refutation:
-        """Return the result so far, after ``seconds`` of drawing."""
-        return Refutation(
-            refuted=self.refuted,
-            draws=self.draws,
-            wealth=self.wealth,
-            seconds=seconds,
-            alpha=self.alpha,
-            least_draws=self.least_draws,
-            summary=self.describe(),
-        )
-
     def _checked(self, coins: npt.ArrayLike, outputs: npt.ArrayLike) -> tuple[Coins, Array]:
         heads, values = np.asarray(coins), np.asarray(outputs, dtype=np.float64)
         if heads.dtype != np.bool_ or heads.ndim != 1:
@@ -411,29 +397,6 @@ class SequentialTest:
             learner.learn(coins, values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refutation:
-    """The result of ``refute``.
-
-    Attributes:
-        refuted: whether the claim was refuted at level ``alpha``.
-        draws: the number of draws.
-        wealth: the wealth after them, in units of the start.
-        seconds: the time that it took.
-        alpha: the chance of refuting a claim that holds.
-        least_draws: the number of draws below which no test can refute this claim.
-        summary: the result as one sentence.
-    """
-
-    refuted: bool
-    draws: int
-    wealth: float
-    seconds: float
-    alpha: float
-    least_draws: int
-    summary: str
-
-
 def refute(
     draw: Draw,
     *,
@@ -445,16 +408,15 @@ def refute(
     draws: int | None = None,
     batch: int = 256,
     seed: int | None = None,
-) -> Refutation:
-    """Draw until a claim is refuted, or until time or draws are used up.
+) -> SequentialTest:
+    """Return the test of a claim, drawn until it is refuted, or until time or draws are used up.
 
     Guarantee:
         The guarantee of ``SequentialTest``, whatever the time limit.
 
     Args:
         draw: function that gets fair coins, shape (n,) of bool, and returns an output for each: of
-            D
-            for True and of D' for False, shape (n,) or (n, d). It must use a coin for nothing but
+            D for True and of D' for False, shape (n,) or (n, d). It must use a coin for nothing but
             choosing between D and D'.
         epsilon, delta, mu, alpha: arguments of ``SequentialTest``.
         seconds: time limit, above 0, which is looked at after each batch.
@@ -484,8 +446,8 @@ def refute(
     # Another stream than a caller's own generator of that seed, which may draw the outputs.
     words = None if seed is None else [count(seed, name="seed", minimum=0), _COINS]
     random = np.random.default_rng(words)
-    spent = bet(draw, [test], seconds=seconds, runs=most, batch=batch, random=random)
-    return test.result(seconds=spent)
+    bet(draw, [test], seconds=seconds, runs=most, batch=batch, random=random)
+    return test
 
 
 def bet(
@@ -499,8 +461,8 @@ def bet(
     random: np.random.Generator,
     clock: Callable[[], float] = time.monotonic,
     report: Report = silent,
-) -> float:
-    """Feed tests with draws until runs or time are used up, and return the time that it took.
+) -> None:
+    """Feed tests with draws until runs or time are used up.
 
     Args:
         draw: function that gives outputs, as ``refute`` takes it.
@@ -525,7 +487,6 @@ def bet(
         report("runs", made, runs or 0, float("nan"))
         if stop and any(test.refuted for test in tests):
             break
-    return clock() - start
 
 
 def refute_recorded(
@@ -667,8 +628,7 @@ def _risk(epsilon: float, odds: Array) -> Array:
     """Return shares of the wealth to risk on a guess whose log odds are ``odds``.
 
     At delta 0 a right guess then pays p1 / p0, and a wrong one (1 - p1) / (1 - p0), with p0 and p1
-    the
-    chances of epsilon and of the odds.
+    the chances of epsilon and of the odds.
     """
     risked = -np.expm1(np.logaddexp(0.0, epsilon) - np.logaddexp(0.0, odds))
     return np.asarray(np.minimum(risked, _MOST_RISKED))
@@ -678,10 +638,8 @@ def _log_factors(epsilon: float, delta: float, risked: Array, sides: Array) -> A
     """Return logarithms of 1 + lambda Z, shape (places, 2, bets), for heads and tails.
 
     First come places where heads are guessed at every level, then those where tails are. lambda is
-    the
-    largest of ``risked``, shape (bets, levels), over 2 (e^epsilon + delta). ``sides``, shape (bets,
-    2),
-    says on which sides a bet is placed.
+    the largest of ``risked``, shape (bets, levels), over 2 (e^epsilon + delta). ``sides``, shape
+    (bets, 2), says on which sides a bet is placed.
     """
     small = math.exp(-epsilon)
     stakes = np.concatenate([risked * sides[:, :1], risked * sides[:, 1:]], axis=1)

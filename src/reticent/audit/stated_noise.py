@@ -126,10 +126,9 @@ def reachable_laplace(
     """Return which doubles a textbook sampler can give.
 
     It gives ``exact`` plus Laplace noise that is a logarithm of a uniform number on a grid of
-    2^-53.
-    The sampler is numpy's: u on the grid, and scale * log(2 u) below a half, else -scale * log(2 -
-    2 u). An answer that one neighbour can give, and the other can never, shows infinite epsilon,
-    whatever the scale.
+    2^-53. The sampler is numpy's: u on the grid, and scale * log(2 u) below a half, else -scale *
+    log(2 - 2 u). An answer that one neighbour can give, and the other can never, shows infinite
+    epsilon, whatever the scale.
 
     Args:
         answers: shape (n,), finite.

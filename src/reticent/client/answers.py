@@ -19,8 +19,7 @@ class Answers(Release):
 
     Attributes:
         receipts: one receipt for each request, in the order of the rows. ``receipt`` is the first
-            of
-            them.
+            of them.
         verified: whether every receipt was signed by the key that is trusted, with digests of this
             request and of these answers in it. It is False where the client was given no key.
         replayed: number of requests that were answered from what the service had stored. They

@@ -26,6 +26,54 @@ TIMEOUT = 60.0
 """Seconds that one request may take."""
 
 
+class Plain:
+    """Carry out the steps of a conversation over ``_http``, one after the other."""
+
+    _http: httpx.Client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def _run(self, steps: Steps[T], watch: Watch | None = None) -> T:
+        outcome: Reply | Lost | None = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            outcome = None
+            if isinstance(step, Call):
+                outcome = self._call(step)
+            elif isinstance(step, Pause):
+                time.sleep(step.seconds)
+            elif watch is not None:
+                watch(step.done, step.total)
+
+    def _call(self, call: Call) -> Reply | Lost:
+        library = require("httpx", extra="client")
+        request = self._http.build_request(
+            call.method, call.path, headers=list(call.headers), content=call.content or None
+        )
+        try:
+            with closing(self._http.send(request, stream=True)) as response:
+                content = bytearray()
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > call.most:
+                        return Lost(f"a reply of more than {call.most} bytes")
+                return Reply(response.status_code, small_headers(response), bytes(content))
+        except library.HTTPError as error:
+            return Lost(type(error).__name__)
+
+
 class Connected:
     """The common part of both clients: a session, and connections that ``_open`` makes.
 
@@ -75,13 +123,12 @@ class Connected:
         raise NotImplementedError
 
 
-class Client(Connected):
+class Client(Plain, Connected):
     """Ask a service for answers, and for what they cost.
 
     Every request has an idempotency key, and so have all its repetitions. The client asks again if
-    a
-    connection breaks, or the service is busy or still answering. It gets the answer that was drawn
-    and charged the first time.
+    a connection breaks, or the service is busy or still answering. It gets the answer that was
+    drawn and charged the first time.
 
     Args:
         url: address of the service: https, or http on this machine.
@@ -105,17 +152,7 @@ class Client(Connected):
     """
 
     def _open(self, library: Any, **options: Any) -> None:
-        self._http: httpx.Client = library.Client(**options)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._http.close()
+        self._http = library.Client(**options)
 
     def bundles(self) -> tuple[Offer, ...]:
         """Return the bundles that this key may ask.
@@ -173,15 +210,12 @@ class Client(Connected):
 
         Args:
             X: rows, as a data frame of pandas, polars or pyarrow, whose columns the service finds
-                by
-                name, or as an array, shape (n, columns).
+                by name, or as an array, shape (n, columns).
             subject: name of whoever's privacy is spent, one for all rows or one for each. None
-                where
-                the bundle itself names the data set that it protects.
+                where the bundle itself names the data set that it protects.
             bundle: identity or name, or None where the key may ask one bundle only.
             rows_per_request: rows of one request at most. A larger table takes several requests,
-                each
-                charged by itself. None for 1,000, or less where the service says so.
+                each charged by itself. None for 1,000, or less where the service says so.
             request: name of the call, 8 to 100 letters, digits or -_.~+/=. The same call under the
                 same name again is answered with the same bytes, and charged once. None for a random
                 one, which is in ``Answers.request`` and in the message of an error.
@@ -194,8 +228,7 @@ class Client(Connected):
         Raises:
             InvalidInput: the rows or subjects cannot be used. Nothing is charged.
             BudgetExceeded: the request does not fit. Where a table took several requests, rows of
-                the
-                earlier ones are answered and paid for. The error's note says how to get them.
+                the earlier ones are answered and paid for. The error's note says how to get them.
             NotAuthenticated, NotPermitted: the service does not accept the key for this.
             AnswerLost: the service was stopped between charge and answer. The charge stays.
             ServiceBusy, ServiceUnreachable, LedgerUnavailable: all attempts failed.
@@ -259,38 +292,6 @@ class Client(Connected):
             receipts: identifiers of the receipts of these values, which are not checked.
         """
         return self._run(self._session.predictions(model, values, receipts))
-
-    def _run(self, steps: Steps[T], watch: Watch | None = None) -> T:
-        outcome: Reply | Lost | None = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            outcome = None
-            if isinstance(step, Call):
-                outcome = self._call(step)
-            elif isinstance(step, Pause):
-                time.sleep(step.seconds)
-            elif watch is not None:
-                watch(step.done, step.total)
-
-    def _call(self, call: Call) -> Reply | Lost:
-        library = require("httpx", extra="client")
-        request = self._http.build_request(
-            call.method, call.path, headers=list(call.headers), content=call.content or None
-        )
-        try:
-            with closing(self._http.send(request, stream=True)) as response:
-                content = bytearray()
-                for piece in response.iter_bytes():
-                    content += piece
-                    if len(content) > call.most:
-                        return Lost(f"a reply of more than {call.most} bytes")
-                return Reply(response.status_code, small_headers(response), bytes(content))
-        except library.HTTPError as error:
-            return Lost(type(error).__name__)
 
 
 @contextmanager

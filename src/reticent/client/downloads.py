@@ -17,8 +17,7 @@ def download(client: Client, offer: Offer, folder: Path, *, trusted_key: str | P
     """Return the folder with the bundle that was offered. It is checked before it gets its name.
 
     If a bundle of that identity is there already, it is checked and kept. Its card and signature
-    may
-    have been made anew, so those are fetched again.
+    may have been made anew, so those are fetched again.
 
     Args:
         client: client of the service.

@@ -25,13 +25,11 @@ class Pin:
 
     Attributes:
         fingerprint: fingerprint of the bundle, its guarantee and its card, by ``fingerprint_of``,
-            or
-            "" for any.
+            or "" for any.
         epsilon: epsilon of one answer at most, or None for any.
         delta: delta of one answer at most, or None for any.
         radius: radius of neighbours at least, since a smaller one protects less. ``math.inf``
-            demands
-            that any two records are neighbours. None for any.
+            demands that any two records are neighbours. None for any.
 
     Raises:
         InvalidParameter: a number out of its range, or no fingerprint.

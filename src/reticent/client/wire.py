@@ -44,8 +44,7 @@ def json_cells(X: Any) -> tuple[list[list[Any]], list[str] | None]:
 
     Args:
         X: rows, as a data frame of pandas, polars or pyarrow, whose missing cells are None or NaN,
-            or
-            as an array (n, columns), or (n, height, width) for pictures, which become flat rows.
+            or as an array (n, columns), or (n, height, width) for pictures, which become flat rows.
 
     Raises:
         InvalidInput: not rows, none at all, an infinity, or a cell that is neither number nor text.

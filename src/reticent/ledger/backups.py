@@ -85,8 +85,7 @@ def restore(store: Store, source: str | Path, *, charge_lost: bool | None) -> Re
         store: store of the SQLite ledger, whose file may be damaged or missing.
         source: the backup.
         charge_lost: whether every budget is charged what the lacking entries spent in all, where
-            the
-            backup is older than the ledger's anchor. ``Ledger.accept_rollback`` says more. None
+            the backup is older than the ledger's anchor. ``Ledger.accept_rollback`` says more. None
             refuses an older backup.
 
     Raises:

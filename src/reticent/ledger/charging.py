@@ -368,8 +368,7 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
     """Append one entry per booking that ties it to ``receipt``, unless that was done before.
 
     So a commit may be repeated if its caller never learned the outcome, because the connection
-    broke
-    or a disk was full.
+    broke or a disk was full.
 
     Args:
         page: page of the transaction to post in.
@@ -436,10 +435,9 @@ class Reservation:
 
     Attributes:
         id: name that goes into the receipt's ``booked``: the ledger's first letters and the entry,
-            as
-            "1a2b3c4d/7". A charge to several scopes has the first and the last of its consecutive
-            entries, as "1a2b3c4d/7-9". Part of a lease has the answers that it takes of that entry,
-            as "1a2b3c4d/7#13-15".
+            as "1a2b3c4d/7". A charge to several scopes has the first and the last of its
+            consecutive entries, as "1a2b3c4d/7-9". Part of a lease has the answers that it takes of
+            that entry, as "1a2b3c4d/7#13-15".
         position: position of the last of these entries in the ledger's chain.
         digest: digest of that entry, 64 hexadecimal digits. It vouches for everything up to there.
         charge: cost of all its scopes together, or for part of a lease what its answers would cost

@@ -159,10 +159,9 @@ class Leases:
     """A ledger for one worker among many, which takes blocks of answers.
 
     It spends them without the database. Row-wise releases take it in place of a ledger. A request
-    is
-    served from a block of its scope and event. Where none has enough left, a new one is charged. A
-    block holds a whole number of requests like the one that needed it, so that equal requests waste
-    nothing but the last block.
+    is served from a block of its scope and event. Where none has enough left, a new one is charged.
+    A block holds a whole number of requests like the one that needed it, so that equal requests
+    waste nothing but the last block.
 
     **Guarantee.** The guarantee of ``Ledger``, since every block is charged before any of its
     answers. A forked child starts without blocks and takes its own.

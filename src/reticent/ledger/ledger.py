@@ -181,8 +181,7 @@ class Ledger:
         Args:
             scope: the scope that the budget covers.
             total: the additional amount that may be spent, rounded down to whole units. Its kind
-                and
-                adjacency are the budget's for good.
+                and adjacency are the budget's for good.
 
         Returns:
             The budget as it stands now.
@@ -210,8 +209,7 @@ class Ledger:
         Raises:
             InvalidInput: no scopes, or something else than scopes.
             IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: the errors of ``grant``.
-                Nothing
-                was granted to any.
+                Nothing was granted to any.
         """
         wanted = tuple(dict.fromkeys(checked_scopes(scopes)))
         statement = statement_of(total)
@@ -283,22 +281,19 @@ class Ledger:
     def lease(self, scope: Scope, event: PrivacyEvent, *, answers: int, least: int = 1) -> Lease:
         """Charge a block of answers at once, durably, with one entry.
 
-        This process then spends them call by call, without the database. Near the end of a budget
-        a block is smaller: a sixteenth of what is left, so that several processes share the rest,
-        but
+        This process then spends them call by call, without the database. Near the end of a budget a
+        block is smaller: a sixteenth of what is left, so that several processes share the rest, but
         never less than ``least``.
 
         **Guarantee.** The guarantee of ``reserve``: the whole block is charged before the first of
-        its
-        answers is computed. What is not spent when the process ends, however it ends, stays
+        its answers is computed. What is not spent when the process ends, however it ends, stays
         charged.
 
         Args:
             scope: the scope, as ``reserve`` takes it.
             event: the cost of one answer.
             answers: number of answers that the block pays for at most, at least 1. Their epsilon
-                and
-                delta add up.
+                and delta add up.
             least: number of answers that it pays for at least, 1 to ``answers``.
 
         Raises:
@@ -318,15 +313,12 @@ class Ledger:
         """Charge every answer to a scope of its own, durably, before anything is computed.
 
         All of them are charged or none. It is for the rows of a table that belong to different
-        people:
-        the scope of each row names its person. Each of k answers under one scope is paid for, as
-        ``reserve(scope, event, answers=k)`` does it. Each different scope is one entry, and all of
-        them
-        are one transaction. A budget that covers several scopes pays for all of them.
+        people: the scope of each row names its person. Each of k answers under one scope is paid
+        for, as ``reserve(scope, event, answers=k)`` does it. Each different scope is one entry, and
+        all of them are one transaction. A budget that covers several scopes pays for all of them.
 
         **Guarantee.** The guarantee of the ledger, for each scope by itself, where the answer that
-        is
-        charged to it depends on nothing that belongs to another one.
+        is charged to it depends on nothing that belongs to another one.
 
         Args:
             scopes: one scope for each answer, at least one, in any order. Withheld answers count.
@@ -351,14 +343,12 @@ class Ledger:
         transaction.
 
         So many requests pay for one wait for the disk. Each sees what those before it wrote. One
-        that
-        refuses leaves the others as they are.
+        that refuses leaves the others as they are.
 
         Args:
             works: works, done in their order.
             keep: whether the anchor is moved behind them. Turn it off only where none of them
-                charges,
-                as ``Reservation.commit`` does.
+                charges, as ``Reservation.commit`` does.
 
         Raises:
             LedgerUnavailable: the ledger could not be written, or is older than its anchor. None of
@@ -496,8 +486,7 @@ class Ledger:
 
         Raises:
             LedgerUnavailable: the ledger is an older copy, or was written to behind the anchor's
-                back.
-                Or its anchor was moved, removed or emptied, and nobody can tell.
+                back. Or its anchor was moved, removed or emptied, and nobody can tell.
             CorruptLedger: its last entry is not the one that its head names.
         """
         # Read before the snapshot: an anchor that is read after it may name an entry that the
@@ -572,8 +561,7 @@ class Ledger:
         """Return the result of ``work``, done in one transaction with an entry that says so.
 
         It costs nothing, and is for what was paid beforehand. The entry moves the anchor: a copy of
-        the
-        ledger from before it is refused, and what ``work`` wrote cannot be taken back.
+        the ledger from before it is refused, and what ``work`` wrote cannot be taken back.
 
         Args:
             scope: the scope of the charge that paid for it.

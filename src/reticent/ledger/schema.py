@@ -478,8 +478,7 @@ class Prepared:
 
     Its driver gets it as text. SQLAlchemy compiles, binds and wraps a statement anew each time,
     which takes ten times as long as SQLite takes to answer it. Values go to the driver and come
-    from
-    it as they are: whole numbers, texts and bytes.
+    from it as they are: whole numbers, texts and bytes.
 
     Args:
         statement: a select, insert, update or delete with named parameters. Lists of values in it

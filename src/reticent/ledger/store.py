@@ -68,9 +68,8 @@ class Store:
             (``postgresql://user@host/name``). The option ``anchor=FOLDER`` of a URL stands for the
             argument.
         synchronous: level of durability, for SQLite only. FULL survives a power cut. NORMAL
-            survives
-            every crash of a process but may lose the last charges, and only those, in a power cut.
-            Then the ledger is refused as older than its anchor.
+            survives every crash of a process but may lose the last charges, and only those, in a
+            power cut. Then the ledger is refused as older than its anchor.
         lock_timeout: seconds to wait for another writer, above 0, at most a day.
         anchor: a folder, or a file that ends in ".anchor", where the ledger's last position is
             kept, as ``chain`` explains. None takes the URL's, else the environment variable
@@ -245,8 +244,7 @@ class Store:
 
         Raises:
             LedgerUnavailable: the ledger could not be written, or the path of an SQLite ledger
-                leads
-                elsewhere, before the block or after it.
+                leads elsewhere, before the block or after it.
         """
         with self._connected() as connection, connection.begin():
             if self.is_sqlite:

@@ -32,10 +32,9 @@ class AdditiveMechanism(Mechanism, ABC):
 
     The vector is rounded to multiples of a power of two that depends on the settings alone. Integer
     noise is added, and the sum is returned in output units. Rounding moves each coordinate by at
-    most half a step, so neighbours at distance ``sensitivity`` are at most
-    ``sensitivity / step + ||(1, ..., 1)||`` steps apart, and that is what the noise covers.
-    Nothing about the result depends on how a double rounds: no bit of it tells which value the
-    noise was added to.
+    most half a step, so neighbours at distance ``sensitivity`` are at most ``sensitivity / step +
+    ||(1, ..., 1)||`` steps apart, and that is what the noise covers. Nothing about the result
+    depends on how a double rounds: no bit of it tells which value the noise was added to.
 
     Attributes:
         sensitivity: largest distance of two neighbours' values in ``output_norm``, in output units,

@@ -40,8 +40,7 @@ class ParameterIntervals:
 
     Utility:
         Widths grow with k, as ``parameter_intervals`` says. T_0 is not one point, but within
-        rounding
-        of one.
+        rounding of one.
 
     Runtime:
         O(k_max weights) numbers of 8 bytes. ``weights`` and ``network`` are views.
@@ -182,11 +181,9 @@ def parameter_intervals(
 
     Runtime:
         O(epochs n weights) without hidden layers, for every k in one pass, and with them for each
-        k.
-        1,000 records of 10 numbers, k = 0 .. 50, 4 epochs: 20 ms linear, 1.2 s with 32 hidden
+        k. 1,000 records of 10 numbers, k = 0 .. 50, 4 epochs: 20 ms linear, 1.2 s with 32 hidden
         units, on one core (benchmarks/runtimes.py). That is fewer than two plain trainings for each
-        k
-        (benchmarks/certified.py).
+        k (benchmarks/certified.py).
 
     References:
         - Wicker et al. (2025), "Certification for differentially private prediction in
@@ -367,8 +364,7 @@ def _mean_bounds(
 
 def _check_nested(intervals: ParameterIntervals) -> None:
     """Check, as a last line of defence, that T_0 lies in T_1 lies in T_2, and so on, whatever the
-    proof
-    says.
+    proof says.
     """
     for low, high in zip(intervals.lower, intervals.upper, strict=True):
         if not (

@@ -74,8 +74,7 @@ def known_inputs(lower: Array, upper: Array, inputs: Array, *, scale: float) -> 
 
 def _against(weights: Array, *, high: bool) -> Array:
     """Return rows that turn stacked activations [high; low] into the upper (lower) end of ``W a``
-    for
-    a >= 0.
+    for a >= 0.
     """
     plus, minus = positive_part(weights), np.minimum(weights, 0.0)
     return np.concatenate([plus, minus] if high else [minus, plus], axis=-1)
@@ -127,7 +126,8 @@ class IntervalNetwork:
 
         Returns:
             Shape (2, ..., n) for two classes: lower and upper end of the logit of class 1. Shape
-            (c, c, ..., n) for more: ``[j, i]`` at most z_j - z_i. With several boxes ``...`` is their axis.
+            (c, c, ..., n) for more: ``[j, i]`` at most z_j - z_i. With several boxes ``...`` is
+            their axis.
         """
         return self._logits(inputs, self._hidden(inputs))
 

@@ -71,8 +71,7 @@ class TrainingSettings:
             the paper). "remove", "insert": up to k are removed only, or added only. That proves
             what predictions survive and protects nothing.
         class_weights: one public weight in (0, 1] for each label, the largest 1, by which a
-            record's
-            clipped gradient is multiplied, or None for none.
+            record's clipped gradient is multiplied, or None for none.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range.

@@ -177,8 +177,7 @@ class RecordEnds:
 
         Returns:
             The number of ends in each row, shape (rows,), and the ends in any order, padded to
-            (rows,
-            most) by what is no end.
+            (rows, most) by what is no end.
         """
         places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
         for part, sums in zip(self.parts, self.of_parts, strict=True):
@@ -278,12 +277,10 @@ def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
     """Return coarse numbers such that only records whose ends lie below can be worth removing.
 
     There is one for every row and column. Removing a record with end u in place of adding one
-    raises
-    the mean only if u < 2 V - gamma, V the bound that is looked for. V is at most gamma, and at
-    most
-    what k records at -gamma would leave: ``added`` over b - k, or 0 where that is negative. Two
-    units
-    of slack cover the rounding of sums and of this, so that what is skipped never changes a bound.
+    raises the mean only if u < 2 V - gamma, V the bound that is looked for. V is at most gamma, and
+    at most what k records at -gamma would leave: ``added`` over b - k, or 0 where that is negative.
+    Two units of slack cover the rounding of sums and of this, so that what is skipped never changes
+    a bound.
 
     Args:
         added: numerators by additions alone, in coarse units.

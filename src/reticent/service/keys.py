@@ -162,8 +162,7 @@ class KeyStore:
             bundles: identities or names of the bundles that it may ask, at least one, or "*" for
                 all.
             subjects: names that it may charge. A name that ends in "*" stands for all that begin
-                so.
-                Only an owner's key has none.
+                so. Only an owner's key has none.
             role: "client", or "owner" for one that looks and does not ask.
             lasts: seconds until it expires, above 0, or None for never.
 

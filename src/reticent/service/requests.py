@@ -26,15 +26,13 @@ Text = Annotated[str, StringConstraints(max_length=10_000)]
 Cell = float | Text | None
 
 
-class _Body(BaseModel):
-    """A body that has no unknown names, numbers as text, truth values as numbers, NaN or
-    infinities.
-    """
+class StrictBody(BaseModel):
+    """A body without unknown names, numbers as text, truth values as numbers, NaN or infinities."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class Answers(_Body):
+class Answers(StrictBody):
     """Rows to answer."""
 
     rows: Annotated[list[Annotated[list[Cell], Field(min_length=1)]], Field(min_length=1)]
@@ -56,7 +54,7 @@ class Answers(_Body):
     )
 
 
-class Preview(_Body):
+class Preview(StrictBody):
     """A number of answers, and about whom, without rows."""
 
     answers: Annotated[int, Field(ge=1, le=2**40)] | None = None
@@ -66,7 +64,7 @@ class Preview(_Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"answers": 100}]})
 
 
-class Predictions(_Body):
+class Predictions(StrictBody):
     """Released values. A row of null was withheld."""
 
     values: Annotated[
@@ -78,7 +76,7 @@ class Predictions(_Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"values": [[0.25, -1.5], None]}]})
 
 
-Body = TypeVar("Body", bound=_Body)
+Body = TypeVar("Body", bound=StrictBody)
 
 
 def parsed(content: bytes, kind: type[Body], *, names: int | None = None) -> Body:
@@ -168,8 +166,7 @@ def request_digest(secret: bytes, *, bundle: str, body: Answers, nonce: str) -> 
 
 def _told(error: ValidationError, kind: type[BaseModel]) -> str:
     """Say what is wrong, and where. Only names of our own fields are shown, since any other text
-    comes
-    from the body.
+    comes from the body.
     """
     parts: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
     said = []

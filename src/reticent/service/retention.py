@@ -81,8 +81,7 @@ def prune(
         InvalidInput: ``older_than`` is less than an hour.
         CorruptLedger: a row was changed by other means. See ``reticent ledger verify``.
         LedgerUnavailable: the ledger could not be written, or others read what was removed. What
-            was
-            removed before stays removed, and repeating it removes the rest.
+            was removed before stays removed, and repeating it removes the rest.
     """
     if not older_than >= LEAST:
         raise InvalidInput(

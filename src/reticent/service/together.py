@@ -88,8 +88,7 @@ class Together:
 
     Each request has a charge of its own. They share one transaction, one draw and one wait for the
     disk. A request alone is answered at once. Under load, the longer one transaction takes, the
-    more
-    requests are in the next.
+    more requests are in the next.
 
     Args:
         answering: the ``Answering`` of this worker.

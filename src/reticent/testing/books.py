@@ -91,8 +91,7 @@ def check_copies(case: Case, seconds: float) -> None:
     """Check that copies of a system whose answers are counted have none.
 
     Copies are a forked child, a pickle and a copy. They may also go on in the ledger that counts
-    the
-    answers.
+    the answers.
     """
     if case.kind == "model" or _prepaid(case, case.fitted()) is None:
         return

@@ -48,21 +48,17 @@ class Case:
         y: shape (n,), their labels or targets.
         fit: further arguments of ``fit``, as ``public_X``. All of them are public.
         persons: shape (n,), the person of each record, for an estimator that protects all records
-            of
-            one person together, or None where no person has two.
+            of one person together, or None where no person has two.
         queries: shape (q, ...), rows to ask about, at most as many as may be answered, or None for
-            a
-            model.
+            a model.
         extreme: shape (m, ...), rows that neighbours are made of: far outside of every range and
             inside, at least two. None takes them from ``X``.
         labels: the labels that such rows are given. None takes those of ``y``.
         neighbours: for an input system, shape (2, ...): two inputs that its guarantee calls
             neighbours, as far apart as it allows.
         law: function from the fitted estimator to the exact chance of each answer to the first
-            query,
-            with the noise that it charges. ``WITHHELD`` gets what is left of 1. None where a check
-            of
-            the variance of sums takes its place, or where nobody knows it.
+            query, with the noise that it charges. ``WITHHELD`` gets what is left of 1. None where a
+            check of the variance of sums takes its place, or where nobody knows it.
         weaker: a statement of what this system's data sets have besides, such as "at least one
             record", or "" for a system that fits no records too.
     """
@@ -146,8 +142,7 @@ class Case:
 
         One unit is added, one removed, or one put in place of another. A unit is a record, or all
         records of a person. What is added is a row of ``extreme`` or the first query, with any
-        label.
-        An added person has such a record three times.
+        label. An added person has such a record three times.
         """
         records, units = self.records, self.units()
         added = [self._unit(row, label) for row in self._rows() for label in self._labels()]

@@ -235,10 +235,8 @@ def check_noise(case: Case, seconds: float) -> None:
 
     For a released model the mean square of (released - exact) over its variance must be within five
     standard errors of 1. It is of at least 100,000 numbers or as many as fit into the time, and 400
-    in
-    any case. A sound model fails this less than once in 10^5 runs, and once in 1.7 million where
-    there
-    are 100,000 numbers. Half the noise passes it less than once in 10^50 runs, see
+    in any case. A sound model fails this less than once in 10^5 runs, and once in 1.7 million where
+    there are 100,000 numbers. Half the noise passes it less than once in 10^50 runs, see
     ``variance_power``. For any other system whose ``law`` the case states, the frequencies of
     20,000 answers to the first query are compared with it.
     """

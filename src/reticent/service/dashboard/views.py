@@ -66,8 +66,7 @@ class BudgetBar:
         granted, spent, left: epsilon.
         granted_delta, left_delta: delta.
         share: spent part of what was granted, 0 to 1, of whichever of epsilon and delta is closer
-            to
-            its end.
+            to its end.
         statement: meaning of its costs.
         fits: pairs of a served bundle's name and how many of its answers still fit.
     """
