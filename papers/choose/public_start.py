@@ -24,12 +24,12 @@ import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 from typing_extensions import override
 
+from papers.settings_grids import descent_settings
 from reticent.core.arrays import Integers
 from reticent.datasets import load, load_adult, load_covertype, load_imdb
 from reticent.systems.features import Features
 from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -87,7 +87,7 @@ Maker = Callable[[int], ReleasedClassifier]
 
 
 def candidates(
-    total: dict[str, Any], *, rows: str, sizes: dict[str, Any], ends: tuple[Array, Array]
+    total: dict[str, Any], *, rows: str, ends: tuple[Array, Array]
 ) -> dict[str, tuple[list[Maker], bool]]:
     """Return the settings of each method, as makers that are given a stated number of records, and
     whether it is given public labels.
@@ -95,8 +95,7 @@ def candidates(
     Args:
         total: arguments that all of them have.
         rows: the kind of rows.
-        sizes: arguments of ``settings_grid``.
-        ends: lower and upper ends of the columns, for the methods that see no public rows.
+        ends: lower and upper ends of the columns, which methods that see no public rows are given.
     """
     alone = {**total, "features": Features(range=ends)}
 
@@ -106,8 +105,7 @@ def candidates(
     def binned(kind: type[AdditiveHistogramClassifier]) -> list[Maker]:
         return [partial(_made, kind, total | {"bins": bins}) for bins in (4, 8, 16)]
 
-    descents = NoisyGradientClassifier.settings_grid(**sizes)
-    moments = MomentClassifier.settings_grid(**sizes)
+    descents = descent_settings(len(ends[0]))
     return {
         START: ([start], True),
         "start from the constant": ([start], False),
@@ -115,9 +113,7 @@ def candidates(
         "histograms, no public labels": (binned(AdditiveHistogramClassifier), False),
         "naive Bayes": (binned(NaiveBayes), True),
         "descent": ([partial(_descent, total | one) for one in descents], False),
-        "moments": ([partial(_made, MomentClassifier, total | one) for one in moments], False),
         f"descent, {ALONE}": ([partial(_descent, alone)], False),
-        f"moments, {ALONE}": ([partial(_made, MomentClassifier, alone)], False),
         f"histograms, {ALONE}": ([partial(_made, AdditiveHistogramClassifier, alone)], False),
     }
 
@@ -187,16 +183,9 @@ def runs(data: str, split: int, only: list[str] | None) -> Iterator[tuple[str, A
     truth, labels, told = (all_labels[part] for part in places)
     classes = tuple(range(int(all_labels.max()) + 1))
     total = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
-    sizes = {
-        "n_private": PRIVATE,
-        "n_public": PUBLIC,
-        "features": public.shape[1],
-        "classes": len(classes),
-        "epsilon": epsilon,
-    }
     lower, upper = public.min(axis=0), public.max(axis=0)
     ends = lower, np.where(upper > lower, upper, lower + 1.0)
-    for name, (makers, labelled) in candidates(total, rows=kind, sizes=sizes, ends=ends).items():
+    for name, (makers, labelled) in candidates(total, rows=kind, ends=ends).items():
         if only and name not in only:
             continue
         model = chosen(makers, public, told, labelled=labelled, records=PRIVATE)
