@@ -231,12 +231,6 @@ METHODS: tuple[InputMethod, ...] = (
         "unprotected columns, and one of the labels that they make likeliest",
         slow=True,
     ),
-    Encoder(
-        "score-noise",
-        "score + noise",
-        "unprotected columns, and a public score with noise",
-        slow=True,
-    ),
     Encoder("auto", "auto", "whatever PowerEncoder finds best, networks included", slow=True),
 )
 """All methods that are tried, quick ones first."""
