@@ -669,6 +669,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
+        "noise is not taken off a gradient that tells curvature",
+        "systems/votes/started_model.py",
+        "    sure = max(0.0, 1.0 - of_noise",
+        "    sure = max(0.0, 1.0 - 0.0 * of_noise",
+        ("systems/votes",),
+    ),
+    Fault(
         "the offset of a start without public labels is that of exact counts",
         "systems/votes/public_start.py",
         "            votes[np.arange(len(codes)), codes] = COUNT_STEPS\n",
@@ -786,7 +793,7 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
-        "rounding step left out of the bound of scores",
+        "rounding step left out of the bound of protected columns",
         "systems/power/protection.py",
         """            return UNIT + 1
         return UNIT + 2 + math.isqrt(len(self.protected))
@@ -797,24 +804,10 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
-        "l2 bound of scores without a step for each coordinate",
+        "l2 bound of protected columns without a step for each coordinate",
         "systems/power/protection.py",
         "return UNIT + 2 + math.isqrt(len(self.protected))",
         "return UNIT + 2",
-        ("systems/power",),
-    ),
-    Fault(
-        "levels of the two sides are cut unlike",
-        "systems/power/protected_query.py",
-        "np.where(steps >= 0, steps, -steps - 1)",
-        "np.where(steps >= 0, steps, -steps)",
-        ("systems/power",),
-    ),
-    Fault(
-        "weights of scores twice as steep as is charged",
-        "systems/power/lipschitz_scores.py",
-        "beyond = sum(constant > WEIGHT for constant in steep)",
-        "beyond = sum(constant > 2 * WEIGHT for constant in steep)",
         ("systems/power",),
     ),
     Fault(
@@ -823,6 +816,13 @@ FAULTS: tuple[Fault, ...] = (
         "return replace(self.members[0].settings.adjacency, data_set=self.data_set)",
         "return self.members[0].settings.adjacency",
         ("systems/certified",),
+    ),
+    Fault(
+        "noise for any two points covers half of the public box",
+        "core/regions.py",
+        "norm.of(2.0 * self.half_width)",
+        "norm.of(self.half_width)",
+        ("systems/posthoc",),
     ),
     Fault(
         "a local release gets the whole epsilon beside its test",

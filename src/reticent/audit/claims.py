@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from reticent.audit.exact_laws import gaussian_law, laplace_law
 from reticent.audit.implementation import Finding, implementation_findings
 from reticent.audit.neighbour_pairs import NeighbourPair, checked_pairs
 from reticent.audit.outputs import OutputCode, Raised, leaves
-from reticent.audit.sequential import Coins, Draw, Refutation, SequentialTest
+from reticent.audit.sequential import Coins, Draw, SequentialTest
 from reticent.audit.stated_noise import ScaleTest, reachable_laplace
 from reticent.audit.subjects import FunctionSubject, RecordedScores, Subject
 from reticent.core.arrays import Array
@@ -23,6 +24,11 @@ from reticent.training.progress import Report, silent
 
 _FIRST_BATCH, _BATCH = 8, 64
 """Draws of a pair at once. The first ones are not bet on: they say what answers look like."""
+
+_ALIKE = 20
+"""Answers of each side from which on it is said that all were alike."""
+
+_ALIKE_KIND = "answers that never varied"
 
 _TURNS = 200
 """Draws of every pair before they go where the wealth is."""
@@ -34,6 +40,9 @@ _NOT_TRIED = (
 
 _CLAIM_COINS = 0xC1A
 
+_ROUNDED = 1.0 + 1e-6
+"""Above a claim by more than this factor is more than rounding."""
+
 _SCALE_BATCHES, _SCALE_DRAWS = 10, 20
 _POROUS_DRAWS = 200
 
@@ -44,13 +53,21 @@ class PairResult:
 
     Attributes:
         name: which neighbours.
-        claimed: the test of the claim, at the level of this pair's share.
+        draws: the number of draws.
+        refuted: whether they refute the claim at level ``alpha``.
+        wealth: the wealth of the bets after them, in units of the start.
+        alpha: this pair's share of the level.
+        least_draws: the number of draws below which no test can refute this claim.
         excluded: the largest epsilon that is excluded at the claimed delta; 0 for none.
         event: what gave the neighbours away, in words.
     """
 
     name: str
-    claimed: Refutation
+    draws: int
+    refuted: bool
+    wealth: float
+    alpha: float
+    least_draws: int
     excluded: float
     event: str
 
@@ -79,17 +96,17 @@ class ClaimAudit:
     subject: str
     epsilon: float | None
     delta: float | None
-    mu: float | None
-    source: str
     alpha: float
     pairs: tuple[PairResult, ...]
-    noise: str | None
-    noise_refuted: bool
-    findings: tuple[Finding, ...]
     draws: int
     seconds: float
-    replay: str
     refuted: bool
+    mu: float | None = None
+    source: str = ""
+    noise: str | None = None
+    noise_refuted: bool = False
+    findings: tuple[Finding, ...] = ()
+    replay: str = ""
     not_examined: str = _NOT_TRIED
 
     @property
@@ -112,13 +129,13 @@ class ClaimAudit:
         if self.refuted and not self.noise_refuted:
             words = (
                 f"refuted: {worst.name} is told apart better than {self.claim_words} allows, after "
-                f"{worst.claimed.draws} draws of this pair, by {worst.event}. If the claim held, "
+                f"{worst.draws} draws of this pair, by {worst.event}. If the claim held, "
                 f"this would happen with probability at most {self.alpha:g}."
             )
         elif self.noise_refuted:
             words = f"refuted: {self.noise}."
         else:
-            least = worst.claimed.least_draws
+            least = worst.least_draws
             words = (
                 f"not refuted by {self.draws} draws of {pairs}; the claim is {self.claim_words}. "
                 "An audit refutes a claim or does not, and it speaks only of the pairs it tried."
@@ -194,14 +211,15 @@ def claim(
         implementation: whether to look beside the value too: forked processes, time, state,
             exceptions. Each finding is one at level ``alpha`` by itself.
         exact: a function from a data set to the answer before the noise, if the subject shows it.
-        sensitivity: the stated l1 sensitivity of ``exact``, to be compared with what pairs show.
+        sensitivity: the stated l1 sensitivity of the answer before the noise. It is compared with
+            what ``exact`` shows, and the exact epsilon of stated ``noise`` for it with the claim.
         source: the sentence that the claim is from, for the report.
         replay: the command that repeats the audit, for the report.
         report: told after each batch.
 
     Raises:
-        InvalidInput, InvalidParameter: before anything is drawn; an answer of an unknown kind, or a
-            command or address that does not answer.
+        InvalidInput, InvalidParameter: before anything is drawn; an answer of an unknown kind, a
+            command or address that does not answer, or a subject that raises at every first draw.
 
     Example:
         >>> noise = np.random.default_rng(0)
@@ -230,7 +248,8 @@ def claim(
     if seconds is not None:
         positive(seconds, name="seconds")
     level = probability(alpha, name="alpha", allow_zero=False) / (1 if noise is None else 2)
-    asked = [_Asked(run, pair) for pair in pairs]
+    raised = _Raised(2 * _FIRST_BATCH * len(pairs))
+    asked = [_Asked(run, pair, raised) for pair in pairs]
     books = [
         Book(
             one.pair.name,
@@ -242,13 +261,14 @@ def claim(
     scales = ScaleTest(noise[0], scale=noise[1], alpha=level) if noise is not None else None
     words = None if seed is None else [count(seed, name="seed", minimum=0), _CLAIM_COINS]
     random = np.random.default_rng(words)
-    start = time.monotonic()
+    start, at = time.monotonic(), 1e-5 if delta is None else delta
+    if sensitivity is not None:
+        positive(sensitivity, name="sensitivity")
     if scales is not None:
         _test_scale(run, pairs[0].first, scales)
     made, refuted = bet_on(
         books, draws=most, seconds=seconds, batch=_BATCH, level=level, random=random, report=report
     )
-    at = 1e-5 if delta is None else delta
     found: list[Finding] = []
     if implementation:
         found += implementation_findings(
@@ -259,8 +279,16 @@ def claim(
             alpha=alpha,
             replay=replay,
         )
+    if scales is not None and sensitivity is not None:
+        found += _law_findings(scales, sensitivity, epsilon, at, mu, pairs[0].name, replay)
     found += _exact_findings(pairs, exact, sensitivity, noise, run, replay)
     found += [finding for one in asked for finding in one.oddities(replay)]
+    if all(one.never_varied and one.seen[0] == one.seen[1] for one in asked):
+        event = f"{made} answers were all alike: the neighbours that were tried test nothing"
+        found.append(Finding(kind=_ALIKE_KIND, witness="all pairs", event=event, replay=replay))
+    for text, times in getattr(run, "warned", {}).items():
+        event = f"{times} times: {text}"
+        found.append(Finding(kind="a warning", witness="any draw", event=event, replay=replay))
     noise_refuted = scales is not None and scales.refuted
     return ClaimAudit(
         subject=run.name,
@@ -269,7 +297,7 @@ def claim(
         mu=mu,
         source=source,
         alpha=alpha,
-        pairs=results_of(books, delta=at, seconds=time.monotonic() - start),
+        pairs=results_of(books, delta=at),
         noise=None if scales is None else _scale_words(scales),
         noise_refuted=noise_refuted,
         findings=tuple(found),
@@ -334,12 +362,16 @@ def bet_on(
     return made, refuted
 
 
-def results_of(books: list[Book], *, delta: float, seconds: float) -> tuple[PairResult, ...]:
+def results_of(books: list[Book], *, delta: float) -> tuple[PairResult, ...]:
     """Return what each book shows, with the epsilon that is excluded at ``delta``."""
     return tuple(
         PairResult(
             name=book.name,
-            claimed=book.test.result(seconds=seconds),
+            draws=book.test.draws,
+            refuted=book.test.refuted,
+            wealth=book.test.wealth,
+            alpha=book.test.alpha,
+            least_draws=book.test.least_draws,
             excluded=book.test.excluded(delta=delta),
             event=book.test.leading(),
         )
@@ -348,42 +380,80 @@ def results_of(books: list[Book], *, delta: float, seconds: float) -> tuple[Pair
 
 
 @dataclass(eq=False)
+class _Raised:
+    """Counts the answers of all pairs that were exceptions."""
+
+    least: int
+    answers: int = 0
+    raised: int = 0
+
+    def count(self, answers: list[Any]) -> None:
+        """Raise InvalidInput where nothing but exceptions came."""
+        self.answers += len(answers)
+        self.raised += sum(isinstance(one, Raised) for one in answers)
+        if self.raised == self.answers >= self.least:
+            raise InvalidInput(
+                f"subject: raised {answers[-1].kind} at each of the first {self.answers} draws; "
+                "call it once on one of the neighbours"
+            )
+
+
+@dataclass(eq=False)
 class _Asked:
     """A subject that is asked about one pair, and what was odd in its answers."""
 
     run: Subject
     pair: NeighbourPair
+    raised: _Raised
     code: OutputCode = field(default_factory=OutputCode)
     odd: dict[str, list[int]] = field(default_factory=dict)
     sides: list[int] = field(default_factory=lambda: [0, 0])
+    seen: tuple[set[bytes], set[bytes]] = field(default_factory=lambda: (set(), set()))
 
     def draw(self, coins: Coins) -> Array:
         answers = self.run.answers(
             [self.pair.first if coin else self.pair.second for coin in coins]
         )
-        for coin, answer in zip(coins.tolist(), answers, strict=True):
-            self.sides[0 if coin else 1] += 1
+        self.raised.count(answers)
+        rows = self.code(answers)
+        for coin, answer, row in zip(coins.tolist(), answers, rows, strict=True):
+            side = 0 if coin else 1
+            self.sides[side] += 1
+            if len(self.seen[side]) < 2:
+                self.seen[side].add(row.tobytes())
             kind = _oddity(answer)
             if kind is not None:
-                self.odd.setdefault(kind, [0, 0])[0 if coin else 1] += 1
-        return self.code(answers)
+                self.odd.setdefault(kind, [0, 0])[side] += 1
+        return rows
+
+    @property
+    def never_varied(self) -> bool:
+        """Whether all answers of either side were alike, and many."""
+        return min(self.sides) >= _ALIKE and max(map(len, self.seen)) == 1
 
     def oddities(self, replay: str) -> list[Finding]:
-        """Exceptions and NaN that one neighbour gives and the other does not."""
+        """Answers that never varied, and exceptions and NaN of one neighbour alone."""
         found = []
+        if self.never_varied and self.seen[0] != self.seen[1]:
+            event = (
+                f"{self.sides[0]} answers about the first were all alike, {self.sides[1]} about "
+                "the second too, and different from them"
+            )
+            found.append(self._finding(_ALIKE_KIND, event, replay))
         for kind, (first, second) in self.odd.items():
-            rates = first / max(1, self.sides[0]), second / max(1, self.sides[1])
             # Six of one side and none of the other: a chance of 1 / 32 by coins alone, per kind.
             if min(first, second) == 0 and max(first, second) >= 6:
+                event = (
+                    f"{kind}: {first} of {self.sides[0]} answers about the first, {second} of "
+                    f"{self.sides[1]} about the second"
+                )
                 found.append(
-                    Finding(
-                        kind="an answer that only one neighbour gives",
-                        witness=self.pair.name,
-                        event=f"{kind}: {rates[0]:.3g} of the first, {rates[1]:.3g} of the second",
-                        replay=replay,
-                    )
+                    self._finding("an answer that only one neighbour gives", event, replay)
                 )
         return found
+
+    def _finding(self, kind: str, event: str, replay: str) -> Finding:
+        return Finding(kind=kind, witness=self.pair.name, event=event, replay=replay)
 
 
 def _oddity(answer: Any) -> str | None:
@@ -426,6 +496,37 @@ def _scale_words(scales: ScaleTest) -> str:
             f"(level {scales.alpha:g})"
         )
     return f"{scales.draws} answers to one data set do not contradict the stated {stated}"
+
+
+def _law_findings(
+    scales: ScaleTest,
+    sensitivity: float,
+    epsilon: float | None,
+    delta: float,
+    mu: float | None,
+    witness: str,
+    replay: str,
+) -> list[Finding]:
+    """What noise of the stated law and scale is worth for answers ``sensitivity`` apart: a finding
+    if it is too small for the claim, whatever was drawn.
+    """
+    ratio, gaussian = sensitivity / scales.scale, scales.law == "gaussian"
+    law = gaussian_law(mu=ratio) if gaussian else laplace_law(shift=sensitivity, scale=scales.scale)
+    exact = law.epsilon(delta)
+    too_small = ratio > mu * _ROUNDED if mu is not None else exact > (epsilon or 0.0) * _ROUNDED
+    if not too_small or (mu is not None and not gaussian):
+        return []
+    claimed = f"mu {mu:g}" if mu is not None else f"epsilon {epsilon:g}"
+    shown = f"mu {ratio:.4g}" if mu is not None else f"epsilon {exact:.4g} at delta {delta:g}"
+    return [
+        Finding(
+            kind="stated noise that is too small for the claim",
+            witness=witness,
+            event=f"{scales.law} noise of scale {scales.scale:g} for answers {sensitivity:g} apart "
+            f"has {shown}, by its law alone; the claim is {claimed}",
+            replay=replay,
+        )
+    ]
 
 
 def _exact_findings(

@@ -26,13 +26,13 @@ from reticent.audit.cases import (
 )
 from reticent.audit.claims import Book, ClaimAudit, bet_on, results_of
 from reticent.audit.fitted_pairs import (
+    Pair,
     certified_pairs,
     code_pairs,
     is_posthoc,
     posthoc_pairs,
     power_pairs,
 )
-from reticent.audit.protected_pairs import Pair
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.coded_rows import CodedRows
@@ -133,20 +133,15 @@ def audit_fitted(
     made, refuted = bet_on(
         books, draws=draws, seconds=None, batch=_BATCH, level=alpha, random=coins, report=report
     )
-    spent = time.monotonic() - start
     return ClaimAudit(
         subject=type(system).__name__,
         epsilon=claim.epsilon,
         delta=claim.delta,
-        mu=None,
         source=claim.describe(),
         alpha=alpha,
-        pairs=results_of(books, delta=claim.delta, seconds=spent),
-        noise=None,
-        noise_refuted=False,
-        findings=(),
+        pairs=results_of(books, delta=claim.delta),
         draws=made,
-        seconds=spent,
+        seconds=time.monotonic() - start,
         replay=f"audit_fitted(system, X, draws={draws}, alpha={alpha:g}, seed={seed})",
         refuted=refuted,
         not_examined=not_examined,

@@ -148,12 +148,11 @@ def audit_records(
         InvalidInput, InvalidParameter: data, neighbours or numbers that cannot be.
 
     Example:
-        >>> from reticent import MomentClassifier
+        >>> from reticent import NoisyGradientClassifier
         >>> from reticent.systems import Features
         >>> X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
-        >>> model = MomentClassifier(
-        ...     epsilon=2.0, delta=1e-5, classes=[0, 1], features=Features(range=(-4, 4))
-        ... )
+        >>> given = {"epsilon": 2.0, "delta": 1e-5, "classes": [0, 1], "steps": 2}
+        >>> model = NoisyGradientClassifier(**given, features=Features(range=(-4, 4)))
         >>> audit = audit_records(model, X, y, remove=3, runs=400, alpha=1e-6)
         >>> audit.refuted, audit.draws
         (False, 400)
@@ -224,21 +223,18 @@ def audit_records(
         report=report,
     )
     chosen_from = f", chosen among {len(candidates)}" if len(candidates) > 1 else ""
-    book, seconds_spent = Book(second.name + chosen_from, draw, tests[0]), time.monotonic() - start
+    book = Book(second.name + chosen_from, draw, tests[0])
     return ClaimAudit(
         subject=type(estimator).__name__,
         epsilon=claim.epsilon,
         delta=claim.delta,
-        mu=None,
         source=claim.describe(),
         alpha=alpha,
-        pairs=results_of([book], delta=claim.delta, seconds=seconds_spent),
+        pairs=results_of([book], delta=claim.delta),
         noise=None if noise is None else tests[1].describe().removeprefix("refuted: "),
         noise_refuted=noise is not None and tests[1].refuted,
-        findings=(),
         draws=tests[0].draws,
-        seconds=seconds_spent,
-        replay="",
+        seconds=time.monotonic() - start,
         refuted=any(test.refuted for test in tests),
     )
 

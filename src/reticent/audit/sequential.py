@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -322,18 +321,6 @@ class SequentialTest:
             "refute a claim, never prove it"
         )
 
-    def result(self, *, seconds: float) -> Refutation:
-        """Return the result so far, after ``seconds`` of drawing."""
-        return Refutation(
-            refuted=self.refuted,
-            draws=self.draws,
-            wealth=self.wealth,
-            seconds=seconds,
-            alpha=self.alpha,
-            least_draws=self.least_draws,
-            summary=self.describe(),
-        )
-
     def _checked(self, coins: npt.ArrayLike, outputs: npt.ArrayLike) -> tuple[Coins, Array]:
         heads, values = np.asarray(coins), np.asarray(outputs, dtype=np.float64)
         if heads.dtype != np.bool_ or heads.ndim != 1:
@@ -408,29 +395,6 @@ class SequentialTest:
             learner.learn(coins, values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refutation:
-    """The result of ``refute``.
-
-    Attributes:
-        refuted: whether the claim was refuted at level ``alpha``.
-        draws: the number of draws.
-        wealth: the wealth after them, in units of the start.
-        seconds: the time that it took.
-        alpha: the chance of refuting a claim that holds.
-        least_draws: the number of draws below which no test can refute this claim.
-        summary: the result as one sentence.
-    """
-
-    refuted: bool
-    draws: int
-    wealth: float
-    seconds: float
-    alpha: float
-    least_draws: int
-    summary: str
-
-
 def refute(
     draw: Draw,
     *,
@@ -442,8 +406,8 @@ def refute(
     draws: int | None = None,
     batch: int = 256,
     seed: int | None = None,
-) -> Refutation:
-    """Draw until a claim is refuted, or until time or draws are used up.
+) -> SequentialTest:
+    """Return the test of a claim, drawn until it is refuted, or until time or draws are used up.
 
     Guarantee:
         That of ``SequentialTest``, whatever the time limit.
@@ -479,8 +443,8 @@ def refute(
     # Another stream than a caller's own generator of that seed, which may draw the outputs.
     words = None if seed is None else [count(seed, name="seed", minimum=0), _COINS]
     random = np.random.default_rng(words)
-    spent = bet(draw, [test], seconds=seconds, runs=most, batch=batch, random=random)
-    return test.result(seconds=spent)
+    bet(draw, [test], seconds=seconds, runs=most, batch=batch, random=random)
+    return test
 
 
 def bet(
@@ -494,8 +458,8 @@ def bet(
     random: np.random.Generator,
     clock: Callable[[], float] = time.monotonic,
     report: Report = silent,
-) -> float:
-    """Feed tests with draws until runs or time are used up, and return the time that it took.
+) -> None:
+    """Feed tests with draws until runs or time are used up.
 
     Args:
         draw: as for ``refute``.
@@ -520,7 +484,6 @@ def bet(
         report("runs", made, runs or 0, float("nan"))
         if stop and any(test.refuted for test in tests):
             break
-    return clock() - start
 
 
 def refute_recorded(

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
-    from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.pate import PateClassifier, PateRegressor
     from reticent.systems.votes.public_models import PublicModelsClassifier
@@ -79,7 +78,6 @@ else:
             "reticent.systems.public_reference": ("PublicReference",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
-            "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
             "reticent.systems.votes.public_models": ("PublicModelsClassifier",),
             "reticent.systems.votes.public_start": ("PublicStartClassifier",),
@@ -118,8 +116,6 @@ __all__ = [
     "IndividualKNNClassifier",
     "LabelAware",
     "LinearVoteClassifier",
-    "MomentClassifier",
-    "MomentRegressor",
     "Named",
     "NearRows",
     "Neighbours",

@@ -202,13 +202,6 @@ BUILT_IN = (
         releases="labels of a fixed number of queries, under one total",
     ),
     _own(
-        "MomentClassifier",
-        "systems.votes.moment",
-        "a linear model of noisy first moments and public second ones",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
         "NoisyGradientClassifier",
         "systems.votes.noisy_gradient",
         "softmax regression by noisy full-batch gradient descent on public features",
@@ -254,13 +247,6 @@ BUILT_IN = (
         "PublicStartRegressor",
         "systems.votes.public_start_regressor",
         "the best public regression, moved by a few noisy gradients as far as they are worth",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
-        "MomentRegressor",
-        "systems.votes.moment",
-        "linear regression of noisy first moments and public second ones",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),

@@ -345,6 +345,11 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
+        return cls._of_bundle(bundle, feature_map)
+
+    @classmethod
+    def _of_bundle(cls, bundle: Bundle, feature_map: nn.Module | None = None) -> Self:
+        """The system that ``bundle`` was made of."""
         query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, feature_map)
         training = query.members[0].settings
         with rebuilding():

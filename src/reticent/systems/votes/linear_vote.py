@@ -78,7 +78,7 @@ class LinearVoteClassifier(QueryVotes):
 
     See Also:
         reticent.PublicReference: what the records correct.
-        reticent.MomentClassifier: the same model, to publish.
+        reticent.NoisyGradientClassifier: a model to publish.
         reticent.ConvexCertifiedClassifier: labels of a trained model.
     """
 
@@ -88,20 +88,6 @@ class LinearVoteClassifier(QueryVotes):
 
     _held_out: Array = learned()
     _spreads: Array = learned()
-
-    @classmethod
-    @override
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """See ``QueryVotes.settings_grid``."""
-        dimensions = sorted({min(features, size) for size in (30, 200)})
-        return [
-            {"features": Features(components=kept), "ridge": ridge, "clip_quantile": quantile}
-            for kept in dimensions
-            for ridge in (0.1, 1.0)
-            for quantile in (0.2, 0.6)
-        ]
 
     @override
     def check_settings(self) -> None:
