@@ -267,9 +267,9 @@ def certificates() -> None:
     for rows, features in ((10_000, 20), (50_000, 64)):
         points = rng.normal(size=(rows, features))
         convex = ConvexSettings(features=features)
-        make = partial(convex_model, points, (points[:, 0] > 0).astype(int), convex)
-        show(f"convex_model, {rows} x {features}", fastest(make), "call")
-        task = partial(make().stable_distances, points[:1000])
+        fit = partial(convex_model, points, (points[:, 0] > 0).astype(int), convex)
+        show(f"convex_model, {rows} x {features}", fastest(fit), "call")
+        task = partial(fit().stable_distances, points[:1000])
         show(f"stable distances, {features} features", fastest(task, count=1000), "query")
     distances = rng.integers(0, 50, (50, ROWS))
     for classes in (2, 10):

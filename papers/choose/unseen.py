@@ -78,13 +78,6 @@ def run(path: Path, kept: Path) -> dict[str, Any] | None:
     rows = numbers(table.iloc[:, :-1], told)
     shares: Array = np.bincount(codes[told], minlength=len(labels)).astype(np.float64) + 0.5
     total = {"epsilon": 1.0, "delta": DELTA, "classes": tuple(range(len(labels)))}
-    sizes = {
-        "n_private": len(private),
-        "n_public": len(told),
-        "features": rows.shape[1],
-        "classes": len(labels),
-        "epsilon": 1.0,
-    }
 
     def of_method(makers: list[Any], labelled: bool, name: str) -> dict[str, Any]:
         model = chosen(makers, rows[told], codes[told], labelled=labelled, records=len(private))
@@ -113,7 +106,7 @@ def run(path: Path, kept: Path) -> dict[str, Any] | None:
     found: dict[str, dict[str, list[float]]] = {}
     lower, upper = rows[told].min(axis=0), rows[told].max(axis=0)
     ends = lower, np.where(upper > lower, upper, lower + 1.0)
-    methods = candidates(total, rows="table", sizes=sizes, ends=ends)
+    methods = candidates(total, rows="table", ends=ends)
     for name, (makers, labelled) in methods.items():
         place = kept / path.stem / f"{name}.json"
         found |= cached_result(place, partial(of_method, makers, labelled, name))

@@ -201,11 +201,11 @@ def test_too_few_draws_are_said_to_decide_nothing() -> None:
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
-    from reticent.systems import MomentClassifier, PrivateKNNClassifier
+    from reticent.systems import NoisyGradientClassifier, PrivateKNNClassifier
 
     votes = PrivateKNNClassifier(epsilon=1.0, delta=1e-5, queries=5, classes=range(3))
-    moments = MomentClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
-    for system in (votes, moments, object()):
+    descent = NoisyGradientClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
+    for system in (votes, descent, object()):
         with pytest.raises(InvalidInput):
             audited(system)
     with pytest.raises(InvalidParameter, match="alpha"):

@@ -28,7 +28,6 @@ from reticent.mechanisms import (
     FiniteChannel,
     HopRelease,
     ProposeTestRelease,
-    StabilityResponse,
 )
 from reticent.mechanisms.finite_channel import draw as drawn
 from reticent.mechanisms.label_mechanism import LabelMechanism
@@ -275,8 +274,7 @@ def protected_pairs(
     bare = [query.read(side, np.zeros((len(side), query.values))) for side in (start, end)]
     pairs = _told_without_noise(*bare)
     steps = [query.steps(side) for side in (start, end)]
-    levels = isinstance(query.mechanism, StabilityResponse)
-    change = _level_change(query, start, end) if levels else np.abs(steps[0] - steps[1]).sum(axis=1)
+    change = np.abs(steps[0] - steps[1]).sum(axis=1)
     worst = int(change.argmax())
     if change[worst] == 0:
         return pairs
@@ -285,8 +283,6 @@ def protected_pairs(
     def draw(row: Array) -> Outputs:
         def run(runs: int, sampler: Sampler) -> Array:
             answer = query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
-            if isinstance(query.mechanism, StabilityResponse):
-                return label_outputs(answer[:, 0] > 0)
             return additive_outputs(query.mechanism, (answer, np.zeros(runs, np.bool_)), centers)
 
         return run
@@ -358,18 +354,6 @@ def _told_without_noise(first: Array, second: Array) -> list[Pair]:
 
 def _constant(which: float, runs: int, sampler: Sampler) -> Array:
     return np.full(runs, which)
-
-
-def _level_change(query: ProtectedQuery, start: Array, end: Array) -> Array:
-    """How far apart the probabilities of an answer are."""
-    mechanism = query.mechanism
-    assert isinstance(mechanism, StabilityResponse)
-    upper = []
-    for rows in (start, end):
-        sides, levels = query.levels(rows)
-        right = mechanism.right_probabilities[np.minimum(levels, mechanism.max_level)]
-        upper.append(np.where(sides == 1, right, 1.0 - right))
-    return np.asarray(np.abs(upper[0] - upper[1]))
 
 
 def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:

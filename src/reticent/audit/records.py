@@ -148,12 +148,11 @@ def audit_records(
         InvalidInput, InvalidParameter: data, neighbours or numbers that cannot be.
 
     Example:
-        >>> from reticent import MomentClassifier
+        >>> from reticent import NoisyGradientClassifier
         >>> from reticent.systems import Features
         >>> X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
-        >>> model = MomentClassifier(
-        ...     epsilon=2.0, delta=1e-5, classes=[0, 1], features=Features(range=(-4, 4))
-        ... )
+        >>> given = {"epsilon": 2.0, "delta": 1e-5, "classes": [0, 1], "steps": 2}
+        >>> model = NoisyGradientClassifier(**given, features=Features(range=(-4, 4)))
         >>> audit = audit_records(model, X, y, remove=3, runs=400, alpha=1e-6)
         >>> audit.refuted, audit.draws
         (False, 400)

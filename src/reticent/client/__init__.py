@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reticent.client.asynchronous import AsyncClient
     from reticent.client.client import Client
     from reticent.client.device import Device
+    from reticent.client.gateways import Gateway
     from reticent.client.pins import Pin
     from reticent.client.sessions import BudgetLine, Cost, Offer
 else:
@@ -23,6 +24,7 @@ else:
             "reticent.client.asynchronous": ("AsyncClient",),
             "reticent.client.client": ("Client",),
             "reticent.client.device": ("Device",),
+            "reticent.client.gateways": ("Gateway",),
             "reticent.client.pins": ("Pin",),
             "reticent.client.sessions": ("BudgetLine", "Cost", "Offer"),
         },
@@ -35,6 +37,7 @@ __all__ = [
     "Client",
     "Cost",
     "Device",
+    "Gateway",
     "Offer",
     "Pin",
 ]

@@ -26,6 +26,54 @@ TIMEOUT = 60.0
 """Seconds that one request may take."""
 
 
+class Plain:
+    """Carries out the steps of a conversation over ``_http``, one after the other."""
+
+    _http: httpx.Client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._http.close()
+
+    def _run(self, steps: Steps[T], watch: Watch | None = None) -> T:
+        outcome: Reply | Lost | None = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            outcome = None
+            if isinstance(step, Call):
+                outcome = self._call(step)
+            elif isinstance(step, Pause):
+                time.sleep(step.seconds)
+            elif watch is not None:
+                watch(step.done, step.total)
+
+    def _call(self, call: Call) -> Reply | Lost:
+        library = require("httpx", extra="client")
+        request = self._http.build_request(
+            call.method, call.path, headers=list(call.headers), content=call.content or None
+        )
+        try:
+            with closing(self._http.send(request, stream=True)) as response:
+                content = bytearray()
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > call.most:
+                        return Lost(f"a reply of more than {call.most} bytes")
+                return Reply(response.status_code, small_headers(response), bytes(content))
+        except library.HTTPError as error:
+            return Lost(type(error).__name__)
+
+
 class Connected:
     """What both clients are made of: a session, and connections that ``_open`` makes.
 
@@ -75,7 +123,7 @@ class Connected:
         raise NotImplementedError
 
 
-class Client(Connected):
+class Client(Plain, Connected):
     """Asks a service for answers, and for what they cost.
 
     Every request has an idempotency key, which all its repetitions have too: where a connection
@@ -104,17 +152,7 @@ class Client(Connected):
     """
 
     def _open(self, library: Any, **options: Any) -> None:
-        self._http: httpx.Client = library.Client(**options)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes its connections."""
-        self._http.close()
+        self._http = library.Client(**options)
 
     def bundles(self) -> tuple[Offer, ...]:
         """The bundles that this key may ask.
@@ -249,38 +287,6 @@ class Client(Connected):
             receipts: identifiers of the receipts of these values; they are not checked.
         """
         return self._run(self._session.predictions(model, values, receipts))
-
-    def _run(self, steps: Steps[T], watch: Watch | None = None) -> T:
-        outcome: Reply | Lost | None = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            outcome = None
-            if isinstance(step, Call):
-                outcome = self._call(step)
-            elif isinstance(step, Pause):
-                time.sleep(step.seconds)
-            elif watch is not None:
-                watch(step.done, step.total)
-
-    def _call(self, call: Call) -> Reply | Lost:
-        library = require("httpx", extra="client")
-        request = self._http.build_request(
-            call.method, call.path, headers=list(call.headers), content=call.content or None
-        )
-        try:
-            with closing(self._http.send(request, stream=True)) as response:
-                content = bytearray()
-                for piece in response.iter_bytes():
-                    content += piece
-                    if len(content) > call.most:
-                        return Lost(f"a reply of more than {call.most} bytes")
-                return Reply(response.status_code, small_headers(response), bytes(content))
-        except library.HTTPError as error:
-            return Lost(type(error).__name__)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -135,6 +136,7 @@ class Device:
                     )
                 with _alone(self.home):
                     _check_edition(self.home / _EDITIONS, edition)
+            self._trusted_key = trusted_key
             self._system = _answering(folder, trusted_key, embedder)
             self._check(Bundle.read(folder, trusted_key=trusted_key), offered, trusted_key)
             with _alone(self.home):
@@ -215,6 +217,61 @@ class Device:
         )
         found: Release = self._system.release(X, ledger=self.ledger, scope=scope)
         return found
+
+    def report(
+        self,
+        round_file: str | Path,
+        X: Any,
+        *,
+        subject: str | Sequence[str],
+        token: bytes | Sequence[bytes],
+        trusted_key: str | Path | None = None,
+    ) -> list[bytes]:
+        """Sealed reports for one round of a fleet, each drawn and charged here, once.
+
+        The shuffler alone can open the outer seal, and the aggregator alone the inner one. A second
+        call for the same round gives the same bytes, and charges nothing.
+
+        Args:
+            round_file: the round, signed by the aggregator.
+            X: private rows, one for each subject.
+            subject: whose row it is, or one name for each row.
+            token: enrolment from the shuffler, or one for each subject.
+            trusted_key: public key of the aggregator; None for that of the bundle.
+
+        Returns:
+            One envelope for each row, all of the same length.
+
+        Raises:
+            InvalidInput: the round is over, is of another bundle, or claims more than its number of
+                devices gives; or rows, names or tokens that cannot be used. Nothing is charged.
+            UntrustedSignature: a round that is not the aggregator's, or another one than this home
+                has seen under its name; or a token of another round.
+            BudgetExceeded: nothing was granted to a subject, or too little is left.
+            AnswerLost: an earlier call was cut off after its charge.
+
+        See Also:
+            reticent.fleet.Round: what is promised, to whom, on which conditions.
+        """
+        from reticent.fleet.reporting import check_once, reports_of
+        from reticent.fleet.rounds import Round
+
+        trusted = self._trusted_key if trusted_key is None else trusted_key
+        if trusted is None:
+            raise InvalidParameter("trusted_key: expected the public key of the aggregator")
+        round_ = Round.read(round_file, trusted_key=trusted)
+        with _alone(self.home):
+            check_once(round_, self._system, self.home)
+            return reports_of(
+                self._system,
+                X,
+                round_=round_,
+                tokens=[token] if isinstance(token, bytes) else token,
+                subjects=[subject] if isinstance(subject, str) else subject,
+                ledger=self.ledger,
+                home=self.home,
+                now=time.time(),
+            )
 
     def predict(
         self, X: Any, *, subject: str | Sequence[str], model: str | None = None

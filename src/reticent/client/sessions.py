@@ -222,8 +222,8 @@ class Session:
         body: dict[str, Any] = {"subjects": list(each)} if each else {"answers": answers}
         if one is not None:
             body["subject"] = one
-        call = _post(f"/v1/bundles/{offer.id}/preview", body)
-        values = _value((yield from persistent(call, self.retries)))
+        call = json_post(f"/v1/bundles/{offer.id}/preview", body)
+        values = value_of((yield from persistent(call, self.retries)))
         with _reading("preview"):
             largest = values["largest"]
             return Cost(
@@ -289,7 +289,7 @@ class Session:
             elif each is not None:
                 body["subjects"] = list(each[start : start + size])
             key = f"{name}-{number}"
-            call = _post(
+            call = json_post(
                 f"/v1/bundles/{offer.id}/answers", body, key=key, nonce=nonce_of(self.key, key)
             )
             try:
@@ -320,8 +320,8 @@ class Session:
         body: dict[str, Any] = {"values": values}
         if receipts:
             body["receipts"] = list(receipts)
-        call = _post(f"/v1/models/{quote(model, safe='')}/predictions", body)
-        found = _value((yield from persistent(call, self.retries)))
+        call = json_post(f"/v1/models/{quote(model, safe='')}/predictions", body)
+        found = value_of((yield from persistent(call, self.retries)))
         with _reading("predictions"):
             return str(found["bundle"]), list(found["predictions"])
 
@@ -346,7 +346,7 @@ class Session:
     def _answered(self, call: Call, offer: Offer, rows: int, name: str) -> Steps[Answers]:
         hint = f"repeat the call with request={name!r}, which is charged once at most"
         reply = yield from persistent(call, self.retries, hint=hint)
-        found = _value(reply)
+        found = value_of(reply)
         with _reading("answers"):
             receipt, signature = receipt_of(found["receipt"]), found["signature"]
             values, withheld = values_of(found["answers"], found["withheld"], rows)
@@ -388,7 +388,7 @@ class Session:
             verify_receipt(receipt, written, trusted_key=self.trusted_key)
 
     def _get(self, path: str) -> Steps[Any]:
-        return _value((yield from persistent(Call("GET", path), self.retries)))
+        return value_of((yield from persistent(Call("GET", path), self.retries)))
 
 
 def checked_url(url: str, *, insecure: bool) -> str:
@@ -479,7 +479,8 @@ def nonce_of(api_key: str, idempotency_key: str) -> str:
     return hmac.digest(api_key.encode(), told, "sha256")[:16].hex()
 
 
-def _post(path: str, body: Any, *, key: str | None = None, nonce: str | None = None) -> Call:
+def json_post(path: str, body: Any, *, key: str | None = None, nonce: str | None = None) -> Call:
+    """Return the call that posts ``body`` as JSON."""
     headers = [("Content-Type", "application/json")]
     if nonce is not None:
         headers.append(("Request-Nonce", nonce))
@@ -498,7 +499,12 @@ def _checked(reply: Reply) -> Reply:
     return reply
 
 
-def _value(reply: Reply) -> Any:
+def value_of(reply: Reply) -> Any:
+    """Return the JSON value of a reply.
+
+    Raises:
+        ReticentError: the error that the reply stands for.
+    """
     return loaded(_checked(reply).content)
 
 

@@ -18,9 +18,11 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Neighborhood
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
-from reticent.grids.shares import WHOLE, Shares, check_shares, factor_below
+from reticent.grids.shares import WHOLE, Shares, check_shares, excess, factor_below
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
+
+_FIRST_MIX = 2.0**-28
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,31 @@ class FiniteChannel(Mechanism):
             epsilon=epsilon,
             adjacency=adjacency,
         )
+
+
+def whole_shares(table: Array, *, epsilon: float) -> Shares:
+    """``table`` in whole multiples of 2^-32 that meet the condition of privacy exactly, shape
+    (outputs, bins), as ``FiniteChannel`` takes them.
+
+    Rounding breaks a factor that is met with equality, so the table is mixed with the uniform one,
+    with the smallest power of two as its weight for which the exact check passes; weight 1 always
+    does.
+
+    Args:
+        table: shape (bins, outputs), rows sum to 1.
+        epsilon: above 0.
+    """
+    bins, weight = AnyTwo(len(table)), _FIRST_MIX
+    while True:
+        mixed = (1.0 - weight) * table + weight / table.shape[1]
+        shares = np.maximum(np.floor(mixed * WHOLE).astype(np.int64), 1)
+        # What is missing is at most a unit for each output: it goes to the likeliest one.
+        rows = np.arange(len(shares))
+        shares[rows, mixed.argmax(axis=1)] += WHOLE - shares.sum(axis=1)
+        whole = shares.T.astype(np.uint32)
+        if weight >= 1.0 or not excess(whole, whole, lattice=bins, epsilon=epsilon):
+            return np.asarray(whole)
+        weight = min(2.0 * weight, 1.0)
 
 
 def draw(shares: Shares, sampler: Sampler) -> Integers:

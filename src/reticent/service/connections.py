@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from reticent.core.errors import InvalidInput
 from reticent.service.logs import say
 from reticent.service.problems import CONTENT_TYPE, Problem, RequestRefused
-from reticent.service.settings import Settings
+from reticent.service.settings import Listening
 
 _READ = 2**16
 """Bytes that are read at once, and so what a client can leave here that sends requests and reads no
@@ -70,7 +70,7 @@ class Door:
         self._strangers: dict[str, dict[Connection, None]] = {}
 
     @classmethod
-    def of(cls, settings: Settings) -> Door:
+    def of(cls, settings: Listening) -> Door:
         """Return the door that ``settings`` describe."""
         return cls(
             most=settings.connections,

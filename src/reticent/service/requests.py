@@ -25,13 +25,13 @@ Text = Annotated[str, StringConstraints(max_length=10_000)]
 Cell = float | Text | None
 
 
-class _Body(BaseModel):
+class StrictBody(BaseModel):
     """Unknown names, numbers as text, truth values as numbers, NaN and infinities are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class Answers(_Body):
+class Answers(StrictBody):
     """What is asked."""
 
     rows: Annotated[list[Annotated[list[Cell], Field(min_length=1)]], Field(min_length=1)]
@@ -53,7 +53,7 @@ class Answers(_Body):
     )
 
 
-class Preview(_Body):
+class Preview(StrictBody):
     """How many answers, about whom; no rows."""
 
     answers: Annotated[int, Field(ge=1, le=2**40)] | None = None
@@ -63,7 +63,7 @@ class Preview(_Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"answers": 100}]})
 
 
-class Predictions(_Body):
+class Predictions(StrictBody):
     """Released values; a row of null was withheld."""
 
     values: Annotated[
@@ -75,7 +75,7 @@ class Predictions(_Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"values": [[0.25, -1.5], None]}]})
 
 
-Body = TypeVar("Body", bound=_Body)
+Body = TypeVar("Body", bound=StrictBody)
 
 
 def parsed(content: bytes, kind: type[Body], *, names: int | None = None) -> Body:

@@ -19,20 +19,10 @@ VARIABLES = "RETICENT_SERVE_"
 _LISTS = ("trusted_with",)
 
 
-class Settings(BaseModel):
-    """What a service needs to know before it starts.
+class Listening(BaseModel):
+    """Where a server listens, and what it takes from whom at most.
 
     Attributes:
-        bundles: folder with one fitted bundle in each folder of it.
-        ledger: a file or a URL; see ``Store``.
-        signing_key: file with the private Ed25519 key that signs receipts and anchors. All hosts of
-            one ledger use the same; digests of requests are keyed by it too.
-        trusted_key: public key that must have signed every bundle; None trusts the folder.
-        metrics_key: file with a secret of at least 32 characters that opens ``/metrics`` alone;
-            None for none.
-        models: folder with models that were trained on released values; None for none.
-        trusted_with: names of bundles whose raw rows this server may see, though they protect the
-            input.
         host, port: where to listen.
         behind_proxy: whether a proxy stands in front that bounds connections, heads and bodies by
             address (deploy/nginx.conf); without one the service listens on the loopback only.
@@ -41,29 +31,14 @@ class Settings(BaseModel):
             proxy, whose address all have.
         head: seconds that the head of a request may take to arrive, from its first byte.
         send: seconds within which a client must take the next part of an answer.
-        workers: processes.
-        threads: that answer in one worker; each takes all requests that wait, and while it waits
-            for the ledger another one takes those that have come since.
         queue: requests that one worker holds at most; others get 429.
-        per_key: the same for one key.
         most_bytes: of a body.
-        most_rows: of a request.
         deadline: seconds that a request may wait before it is charged; then 429.
-        lease: seconds that a charged request may take to be answered; after that a retry finds its
-            answer lost.
-        durable: whether charges survive a power cut on SQLite ("FULL"), or only crashes ("NORMAL").
         level: of the log.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    bundles: Path
-    ledger: str = Field(min_length=1, repr=False)
-    signing_key: Path
-    trusted_key: Path | None = None
-    metrics_key: Path | None = None
-    models: Path | None = None
-    trusted_with: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
     behind_proxy: bool = False
@@ -71,15 +46,9 @@ class Settings(BaseModel):
     per_address: int = Field(default=128, ge=1, le=100_000)
     head: float = Field(default=5.0, gt=0, le=600)
     send: float = Field(default=10.0, gt=0, le=600)
-    workers: int = Field(default=1, ge=1, le=64)
-    threads: int = Field(default=2, ge=1, le=64)
     queue: int = Field(default=128, ge=1, le=10_000)
-    per_key: int = Field(default=64, ge=1, le=10_000)
     most_bytes: int = Field(default=2**24, ge=1024, le=2**28)
-    most_rows: int = Field(default=10_000, ge=1, le=1_000_000)
     deadline: float = Field(default=10.0, gt=0, le=600)
-    lease: float = Field(default=60.0, gt=0, le=3600)
-    durable: bool = True
     level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
     def check_listening(self) -> None:
@@ -94,6 +63,45 @@ class Settings(BaseModel):
                 "--behind-proxy where a proxy stands in front that bounds connections by address, "
                 "as deploy/nginx.conf does"
             )
+
+
+class Settings(Listening):
+    """What a service needs to know before it starts, beside where it listens.
+
+    Attributes:
+        bundles: folder with one fitted bundle in each folder of it.
+        ledger: a file or a URL; see ``Store``.
+        signing_key: file with the private Ed25519 key that signs receipts and anchors. All hosts of
+            one ledger use the same; digests of requests are keyed by it too.
+        trusted_key: public key that must have signed every bundle; None trusts the folder.
+        metrics_key: file with a secret of at least 32 characters that opens ``/metrics`` alone;
+            None for none.
+        models: folder with models that were trained on released values; None for none.
+        trusted_with: names of bundles whose raw rows this server may see, though they protect the
+            input.
+        workers: processes.
+        threads: that answer in one worker; each takes all requests that wait, and while it waits
+            for the ledger another one takes those that have come since.
+        per_key: requests of one key that one worker holds at most.
+        most_rows: of a request.
+        lease: seconds that a charged request may take to be answered; after that a retry finds its
+            answer lost.
+        durable: whether charges survive a power cut on SQLite ("FULL"), or only crashes ("NORMAL").
+    """
+
+    bundles: Path
+    ledger: str = Field(min_length=1, repr=False)
+    signing_key: Path
+    trusted_key: Path | None = None
+    metrics_key: Path | None = None
+    models: Path | None = None
+    trusted_with: tuple[str, ...] = ()
+    workers: int = Field(default=1, ge=1, le=64)
+    threads: int = Field(default=2, ge=1, le=64)
+    per_key: int = Field(default=64, ge=1, le=10_000)
+    most_rows: int = Field(default=10_000, ge=1, le=1_000_000)
+    lease: float = Field(default=60.0, gt=0, le=3600)
+    durable: bool = True
 
     @classmethod
     def gathered(

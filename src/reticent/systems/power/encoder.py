@@ -71,10 +71,10 @@ class PowerEncoder(RowEncoder):
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
-            "gaussian", "code", "score-noise", "score-levels", "clear-noise", "clear-code". The code
+            "gaussian", "code", "clear-noise", "clear-code". The code
             is that of ``CodeEncoder`` for one label: it hides any two records from each other
             whatever the radius, wins where the radius is large, and is what "auto" takes with
-            ``radius=None``. It needs no torch. The last four read what the radius leaves
+            ``radius=None``. It needs no torch. The last two read what the radius leaves
             unprotected as it is (docs/power.md).
         scoring: what codes are made for and mechanisms are chosen by: "information" (nats about
             the label), "accuracy", "balanced_accuracy" or "auc"; ties are broken by information.
@@ -116,7 +116,7 @@ class PowerEncoder(RowEncoder):
           arXiv:1407.1338, codes.
 
     See Also:
-        reticent.published.PublishedPower: the paper's own release, which protects nobody.
+        reticent.published.PublishedPowerEncoder: the paper's own release, which protects nobody.
         reticent.CodeEncoder: several labels of a row from one code.
         reticent.PosthocEncoder: pictures and embeddings, within a radius.
         reticent.systems.train_server: a model of what was released.

@@ -17,7 +17,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.release.bundle import rebuilding
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import NOISY, ProtectedQuery
+from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import (
     LARGEST_SHARED_RADIUS,
     AttributeRadii,
@@ -46,8 +46,8 @@ def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
     """What "auto" compares for the budget and the radius of ``plan``.
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
-    the scores of the protected ones do with the same noise what it does, and more. So is, within
-    an l2 radius, the code: "clear-code" hides what it hides but for what is free, and says that
+    noise on the protected ones alone leaves the others as they are. So is, within an l2 radius, the
+    code: "clear-code" hides what it hides but for what is free, and says that
     (docs/power.md has what was measured).
     """
     radius = plan.radius
@@ -57,7 +57,7 @@ def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
         return (*ANY_TWO_RECORDS, *PROTECTED)
     gaussian = ("gaussian",) if plan.delta else ()
     if radius > LARGEST_SHARED_RADIUS or not len(Protection(schema, radius).free):
-        protected = NOISY if radius <= LARGEST_SHARED_RADIUS else ()
+        protected = ("clear-noise",) if radius <= LARGEST_SHARED_RADIUS else ()
         return (*protected, "k-norm-l2", *ANY_TWO_RECORDS, *gaussian)
     return (*PROTECTED, *gaussian)
 
