@@ -968,6 +968,21 @@ FAULTS: tuple[Fault, ...] = (
         ("audit",),
     ),
     Fault(
+        "a page without a signature counts as signed",
+        "audit/claim_page.py",
+        "    verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)",
+        "    if signature is not None:\n"
+        "        verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)",
+        ("cli",),
+    ),
+    Fault(
+        "the law of stated noise is not held against the claim",
+        "audit/claims.py",
+        "exact > (epsilon or 0.0) * _ROUNDED",
+        "exact > 2.0 * (epsilon or 0.0)",
+        ("cli",),
+    ),
+    Fault(
         "an audit multiplies the wealths of beliefs that bet on the same draws",
         "audit/sequential.py",
         "            reached = _log_sum(paths + self._log_weights) >= -math.log(self.alpha)",
