@@ -106,7 +106,12 @@ def test_a_round_over_http(fleet: Fleet) -> None:
     sealed = envelopes(shuffler, [0, 1, 2, 2, 2] * 5)
     shuffler.close()
     with site.running(), site.gateway() as gateway:
-        assert gateway.status() == {"state": "open", "reports": 0, "statement": None}
+        assert gateway.status() == {
+            "state": "open",
+            "reports": 0,
+            "statement": None,
+            "waits": "",
+        }
         address = f"{site.url('shuffle')}/v1/rounds/{site.round.digest.hex()}"
         for body, status in _bad_bodies():
             reply = httpx.post(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**16
 _PURPOSE = "round"
-_SMALLEST = 1e-6
+_UNITS = 10**6
+"""Units of a ledger in an epsilon of 1."""
 
 MOST_PAIRS = 1100
 """Ordered pairs of inputs that are priced one by one. Larger tables are priced by clones."""
@@ -126,15 +128,15 @@ class Round:
         count(hostile, name="hostile", minimum=0)
         if least <= hostile:
             raise InvalidParameter(f"least={least}: expected more than hostile={hostile}")
-        channel = channel_of(encoder)
+        found = channel_of(encoder).epsilon(devices=least - hostile, delta=delta)
         return cls(
             bundle=encoder.bundle_identity_,
             outputs=encoder.channel_.shape[1],
             epsilon=encoder.guarantee.epsilon,
             least=least,
             hostile=hostile,
-            # a guarantee has an epsilon above 0, and a larger one holds as well
-            central=max(channel.epsilon(devices=least - hostile, delta=delta), _SMALLEST),
+            # whole units of a ledger, at least one; a larger epsilon holds as well
+            central=max(math.ceil(found * _UNITS), 1) / _UNITS,
             delta=delta,
             **named,
         )
