@@ -133,9 +133,9 @@ def run_demo(settings: Settings | None = None, *, report: Report = silent) -> De
     error = float(shares["income"].errors[at])
     results: dict[str, Any] = {
         "settings": asdict(settings),
+        **found.report(encoder),
         "round": asdict(round_),
         "verdicts": verdicts,
-        **found.report(encoder),
         "truth": {name: values.tolist() for name, values in truth.items()},
         "accuracy": {"with reports": learnt, "public rows alone": alone, "constant": majority},
     }
