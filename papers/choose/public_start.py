@@ -174,7 +174,7 @@ def measured(scores: Array, truth: Integers) -> tuple[float, float]:
     return right, float(roc_auc_score(truth, scores[:, 1] - scores[:, 0]))
 
 
-def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
+def runs(data: str, split: int, only: list[str] | None) -> Iterator[tuple[str, Array]]:
     """Yield each method's name with its accuracy and AUC, means over draws of the noise."""
     (epsilon, kind), (rows_at, all_labels) = CASES[data], source_of(data)
     order = np.random.default_rng([split, 77]).permutation(len(all_labels))
@@ -186,6 +186,8 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     lower, upper = public.min(axis=0), public.max(axis=0)
     ends = lower, np.where(upper > lower, upper, lower + 1.0)
     for name, (makers, labelled) in candidates(total, rows=kind, ends=ends).items():
+        if only and name not in only:
+            continue
         model = chosen(makers, public, told, labelled=labelled, records=PRIVATE)
         given: dict[str, Any] = {} if ALONE in name else {"public_X": public}
         if labelled:
@@ -203,14 +205,14 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     yield "constant", np.array(measured(np.tile(np.log(constant + 1.0), (SCORED, 1)), truth))
 
 
-def table(names: list[str], splits: int) -> Iterator[str]:
+def table(names: list[str], splits: int, only: list[str] | None) -> Iterator[str]:
     """Yield the lines of the table."""
     yield "| data | epsilon | method | accuracy | standard error | AUC | standard error |"
     yield "|---|---|---|---|---|---|---|"
     for data in names:
         found: dict[str, list[Array]] = {}
         for split in range(splits):
-            for name, scores in runs(data, split):
+            for name, scores in runs(data, split, only):
                 found.setdefault(name, []).append(scores)
         for name, values in found.items():
             errors = np.full(2, np.nan)
@@ -230,8 +232,9 @@ def main() -> None:
     )
     parser.add_argument("--data", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--only", nargs="*", help="names of methods, in place of all")
     arguments = parser.parse_args()
-    for line in table(arguments.data, arguments.splits):
+    for line in table(arguments.data, arguments.splits, arguments.only):
         print(line, flush=True)
 
 

@@ -99,7 +99,7 @@ def run(
         batch_size=256,
         seed=seed,
     )
-    obfuscator = train_obfuscator(points, data.train_labels, config, report=report)
+    obfuscator, _ = train_obfuscator(points, data.train_labels, config, report=report)
     order = np.random.default_rng(seed).permutation(len(points))[:_FIT_ROWS]
     table = []
     for epsilon in epsilons:

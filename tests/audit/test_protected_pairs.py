@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from reticent.audit import ClaimAudit, audit_fitted
-from reticent.audit.protected_pairs import likeliest_pairs, near_rows, protected_pairs
+from reticent.audit.fitted_pairs import likeliest_pairs, near_rows, protected_pairs
 from reticent.mechanisms import FiniteChannel
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler

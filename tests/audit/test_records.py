@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from reticent import (
+    CertifiedNetwork,
     ConvexCertifiedClassifier,
+    HiddenLayer,
     IndividualKNNClassifier,
     LinearVoteClassifier,
     NoisyGradientRegressor,
@@ -74,6 +76,12 @@ def half_the_noise(monkeypatch):
             {"remove": 0},
         ),
         (ConvexCertifiedClassifier(epsilon=1.0, delta=0.0, classes=[0, 1]), {}),
+        (
+            CertifiedNetwork(
+                epsilon=1.0, classes=[0, 1], training=HiddenLayer(records=50, random_state=0)
+            ),
+            {},
+        ),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
@@ -135,7 +143,7 @@ def test_answers_without_noise_are_refuted(monkeypatch):
         alpha=0.001,
         seed=0,
     )
-    assert found.pairs[0].claimed.refuted
+    assert found.pairs[0].refuted
     assert found.excluded > 1
 
 

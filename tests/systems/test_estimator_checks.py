@@ -18,9 +18,11 @@ from reticent.systems import (
     Ball,
     Calibration,
     CertifiedClassifier,
+    CertifiedNetwork,
     ClippedDescent,
     ConvexCertifiedClassifier,
     Features,
+    HiddenLayer,
     IndividualKNNClassifier,
     LabelAware,
     Neighbours,
@@ -170,6 +172,12 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         ),
         ConvexCertifiedClassifier(
             epsilon=100.0, classes="observed", norm_bound=500.0, regularization=0.1
+        ),
+        CertifiedNetwork(
+            epsilon=100.0,
+            classes="observed",
+            norm_bound=500.0,
+            training=HiddenLayer(records=400, reach=400.0, steps=70, random_state=0),
         ),
         PrivateKNNClassifier(**KNN),
         IndividualKNNClassifier(

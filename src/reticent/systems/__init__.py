@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
     from reticent.systems.certified.ensemble import CertifiedEnsemble
     from reticent.systems.certified.interval_system import ClippedDescent
+    from reticent.systems.certified.network import CertifiedNetwork, HiddenLayer
     from reticent.systems.features import Features
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
@@ -50,6 +51,7 @@ else:
             "reticent.systems.certified.convex_classifier": ("ConvexCertifiedClassifier",),
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
             "reticent.systems.certified.interval_system": ("ClippedDescent",),
+            "reticent.systems.certified.network": ("CertifiedNetwork", "HiddenLayer"),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
             "reticent.systems.posthoc.settings": ("Calibration",),
@@ -103,11 +105,13 @@ __all__ = [
     "Calibration",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "CertifiedNetwork",
     "ClippedDescent",
     "CodeEncoder",
     "ConvexCertifiedClassifier",
     "ExplainedVariance",
     "Features",
+    "HiddenLayer",
     "Identity",
     "IndividualKNNClassifier",
     "LabelAware",

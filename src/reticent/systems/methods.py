@@ -167,6 +167,13 @@ BUILT_IN = (
         releases="a label for every query",
     ),
     _own(
+        "CertifiedNetwork",
+        "systems.certified.network",
+        "labels of a hidden layer trained without noise, by how far a record moves its weights",
+        protects="one record of the training set",
+        releases="a label for every query",
+    ),
+    _own(
         "PrivateKNNClassifier",
         "systems.private_knn.classifier",
         "labels of public queries by noisy votes of private neighbours",
@@ -276,6 +283,12 @@ BUILT_IN = (
         "ClippedDescent",
         "systems.certified.interval_system",
         "training of a certified network",
+        role="part",
+    ),
+    _own(
+        "HiddenLayer",
+        "systems.certified.network",
+        "training of a certified hidden layer",
         role="part",
     ),
     _own(

@@ -107,7 +107,8 @@ class PosthocSettings:
     """The constructor's arguments that both estimators share, checked, and parts resolved.
 
     Attributes:
-        epsilon, delta, radius, input_norm: what one answer must cost.
+        epsilon, delta, radius, input_norm: what one answer must cost. Without a radius it must for
+            any two points of the public box.
         embedder: part that makes embeddings, not fitted.
         embedder_name: what its owner calls it, or "".
         released: part that makes the released function, not fitted.
@@ -118,7 +119,7 @@ class PosthocSettings:
 
     epsilon: float
     delta: float
-    radius: float
+    radius: float | None
     input_norm: Norm
     embedder: BaseEstimator
     embedder_name: str
@@ -166,7 +167,7 @@ class PosthocSettings:
         return cls(
             epsilon=positive(estimator.epsilon, name="epsilon"),
             delta=probability(estimator.delta, name="delta"),
-            radius=positive(estimator.radius, name="radius"),
+            radius=None if estimator.radius is None else positive(estimator.radius, name="radius"),
             input_norm=Norm.parse(estimator.input_norm),
             embedder=resolved(embedder, parameter="embedder", names=EMBEDDERS),
             embedder_name=name,
@@ -180,17 +181,16 @@ class PosthocSettings:
         """The total that one answer must cost, for neighbours as ``embedding`` measures them,
         clipped to ``domain``.
         """
-        space = Neighborhood(
-            self.input_norm, self.radius, embedding.space, embedding.identity(domain)
-        )
+        radius = domain.diameter(self.input_norm) if self.radius is None else self.radius
+        space = Neighborhood(self.input_norm, radius, embedding.space, embedding.identity(domain))
         return Requirement(epsilon=self.epsilon, delta=self.delta, adjacency=space)
 
-    def release(self, mechanism: str) -> PlannedRelease:
-        """What a part that trains for its release is told."""
+    def release(self, mechanism: str, domain: Box) -> PlannedRelease:
+        """What a part that trains for its release of points of ``domain`` is told."""
         return PlannedRelease(
             epsilon=self.epsilon,
             delta=self.delta,
-            radius=self.radius,
+            radius=domain.diameter(self.input_norm) if self.radius is None else self.radius,
             input_norm=self.input_norm,
             mechanism=mechanism,
             output=output_of(mechanism),
