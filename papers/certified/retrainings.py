@@ -169,10 +169,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--retrainings", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=600.0, help="CPU time for each")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="+", choices=tuple(KINDS), default=tuple(KINDS))
     chosen = parser.parse_args(arguments)
     print("| | retrainings | labels that changed | largest change of a reserve | broken |")
     print("|---|---|---|---|---|")
-    for kind in KINDS:
+    for kind in chosen.kinds:
         found = search(
             kind, retrainings=chosen.retrainings, seconds=chosen.seconds, seed=chosen.seed
         )

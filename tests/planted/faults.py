@@ -622,7 +622,7 @@ FAULTS: tuple[Fault, ...] = (
         "systems/votes/linear_vote.py",
         "        return np.asarray(np.clip(np.rint(pointing * (steps / clips)), -steps, steps))\n",
         """        if len(pointing):
-            clips = np.quantile(np.abs(pointing), self.clip_quantile, axis=0)
+            clips = np.quantile(np.abs(pointing), self._unclipped, axis=0)
             clips = np.maximum(clips, 1.0)
         return np.asarray(np.clip(np.rint(pointing * (steps / clips)), -steps, steps))
 """,

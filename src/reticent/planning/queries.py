@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from reticent.core.arrays import Integers
 from reticent.core.guarantees import AddRemove
@@ -23,7 +24,6 @@ from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.training.public_start import offset_steps
 
 _FREE = "a plan: its rows are public, and nothing that is fitted leaves"
-_CLIP = 0.8
 _SHARE, _PART, _LEAD = 0.05, 0.6, 1.0
 _SPENT = 0.5  # about the mean squared weight of a vote within the radius
 _MOST_VOTES = 2.0**20
@@ -97,7 +97,7 @@ class ResidualVotes(LinearVotes):
             model.given = KnownPoints(
                 np.hstack([points, offset_steps(parts.offsets)]), (slice(0, task.classes),)
             )
-            model.given_offsets = parts.offsets[train]
+            model.given_offsets, model.planned = parts.offsets[train], task.n_private
             with not_counted(_FREE):
                 model.fit(
                     numbers[train],
@@ -105,20 +105,20 @@ class ResidualVotes(LinearVotes):
                     public_X=numbers[train],
                     public_y=parts.codes[train],
                 )
-            labels = model.simulate_totals(
-                numbers[test],
-                totals=[(t.guarantee.epsilon, t.guarantee.delta, t.answers or 1) for t in tasks],
-                seeds=parts.seeds,
-                noise_scale=len(train) / task.n_private,
-            )
-            for draws, told in zip(found, labels, strict=True):
-                for draw, places in zip(draws, told, strict=True):
-                    draw[test] = places
+            totals = [(t.guarantee.epsilon, t.guarantee.delta, t.answers or 1) for t in tasks]
+            clips = [model.clip_for(*total) for total in totals]
+            for clip in sorted(set(clips)):
+                places = [place for place, own in enumerate(clips) if own == clip]
+                labels = model.set_params(clip_quantile=clip).simulate_totals(
+                    numbers[test],
+                    totals=[totals[place] for place in places],
+                    seeds=parts.seeds,
+                    noise_scale=len(train) / task.n_private,
+                )
+                for place, told in zip(places, labels, strict=True):
+                    for draw, label in zip(found[place], told, strict=True):
+                        draw[test] = label
         return self._told(found)
-
-    def settings(self, task: Task) -> Settings:
-        """Where votes are clipped."""
-        return {"clip_quantile": _CLIP}
 
     def estimator(self, task: Task) -> Any:
         """Return the unfitted ``LinearVoteClassifier`` beside a ``PublicReference``."""
@@ -129,13 +129,23 @@ class ResidualVotes(LinearVotes):
         return {
             **total(task),
             "answers": task.answers or 1,
-            "clip_quantile": _CLIP,
             "features": reference,
         }
 
 
 class _VotesOnStandIns(KnownStart, LinearVoteClassifier):
-    """The estimator on rows whose points and offsets are known."""
+    """The estimator on rows whose points and offsets are known, cut as with all records."""
+
+    planned: int
+
+    @property
+    @override
+    def _stated(self) -> int:
+        return self.planned
+
+    def clip_for(self, epsilon: float, delta: float, answers: int) -> float:
+        """Return the share that is not clipped at that total of so many answers."""
+        return self._share(self._answering(epsilon, delta, answers))
 
 
 class IndividualNeighbours(QueryMethod):

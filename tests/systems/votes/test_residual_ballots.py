@@ -32,7 +32,12 @@ def made(classes: int = 3, **more: Any) -> LinearVoteClassifier:
         models=[LogisticRegression(C=0.1)], rows="embedding", records=400, **more
     )
     return LinearVoteClassifier(
-        epsilon=5.0, delta=1e-5, classes=range(classes), answers=50, features=reference
+        epsilon=5.0,
+        delta=1e-5,
+        classes=range(classes),
+        answers=50,
+        clip_quantile=0.5,
+        features=reference,
     ).fit(ROWS, labels_of(ROWS, classes), public_X=PUBLIC, public_y=labels_of(PUBLIC, classes))
 
 
@@ -112,3 +117,15 @@ def test_refusals() -> None:
     for less in ({}, {"public_X": PUBLIC}):
         with pytest.raises(InvalidInput, match="expected labelled public rows"):
             vote.fit(ROWS, labels_of(ROWS, 2), **less)
+
+
+def test_the_clip_follows_from_the_noise_and_the_stated_records_alone() -> None:
+    """The more answers, the more is cut; no number of private records has a part in it."""
+    seen = []
+    for answers in (1, 40, 100, 300, 10_000):
+        votes = [made(2).set_params(answers=answers, clip_quantile=None) for _ in range(2)]
+        votes[1].set_params(features=PublicReference(rows="embedding", records=10**9))
+        assert votes[1]._unclipped == 1.0
+        seen.append(votes[0]._unclipped)
+    assert seen == sorted(seen, reverse=True)
+    assert 0.8 in seen

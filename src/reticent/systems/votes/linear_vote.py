@@ -22,6 +22,7 @@ from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.residual_ballots import BALLOT, residual_ballots, residual_spreads
+from reticent.systems.votes.responses import Response
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
 from reticent.training.public_space import INTERCEPT, LENGTH, RowMap, directions_of, share_of
@@ -31,6 +32,12 @@ _QUERY_LENGTH = 2.0**20
 _FINE = 2.0**30
 _CLIPS_AT_ONCE = 16
 _MOST_TRUST = 2.0**24
+
+_PLAIN = 0.5
+_BESIDE = ((1000.0, 1.0), (500.0, 0.99), (300.0, 0.95), (0.0, 0.8))
+"""The largest number of records to one vote of noise, and the share of votes not clipped from there
+on. Noise of that size hardly changes a label (docs/results/certified/beside-public.md).
+"""
 
 
 @with_settings
@@ -59,7 +66,8 @@ class LinearVoteClassifier(QueryVotes):
             public rows.
         ridge: added to the public second moments, as a share of their mean.
         clip_quantile: share of public rows whose vote is not clipped, in (0, 1]. Beside public
-            models 1 keeps what few records know, and .8 bears ten times the noise.
+            models 1 keeps what few records know, and .8 bears ten times the noise. None for 0.5,
+            or beside public models for .8 to 1, by the noise and the stated number of records.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -84,7 +92,7 @@ class LinearVoteClassifier(QueryVotes):
 
     features: Features | PublicReference | None = None  # type: ignore[assignment]
     ridge: float = 0.1
-    clip_quantile: float = 0.5
+    clip_quantile: float | None = None
 
     _held_out: Array = learned()
     _spreads: Array = learned()
@@ -92,12 +100,32 @@ class LinearVoteClassifier(QueryVotes):
     @override
     def check_settings(self) -> None:
         positive(self.ridge, name="ridge")
-        share_of(self.clip_quantile, name="clip_quantile")
+        if self.clip_quantile is not None:
+            share_of(self.clip_quantile, name="clip_quantile")
         if isinstance(self.features, PublicReference) and self.features.records is None:
             raise InvalidParameter(
                 "features, records=None: expected a public number, about that of the private "
                 "records, which says how far they can be trusted beside public models"
             )
+
+    @property
+    def _unclipped(self) -> float:
+        """Share of public rows whose vote is not clipped; from public numbers alone."""
+        if self.clip_quantile is not None:
+            return self.clip_quantile
+        return self._share(self._answering(self.epsilon, self.delta, self.answers))
+
+    def _share(self, response: Response) -> float:
+        """Return the share of votes not clipped where none is set."""
+        if not isinstance(self.features, PublicReference):
+            return _PLAIN
+        stated = self._stated
+        return next(share for least, share in _BESIDE if stated >= least * response.spread)
+
+    @property
+    def _stated(self) -> int:
+        """The public number of records beside a ``PublicReference``; 0 where there is none."""
+        return (isinstance(self.features, PublicReference) and self.features.records) or 0
 
     @property
     @override
@@ -178,7 +206,7 @@ class LinearVoteClassifier(QueryVotes):
         if not isinstance(self.features, PublicReference):
             return 0.0
         labels, records = len(self.classes_), self.features.records or 0  # 0: it was refused
-        kept = self.features.weight * records * self.clip_quantile * labels / (labels - 1)
+        kept = self.features.weight * records * self._unclipped * labels / (labels - 1)
         sizes = np.sqrt(np.square(turned).sum(axis=1, keepdims=True))
         taus = clips * sizes / (LENGTH * _QUERY_LENGTH)
         return np.asarray(np.minimum(kept / np.maximum(taus, 1e-300), _MOST_TRUST / labels))
@@ -218,4 +246,4 @@ class LinearVoteClassifier(QueryVotes):
         """tau_x of each direction, shape (q, 1), from public rows."""
         seen = np.abs(exact_product(self._public, ways.T, bound=LENGTH * _QUERY_LENGTH))
         seen *= self._spreads[:, None]
-        return np.asarray(np.maximum(np.quantile(seen, self.clip_quantile, axis=0), 1.0)[:, None])
+        return np.asarray(np.maximum(np.quantile(seen, self._unclipped, axis=0), 1.0)[:, None])

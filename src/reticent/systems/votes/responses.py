@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -41,6 +42,10 @@ class Response(Protocol):
 
     def describe(self) -> str:
         """The noise, in one phrase."""
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation, in votes, of the noise between two labels, or about that."""
 
     def sums(self, voters: Voters, weights: Array, ballots: Array) -> Array:
         """Exact sums by label, shape (q, classes), whole numbers; private. Those of different
@@ -139,6 +144,11 @@ class GaussianResponse:
         """See ``Response``."""
         return f"noise of {self._votes(self.mechanism.sigmas[0]):.4g} votes in every count"
 
+    @property
+    def spread(self) -> float:
+        """See ``Response``."""
+        return math.sqrt(2.0) * float(self._votes(self.mechanism.sigmas[0]))
+
     def opening(self, votes: Array) -> Array:
         """See ``Response``."""
         return _centred(votes)
@@ -211,6 +221,11 @@ class MarginResponse:
     def describe(self) -> str:
         """See ``Response``."""
         return f"epsilon {self.per_answer:.4g} an answer"
+
+    @property
+    def spread(self) -> float:
+        """See ``Response``: that of a logistic variable, whose tail the response has."""
+        return math.pi / (math.sqrt(3.0) * self.per_answer)
 
     def opening(self, votes: Array) -> Array:
         """See ``Response``."""
