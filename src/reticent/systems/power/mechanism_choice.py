@@ -47,8 +47,8 @@ def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
     noise on the protected ones alone leaves the others as they are. So is, within an l2 radius, the
-    code: "clear-code" hides what it hides but for what is free, and says that
-    (docs/power.md has what was measured).
+    code: "clear-code" hides what it hides but for what is free, and says that (docs/power.md has
+    what was measured).
     """
     radius = plan.radius
     if radius is None:
