@@ -26,7 +26,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "choose/adjacency",
         "choose/limits",
     ),
-    "operate": ("service", "client", "ledger", "bundles", "threats", "size"),
+    "operate": ("service", "client", "fleet", "ledger", "bundles", "threats", "size"),
     "theory": (
         "guarantees",
         "mechanisms",

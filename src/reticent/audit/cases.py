@@ -88,7 +88,7 @@ class AuditCase:
         )
 
     def draw(self, sampler: Sampler) -> Draw:
-        """Return the draw of this case, as ``refute`` takes it."""
+        """Return the draw of this case, as ``bet`` takes it."""
         return by_coin(lambda n: self.first(n, sampler), lambda n: self.second(n, sampler))
 
     def bet(

@@ -315,7 +315,7 @@ class Book:
 
     Attributes:
         name: which neighbours.
-        draw: from coins to outputs, as for ``refute``.
+        draw: from coins to outputs, as for ``bet``.
         test: of the claim, at the level of this pair's share.
     """
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.audit.beliefs import Atoms, Boosted, Learner, Logistic, LowBits
 from reticent.core.arrays import Array
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.training.progress import Report, silent
 
@@ -163,7 +163,7 @@ class SequentialTest:
           2.13 (the curve of mu-GDP).
 
     See Also:
-        reticent.audit.refute: draws until a claim is refuted or time is up.
+        reticent.audit.claim: of anything that answers about a data set.
         reticent.audit.refute_recorded: of outputs that were drawn before.
     """
 
@@ -397,59 +397,6 @@ class SequentialTest:
             learner.learn(coins, values)
 
 
-def refute(
-    draw: Draw,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    alpha: float,
-    seconds: float,
-    draws: int | None = None,
-    batch: int = 256,
-    seed: int | None = None,
-) -> SequentialTest:
-    """Return the test of a claim, drawn until it is refuted, or until time or draws are used up.
-
-    Guarantee:
-        The guarantee of ``SequentialTest``, whatever the time limit.
-
-    Args:
-        draw: function that gets fair coins, shape (n,) of bool, and returns an output for each: of
-            D for True and of D' for False, shape (n,) or (n, d). It must use a coin for nothing but
-            choosing between D and D'.
-        epsilon, delta, mu, alpha: arguments of ``SequentialTest``.
-        seconds: time limit, above 0, which is looked at after each batch.
-        draws: most draws, or None.
-        batch: draws at a time.
-        seed: seed of the coins. None takes them from the operating system.
-
-    Example:
-        >>> def draw(coins):  # Laplace noise of scale 1/2, where epsilon = 1 needs 1
-        ...     return np.where(coins, 1.0, 0.0) + noise.laplace(scale=0.5, size=len(coins))
-        >>> noise = np.random.default_rng(0)
-        >>> refute(draw, epsilon=1.0, delta=0.0, alpha=0.05, seconds=10.0, seed=0).refuted
-        True
-
-    Raises:
-        InvalidInput, InvalidParameter: an argument is refused before anything is drawn, or outputs
-            have another shape.
-
-    See Also:
-        reticent.audit.SequentialTest: the same, fed by the caller.
-        reticent.audit.audit_records: through ``fit`` and ``release`` of an estimator.
-    """
-    test = SequentialTest(epsilon=epsilon, delta=delta, mu=mu, alpha=alpha)
-    positive(seconds, name="seconds")
-    most = None if draws is None else count(draws, name="draws")
-    count(batch, name="batch")
-    # Another stream than a caller's own generator of that seed, which may draw the outputs.
-    words = None if seed is None else [count(seed, name="seed", minimum=0), _COINS]
-    random = np.random.default_rng(words)
-    bet(draw, [test], seconds=seconds, runs=most, batch=batch, random=random)
-    return test
-
-
 def bet(
     draw: Draw,
     tests: Sequence[SequentialTest],
@@ -465,7 +412,9 @@ def bet(
     """Feed tests with draws until runs or time are used up.
 
     Args:
-        draw: function that gives outputs, as ``refute`` takes it.
+        draw: function that gets fair coins, shape (n,) of bool, and returns an output for each: of
+            D for True and of D' for False, shape (n,) or (n, d). It must use a coin for nothing but
+            choosing between D and D'.
         tests: tests of claims about the same two neighbours.
         batch: runs at a time.
         runs: the number of all runs, or None.
@@ -533,9 +482,7 @@ def refute_recorded(
 
 
 def by_coin(first: Callable[[int], Array], second: Callable[[int], Array]) -> Draw:
-    """Return a draw, which ``refute`` takes, from functions that give so many outputs of D and
-    of D'.
-    """
+    """Return a draw, which ``bet`` takes, from functions that give so many outputs of D and of D'."""
 
     def draw(coins: Coins) -> Array:
         heads = first(int(coins.sum()))

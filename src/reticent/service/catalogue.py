@@ -25,8 +25,6 @@ Rows = Sequence[Sequence[Any]]
 
 _FILES = ("manifest.json", "bundle.json", "weights.safetensors", "card.md", "signature.json")
 _WIDEST_NUMBER = len("-2.2250738585072014e-308")
-_SLOW = ("exact",)
-"""Certificates whose time depends on the row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,11 +195,6 @@ class ServedBundle:
             raise InvalidInput(
                 f"bundles: {self.folder.name} is paid for as a whole, and its answers are counted "
                 "by whoever fitted it; expected a bundle whose answers are charged one by one"
-            )
-        if self.price.certificate in _SLOW:
-            raise InvalidInput(
-                f"bundles: {self.folder.name} rests on a certificate ({self.price.certificate}) "
-                "whose time depends on the row, and would tell about it; fit it with another one"
             )
 
     def inputs(self, rows: Rows, columns: Sequence[str] | None) -> Any:
