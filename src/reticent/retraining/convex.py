@@ -42,11 +42,11 @@ _SMALLEST_REGULARIZATION = 2.0**-4
 class ConvexSettings(ReserveSettings):
     """Settings of logistic regression with two labels. Nothing here may depend on records.
 
-    The weights minimise ``sum of weight of label * log(1 + exp(-y (o + w.z))) + regularization/2
-    |w|^2`` with y = +-1. Here z is a row cut to the l2 ball of radius ``norm_bound``, divided by
-    it, with ``intercept`` as one coordinate more, all divided by sqrt(1 + intercept^2): so |z| <=
-    1. The intercept's weight is regularised like the others. o is the row's offset, a public
-    function of it: the log odds of a public model, or 0.
+    The weights minimise ``sum of weight of label * log(1 + exp(-y (o + w.z)))
+    + regularization/2 |w|^2`` with y = +-1. Here z is a row cut to the l2 ball of radius
+    ``norm_bound``, divided by it, with ``intercept`` as one coordinate more, all divided by
+    sqrt(1 + intercept^2): so |z| <= 1. The intercept's weight is regularised like the others. o is
+    the row's offset, a public function of it: the log odds of a public model, or 0.
 
     Attributes:
         features, norm_bound, intercept, class_weights, counting, offset_bound: attributes of
