@@ -1,6 +1,4 @@
-"""``PowerEncoder``: embeddings of table rows that any model can learn from, released with a
-proved guarantee.
-"""
+"""``PowerEncoder``: embeddings of table rows for one target, released with a proved guarantee."""
 
 from __future__ import annotations
 
