@@ -212,7 +212,7 @@ def _labelled_pairs(X: Any, y: Any, *, replace: bool) -> tuple[NeighbourPair, ..
 def _extremes(
     records: list[Any], ends: tuple[dict[str, Any], dict[str, Any]] | None
 ) -> Iterator[tuple[str, Any]]:
-    """Return records at boundary values, with words, or objects at public ``ends``, if given."""
+    """Return records at boundary values, with words, of objects at public ``ends`` if known."""
     if not records:
         yield "0", 0
         return

@@ -482,7 +482,7 @@ def refute_recorded(
 
 
 def by_coin(first: Callable[[int], Array], second: Callable[[int], Array]) -> Draw:
-    """Return a draw, which ``bet`` takes, from functions that give so many outputs of D and of D'."""
+    """Return a draw, which ``bet`` takes, from functions that give outputs of D and of D'."""
 
     def draw(coins: Coins) -> Array:
         heads = first(int(coins.sum()))
