@@ -44,15 +44,14 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         embedder: part that makes embeddings: "dense" or "convolutional" (a beta-VAE, trained on X),
             "identity" (X is the embedding), a part such as ``BetaVAE(latent_dimension=4)``, or your
             own trained torch module from inputs to vectors, which is copied. Pictures reach it in
-            shape (n, height, width), so that a network of channels begins with
-            ``nn.Unflatten(1, (1, height))``. ``Named`` gives it a name, which answers of two
-            systems need to share a budget where the code of a module cannot be read
-            (docs/guarantees.md).
-        obfuscator: part that makes released values of embeddings: "noise-aware" (ours),
-            "identity", "live" (the coordinates that vary), "pca", "discriminants", "parts" and
-            "signs" (codes for any two inputs, which stand for means of public embeddings), "auto"
-            (all of these, scored on calibration rows; ``considered_`` has every score), a part such
-            as ``NoiseAware(outputs=2)``, or your own trained torch module.
+            shape (n, height, width), so that a network of channels begins with ``nn.Unflatten(1,
+            (1, height))``. ``Named`` gives it a name, which answers of two systems need to share a
+            budget where the code of a module cannot be read (docs/guarantees.md).
+        obfuscator: part that makes released values of embeddings: "noise-aware" (ours), "identity",
+            "live" (the coordinates that vary), "pca", "discriminants", "parts" and "signs" (codes
+            for any two inputs, which stand for means of public embeddings), "auto" (all of these,
+            scored on calibration rows, with every score in ``considered_``), a part such as
+            ``NoiseAware(outputs=2)``, or your own trained torch module.
         mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian", and "code"
             for parts and signs. With "auto" every mechanism is tried on a network that does not
             depend on it. A part that is trained for its release is trained for "k-norm-linf", and
