@@ -1,4 +1,4 @@
-"""The common part of all certified classifiers: checked records, budgets, storage and explanation."""
+"""The common part of certified classifiers: checked records, budgets, storage and explanation."""
 
 from __future__ import annotations
 
