@@ -71,7 +71,7 @@ def described(thing: type) -> dict[str, str]:
 
 def _followed(meaning: str, name: str, above: str | None) -> str:
     """What is said elsewhere of a name whose own docstring only points there."""
-    pointer = re.match(r"(?:see|as for) ``(\w+)``", meaning)
+    pointer = re.match(r"(?:see|as for|arguments? of) ``(\w+)``", meaning)
     if pointer is None:
         return meaning
     places = _BASES | {each: package.name for package in api.packages() for each in package.names}

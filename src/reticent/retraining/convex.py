@@ -1,5 +1,7 @@
-"""A certificate for regularised logistic regression: how many records must come or go before a
-label can change, from the curvature of the loss at its minimum.
+"""A certificate for regularised logistic regression.
+
+It says how many records must come or go before a label can change, from the curvature of the loss
+at its minimum.
 """
 
 from __future__ import annotations
@@ -38,18 +40,18 @@ _SMALLEST_REGULARIZATION = 2.0**-4
 
 @dataclass(frozen=True, kw_only=True)
 class ConvexSettings(ReserveSettings):
-    """Logistic regression with two labels; nothing here may depend on records.
+    """Settings of logistic regression with two labels. Nothing here may depend on records.
 
     The weights minimise ``sum of weight of label * log(1 + exp(-y (o + w.z)))
-    + regularization/2 |w|^2`` with y = +-1, where z is a row cut to the l2 ball of radius
+    + regularization/2 |w|^2`` with y = +-1. Here z is a row cut to the l2 ball of radius
     ``norm_bound``, divided by it, with ``intercept`` as one coordinate more, all divided by
     sqrt(1 + intercept^2): so |z| <= 1. The intercept's weight is regularised like the others. o is
     the row's offset, a public function of it: the log odds of a public model, or 0.
 
     Attributes:
-        features, norm_bound, intercept, class_weights, counting, offset_bound: as of
+        features, norm_bound, intercept, class_weights, counting, offset_bound: attributes of
             ``ReserveSettings``.
-        regularization: lambda, at least 1/16. Distances grow with it; accuracy wants it small.
+        regularization: lambda, at least 1/16. Distances grow with it, and accuracy wants it small.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range, or so many features at so small a
@@ -96,8 +98,10 @@ class ConvexSettings(ReserveSettings):
 
     @cached_property
     def proved_error(self) -> float:
-        """How far ``ConvexModel.reserves`` can be from the exact reserve of any data set of up to
-        2^22 records: by the distance of the weights from the minimiser, and by rounding.
+        """How far ``ConvexModel.reserves`` can be from the exact reserve of any data set.
+
+        Two terms add up: the distance of the weights from the minimiser, and rounding. The data
+        set has up to 2^22 records.
         """
         most, limit = MOST_RECORDS / 4.0, self.largest_weights
         solver = _RESIDUAL * (1.0 + math.exp(_RESIDUAL / self.regularization))
@@ -113,16 +117,16 @@ class ConvexModel(ReserveModel):
     """Weights near the minimiser, and the curvature there. As private as the records.
 
     Attributes:
-        settings: what is minimised.
+        settings: the loss that is minimised.
         weights: shape (features + 1,), the intercept's last.
-        eigenvalue: of the Hessian of the sum of losses at ``weights``, the least one; at least 0.
+        eigenvalue: least eigenvalue of the Hessian of the sum of losses at ``weights``, at least 0.
 
     Utility:
         A row at a = |o + w.z|/|z| from the boundary has the distance ceil(r) - 1, half of that
         where records are replaced, with r = eigenvalue (1 - e^-a) + regularization a.
 
     Runtime:
-        O(features) a row; 0.6 microseconds for 64 features on one core (benchmarks/runtimes.py).
+        O(features) a row. 0.6 microseconds for 64 features on one core (benchmarks/runtimes.py).
 
     References:
         - Bach (2010), "Self-concordant analysis for logistic regression", arXiv:0910.4627,
@@ -146,12 +150,14 @@ class ConvexModel(ReserveModel):
     def reserves(
         self, X: npt.ArrayLike, offsets: npt.ArrayLike | None = None
     ) -> tuple[Integers, Array]:
-        """Each row's label, 0 or 1, and its reserve r: what all changes of records together must
-        take away before the label can change. Private.
+        """Return each row's label, 0 or 1, and its reserve r. Both are private.
+
+        The reserve is what all changes of records together must take away before the label can
+        change.
 
         Args:
             X: shape (n, features), finite.
-            offsets: shape (n,), finite; None without ``offset_bound``.
+            offsets: shape (n,), finite, or None without ``offset_bound``.
         """
         rows = finite_array(X, name="X", ndim=2, columns=self.settings.features, allow_empty=True)
         points = self.settings.points(rows)
@@ -168,22 +174,22 @@ def convex_model(
     *,
     offsets: npt.ArrayLike | None = None,
 ) -> ConvexModel:
-    """Logistic regression on private records, with its certificate.
+    """Fit logistic regression on private records, with its certificate.
 
     Damped Newton steps w -= log(1 + s)/s p, s = |p|, p the Newton direction, are taken until the
     gradient is *proved* to be at most 2^-10 long, rounding included. For losses of this kind they
-    lower the objective from any start, and docs/certified.md shows that they end for every data
+    lower the objective from any start. docs/certified.md shows that they end for every data
     set: no data set is treated in another way because its search took long.
 
     Args:
-        X: shape (n, features), finite; at most 2^22 records, or none.
+        X: shape (n, features), finite, at most 2^22 records, or none.
         labels: shape (n,), 0 or 1.
-        settings: chosen without looking at the records.
+        settings: settings, chosen without looking at the records.
         offsets: shape (n,), finite, each a public function of its row, such as the log odds that a
-            model of public rows gives it; None without ``offset_bound``.
+            model of public rows gives it. None without ``offset_bound``.
 
     Raises:
-        InvalidInput: shapes or labels that do not fit; values are never shown.
+        InvalidInput: shapes or labels that do not fit. Values are never shown.
         CertificationFailed: this machine's arithmetic is not IEEE float64.
 
     Example:
@@ -195,11 +201,11 @@ def convex_model(
         ([1, 0], True, True)
 
     Utility:
-        The minimiser itself, to a gradient of length 2^-10: no accuracy is given up for distances
-        but by ``regularization``.
+        The minimiser itself, to a gradient of length 2^-10. Only ``regularization`` gives up
+        accuracy for distances.
 
     Runtime:
-        A few Newton steps of O(n features^2) each; 12 milliseconds for 10,000 rows of 20 features
+        A few Newton steps of O(n features^2) each. 12 milliseconds for 10,000 rows of 20 features
         on one core, 0.4 seconds for 50,000 of 64 (benchmarks/runtimes.py).
 
     References:
@@ -221,7 +227,9 @@ def convex_model(
 
 
 def gradient_error(settings: ConvexSettings, records: int, length: float) -> float:
-    """A bound on the l2 error of the gradient as computed, at weights of l2 norm ``length``."""
+    """Return a bound on the l2 error of the gradient as computed, at weights of l2 norm
+    ``length``.
+    """
     dimension = settings.features + 1
     of_each = 0.25 * length_error(dimension) * (length + settings.offset_bound) + 16.0 * UNIT
     own = 4.0 * UNIT * settings.regularization * length
@@ -229,8 +237,9 @@ def gradient_error(settings: ConvexSettings, records: int, length: float) -> flo
 
 
 def eigenvalue_error(settings: ConvexSettings, records: int, length: float) -> float:
-    """A bound on the error of the least eigenvalue as computed, beside the grid that it is looked
-    for on.
+    """Return a bound on the error of the least eigenvalue as computed.
+
+    The error of the grid that it is looked for on comes on top.
     """
     dimension = settings.features + 1
     of_each = 0.1 * length_error(dimension) * (length + settings.offset_bound) + 16.0 * UNIT
@@ -239,7 +248,7 @@ def eigenvalue_error(settings: ConvexSettings, records: int, length: float) -> f
 
 
 def _derivatives(records: Records, weights: Array) -> tuple[Array, Array]:
-    """Gradient and Hessian of the sum of losses, without the regularization."""
+    """Return gradient and Hessian of the sum of losses, without the regularization."""
     dimension = len(weights)
     gradient, hessian = np.zeros(dimension), np.zeros((dimension, dimension))
     for part in records.blocks():
@@ -251,7 +260,7 @@ def _derivatives(records: Records, weights: Array) -> tuple[Array, Array]:
 
 
 def _minimiser(records: Records, settings: ConvexSettings) -> Array:
-    """Weights at which the gradient is proved to be at most ``_RESIDUAL`` long."""
+    """Return weights at which the gradient is proved to be at most ``_RESIDUAL`` long."""
     size, ridge = len(records.points), settings.regularization
     weights = np.zeros(settings.features + 1)
     for _ in range(_most_steps(size, settings)):
@@ -272,17 +281,19 @@ def _minimiser(records: Records, settings: ConvexSettings) -> Array:
 
 
 def _most_steps(records: int, settings: ConvexSettings) -> int:
-    """Steps that are enough for every data set of that size (docs/certified.md, section 8)."""
+    """Return steps that are enough for every data set of that size (docs/certified.md, section
+    8).
+    """
     fall = records * (1.0 + settings.offset_bound / math.log(2.0))
     return 64 * (math.ceil(25.0 * fall / settings.regularization) + 2)
 
 
 def _least_eigenvalue(hessian: Array) -> float:
-    """The least eigenvalue, at least 0, to ``_EIGENVALUE_GRID`` and the rounding of Cholesky's
-    method.
+    """Return the least eigenvalue, at least 0, to ``_EIGENVALUE_GRID`` and the rounding of
+    Cholesky's method.
 
     A matrix less mu has a Cholesky factor if its least eigenvalue is above mu, and has none if it
-    is below, up to an error that is proved; an eigenvalue routine has no such bound in print.
+    is below, up to an error that is proved. An eigenvalue routine has no such bound in print.
     """
     low, high = 0.0, float(hessian.diagonal().min()) + _EIGENVALUE_GRID
     identity = np.eye(len(hessian))

@@ -1,5 +1,7 @@
-"""A certificate for a network with one hidden layer: the ball that one record can move the weights
-in, over all data sets, and how far a label is from changing in such steps.
+"""A certificate for a network with one hidden layer.
+
+It is the ball that one record can move the weights in, over all data sets, and how far a label is
+from changing in such steps.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _SQRT_3 = 1.7320508075688773
 
 @dataclass(frozen=True, kw_only=True)
 class HiddenSettings(ReserveSettings):
-    """A network of tanh units with two labels; nothing here may depend on records.
+    """Settings of a network of tanh units with two labels. Nothing here may depend on records.
 
     f(z) = o + h^(-1/2) sum_j a_j tanh(v_j.z), with z a point of ``ReserveSettings``, o the offset,
     and h ``units``. a_j is 1 for the first half of the units and -1 for the others. All v_j are
@@ -46,12 +48,13 @@ class HiddenSettings(ReserveSettings):
     public rate ``reach / (steps records)``. A loss has the logistic slope, cut to 1/2.
 
     Attributes:
-        features, norm_bound, intercept, class_weights, counting, offset_bound: as of
+        features, norm_bound, intercept, class_weights, counting, offset_bound: attributes of
             ``ReserveSettings``.
-        records: the largest number of records, 1 to 2^22; public. A condition of the guarantee.
+        records: the public largest number of records, 1 to 2^22. A condition of the guarantee.
         units: number of hidden units, even, 2 to 16,384.
-        reach: tau, above 0; twice what all records together can move the weights.
-        steps: number of steps T, 1 to 1,024; tau/T (1/4 + c/2) at most 2 with c = .7698/sqrt(h).
+        reach: tau, above 0, twice what all records together can move the weights.
+        steps: number of steps T, 1 to 1,024, with tau/T (1/4 + c/2) at most 2 and c =
+            .7698/sqrt(h).
         spread: standard deviation of the starting weights, above 0 and at most 64.
 
     Raises:
@@ -59,7 +62,7 @@ class HiddenSettings(ReserveSettings):
             which rounding is not far below what a record moves.
 
     Utility:
-        Distances fall with ``spread`` and with exp(tau c/2); a small spread is a nearly linear
+        Distances fall with ``spread`` and with exp(tau c/2). A small spread is a nearly linear
         network.
 
     Runtime:
@@ -120,7 +123,7 @@ class HiddenSettings(ReserveSettings):
 
     @property
     def rate(self) -> float:
-        """What a sum of gradients is multiplied by in each step."""
+        """The factor of a sum of gradients in each step."""
         return self.reach / (self.steps * self.records)
 
     @property
@@ -131,8 +134,9 @@ class HiddenSettings(ReserveSettings):
 
     @cached_property
     def radius(self) -> float:
-        """rho: how far one record that comes or goes can move the weights as computed, in l2 norm,
-        whatever the data set of up to ``records`` records.
+        """rho: how far one record that comes or goes can move the weights as computed, in l2 norm.
+
+        It holds whatever the data set of up to ``records`` records.
         """
         growth = 1.0 + self.reach / self.steps * self.bend / 2.0
         size = math.sqrt(self.units) * self.longest + self.reach
@@ -178,7 +182,7 @@ class HiddenSettings(ReserveSettings):
         """Return starting weights, shape (units, features + 1), at which f is the offset.
 
         Args:
-            seed: public; of a draw that no record has a part in.
+            seed: public seed of a draw that no record has a part in.
         """
         shape = self.units // 2, self.features + 1
         bound = _SQRT_3 * self.spread
@@ -191,7 +195,7 @@ class HiddenModel(ReserveModel):
     """Weights of the hidden layer after training. As private as the records.
 
     Attributes:
-        settings: how they were trained.
+        settings: settings of the training.
         weights: shape (units, features + 1), the intercept's last.
 
     Utility:
@@ -242,16 +246,16 @@ def hidden_model(
     """Return a network trained on private records, with its certificate.
 
     Args:
-        X: shape (n, features), finite; at most ``settings.records`` records, or none.
+        X: shape (n, features), finite, at most ``settings.records`` records, or none.
         labels: shape (n,), 0 or 1.
-        settings: chosen without looking at the records.
-        seed: of the starting weights; public.
+        settings: settings, chosen without looking at the records.
+        seed: public seed of the starting weights.
         offsets: shape (n,), finite, each a public function of its row, such as the log odds that a
-            model of public rows gives it; None without ``offset_bound``.
+            model of public rows gives it. None without ``offset_bound``.
 
     Raises:
-        InvalidInput: shapes or labels that do not fit, or more records than
-            ``settings.records``; values are never shown.
+        InvalidInput: shapes or labels that do not fit, or more records than ``settings.records``.
+            Values are never shown.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -263,10 +267,10 @@ def hidden_model(
         ([1, 0], True, True)
 
     Utility:
-        Accuracy is that of plain descent of so many steps from the same start.
+        The accuracy of plain descent of so many steps from the same start.
 
     Runtime:
-        O(steps n units features): that of the same training without a certificate.
+        O(steps n units features), the time of the same training without a certificate.
 
     References:
         - Hardt, Recht and Singer (2016), "Train faster, generalize better: stability of stochastic

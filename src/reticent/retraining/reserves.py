@@ -45,12 +45,12 @@ class ReserveSettings(ABC):
 
     Attributes:
         features: number of inputs, 1 to 4095.
-        norm_bound: the l2 norm that longer rows are cut to, above 0; public.
-        intercept: the last coordinate, above 0; small if the two labels are about equally frequent.
-        class_weights: one weight in (0, 1] for each label, the largest 1; from public prevalence.
+        norm_bound: public l2 norm above 0, to which longer rows are cut.
+        intercept: the last coordinate, above 0, small if the two labels are about equally frequent.
+        class_weights: one weight in (0, 1] for each label, the largest 1, from public prevalence.
         counting: "add-remove" (k records come or go in total) or "replace" (k are replaced).
-        offset_bound: the bound that offsets are cut to on both sides, 0 to 64; public. 0 where
-            there are none.
+        offset_bound: public bound that offsets are cut to on both sides, 0 to 64. 0 where there are
+            none.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range.
@@ -91,7 +91,7 @@ class ReserveSettings(ABC):
 
     @property
     def changed(self) -> int:
-        """Records that come or go in one change."""
+        """The number of records that come or go in one change."""
         return 1 if self.counting == "add-remove" else 2
 
     @property
@@ -101,7 +101,7 @@ class ReserveSettings(ABC):
 
     @cached_property
     def worth(self) -> float:
-        """What one change of records takes from a reserve as computed, at most."""
+        """The amount that one change of records takes from a reserve as computed, at most."""
         return self.changed + 2.0 * self.proved_error
 
     def distances(self, reserves: Array) -> Integers:
@@ -112,11 +112,11 @@ class ReserveSettings(ABC):
         """Return offsets as the loss takes them, shape (rows,).
 
         Args:
-            offsets: shape (rows,), finite; None where ``offset_bound`` is 0.
-            rows: their number.
+            offsets: shape (rows,), finite, or None where ``offset_bound`` is 0.
+            rows: number of rows.
 
         Raises:
-            InvalidInput: offsets that are missing, or that there should not be.
+            InvalidInput: offsets are missing, or there should be none.
         """
         if offsets is None and not self.offset_bound:
             return np.zeros(rows)
@@ -128,8 +128,9 @@ class ReserveSettings(ABC):
         return np.clip(found, -self.offset_bound, self.offset_bound)
 
     def points(self, X: Array) -> Array:
-        """Rows as the loss takes them, each computed from itself alone: shape (n, features + 1),
-        of l2 norm at most 1.
+        """Return rows as the loss takes them, each computed from itself alone.
+
+        The result has shape (n, features + 1) and rows of l2 norm at most 1.
 
         Args:
             X: shape (n, features), finite.
@@ -162,18 +163,21 @@ class ReserveModel(ABC):
     def reserves(
         self, X: npt.ArrayLike, offsets: npt.ArrayLike | None = None
     ) -> tuple[Integers, Array]:
-        """Return each row's label, 0 or 1, and its reserve: what all changes of records together
-        must take away before the label can change. Private.
+        """Return each row's label, 0 or 1, and its reserve. Both are private.
+
+        The reserve is what all changes of records together must take away before the label can
+        change.
 
         Args:
             X: shape (n, features), finite.
-            offsets: shape (n,), finite; None without ``offset_bound``.
+            offsets: shape (n,), finite, or None without ``offset_bound``.
         """
 
     def stable_distances(
         self, X: npt.ArrayLike, offsets: npt.ArrayLike | None = None
     ) -> tuple[Integers, Integers]:
-        """Each row's label, and how many changes of records it survives, of what ``counting`` says.
+        """Return each row's label, and how many changes of records it survives, as ``counting``
+        says.
 
         **Guarantee.** (1) For data sets at distance 1 the distances of one query differ by at most
         1. (2) If their labels differ, both distances are 0.
@@ -184,7 +188,7 @@ class ReserveModel(ABC):
         ceil(r / (1 + 2 t)) - 1) has both properties.
 
         Args:
-            X, offsets: as of ``reserves``.
+            X, offsets: rows and offsets, as ``reserves`` takes them.
 
         Returns:
             Labels 0 or 1 and distances of at least 0, each of shape (n,), int64. Private.
@@ -215,7 +219,7 @@ class Records:
         """Return checked records.
 
         Raises:
-            InvalidInput: shapes or labels that do not fit; values are never shown.
+            InvalidInput: shapes or labels that do not fit. Values are never shown.
         """
         rows = finite_array(X, name="X", ndim=2, columns=settings.features, allow_empty=True)
         truth = np.asarray(labels)
@@ -263,23 +267,24 @@ def lengths(rows: Array) -> Array:
 
 
 def one_against_one(labels: Integers, reserves: Array, *, classes: int) -> tuple[Integers, Array]:
-    """Return the label that wins all its pairs, and the least reserve of these; label 0 at reserve
-    0 where none does.
+    """Return the label that wins all its pairs, and the least reserve of these.
+
+    Where no label does, return label 0 at reserve 0.
 
     **Guarantee.** With distances by ``ReserveSettings.distances``, where each pair's model is made
     of the records of its two labels alone, both properties of ``ReserveModel.stable_distances``
     hold, whatever the number of labels.
 
     *Why.* A record is in the models of all pairs of its label, and moves each of their reserves as
-    computed by at most w = ``ReserveSettings.worth``; a pair whose label changes has w at most on
+    computed by at most w = ``ReserveSettings.worth``. A pair whose label changes has w at most on
     either side. (1) Where the winner stays, a minimum of numbers that each move by at most w does
     too. (2) Where the winner j of one data set is none of the other, a pair of j changed, so j's
-    reserve is at most w and the distance 0. The other data set's is 0 for want of a winner; or its
+    reserve is at most w and the distance 0. The other data set's is 0 for want of a winner. Or its
     winner is some k, and the pair of j and k changed, so it is at most w too.
 
     Args:
-        labels, reserves: shape (pairs, n), of ``ReserveModel.reserves`` for each pair in the order
-            of ``itertools.combinations(range(classes), 2)``; label 1 is the pair's second.
+        labels, reserves: shape (pairs, n), ``ReserveModel.reserves`` of each pair in the order
+            of ``itertools.combinations(range(classes), 2)``. Label 1 is the pair's second.
         classes: the number of labels, at least 2.
 
     Returns:

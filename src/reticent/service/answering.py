@@ -129,13 +129,15 @@ class Answering:
         A fault after the charge cannot depend on a row, and fails all that are drawn together.
 
         Returns:
-            For each request an ``Answer``, or one of these errors: InvalidInput: the bundle cannot
-            take the rows, or the idempotency key stands for
-                another request. Nothing was charged.
-            BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was charged.
-            RequestUnderWay: it is being answered. AnswerLost: it was charged and will not be
-            answered, or its answer was removed. LedgerUnavailable: the ledger could not be written.
-            Repeat the request. Others: a fault of the service.
+            For each request an ``Answer``, or one of these errors.
+
+            - InvalidInput: the bundle cannot take the rows, or the idempotency key stands for
+              another request. Nothing was charged.
+            - BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was charged.
+            - RequestUnderWay: it is being answered.
+            - AnswerLost: it was charged and will not be answered, or its answer was removed.
+            - LedgerUnavailable: the ledger could not be written. Repeat the request.
+            - Others: a fault of the service.
         """
         found: list[Answer | Exception | None] = [None] * len(asked)
         costs: dict[int, Priced] = {}

@@ -13,12 +13,12 @@ from reticent.core.errors import InvalidInput
 
 
 def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Integers]:
-    """The distinct labels in rising order, and for each row the place of its own among them.
+    """Return the distinct labels in rising order, and for each row the place of its own among them.
 
     Args:
-        y: one label per row, shape (rows,), or (rows, 1) with scikit-learn's warning; whole
-            numbers, truth values or words.
-        rows: how many.
+        y: one label per row, shape (rows,), or (rows, 1) with scikit-learn's warning. Labels are
+            whole numbers, truth values or words.
+        rows: number of rows.
 
     Returns:
         Classes, shape (classes,), and numbers, shape (rows,).
@@ -61,11 +61,11 @@ def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], 
 
 
 def restored_labels(stored: Any, *, expected: int | None = None) -> npt.NDArray[Any]:
-    """The labels that a bundle holds as a list, as the sorted array that they were.
+    """Return the labels that a bundle holds as a list, as the sorted array that they were.
 
     Args:
         stored: a JSON value.
-        expected: how many there have to be, or None for any number from 2.
+        expected: number of labels, or None for any number from 2.
 
     Raises:
         InvalidInput: no list of different labels of one kind, in rising order, or another number of

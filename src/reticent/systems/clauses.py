@@ -1,4 +1,4 @@
-"""What guarantee cards say, each clause worded once. Systems compose their cards of these."""
+"""The clauses of guarantee cards, each worded once. Systems compose their cards of these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Clause:
     """One thing that a card says.
 
     Attributes:
-        title: what it is about, for whoever reads the code.
+        title: its subject, for whoever reads the code.
         words: the phrase, with a name in braces for each fact.
         facts: values for those names.
 
@@ -126,9 +126,9 @@ def input_card(
     """Return the card of a query that releases inputs.
 
     Args:
-        query: fitted.
-        assumptions, not_protected: what holds for this system alone; what every release of inputs
-            assumes is added.
+        query: the fitted query.
+        assumptions, not_protected: clauses for this system alone. Those of every release of inputs
+            are added.
         said: the other fields of ``GuaranteeCard``, but for the guarantee.
     """
     return GuaranteeCard(
@@ -153,11 +153,11 @@ def records_card(
     """Return the card of what was computed from private records.
 
     Args:
-        guarantee: of everything that is released.
+        guarantee: guarantee of everything that is released.
         by_person: whether no person can own two of the units that are protected.
         classes_given: whether the labels that occur were named, and not taken from the records.
-        assumptions, not_protected: what holds for this system alone; what every system of records
-            assumes is added. Float64 has to be as IEEE 754 says for all: sums are clipped in it,
+        assumptions, not_protected: clauses for this system alone. Those of every system of records
+            are added. Float64 has to be as IEEE 754 says for all: sums are clipped in it,
             distances compared and totals computed.
         said: the other fields of ``GuaranteeCard``.
     """
@@ -198,7 +198,7 @@ def odds(guarantee: Guarantee, *, per: str = " per answer", between: str = "") -
 
     Args:
         guarantee: epsilon and delta.
-        per: what it is the cost of, with a space before it; "" for everything.
+        per: unit of the cost, with a space before it, or "" for everything.
         between: "between them ", where two inputs were named.
     """
     factor = f"a factor {factor_words(guarantee.epsilon)}"
@@ -221,7 +221,7 @@ def naming_words(guarantee: Guarantee) -> str:
 
 
 def factor_words(epsilon: float) -> str:
-    """e^epsilon as a formula and as a number."""
+    """Return e^epsilon as a formula and as a number."""
     return f"e^{epsilon:g} = {_number(math.exp(min(epsilon, 700.0)))}"
 
 
@@ -230,16 +230,16 @@ def _number(value: float) -> str:
 
 
 def share_words(cap: float) -> str:
-    """A probability, rounded up, so that what is written holds as well."""
+    """Return a probability, rounded up, so that what is written holds as well."""
     return f"{min(math.ceil(cap * 1e4) / 1e4, 1.0):.4g}"
 
 
 def farther_words(guarantee: Guarantee, inputs: str) -> str:
-    """What is promised between inputs that are no neighbours.
+    """Say what is promised between inputs that are no neighbours.
 
     Args:
-        guarantee: of one answer.
-        inputs: which they are, in terms of a whole number h.
+        guarantee: guarantee of one answer.
+        inputs: the inputs, in terms of a whole number h.
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
     hops = (2, 4, 8)

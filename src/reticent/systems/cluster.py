@@ -16,7 +16,7 @@ from reticent.tables.batches import LARGEST_BATCH
 
 @dataclass(frozen=True)
 class Partition:
-    """What one task answers.
+    """The file that one task answers.
 
     Attributes:
         source: the file.
@@ -29,14 +29,16 @@ class Partition:
 
 @dataclass(frozen=True)
 class Task:
-    """How every partition is answered; sent to the workers, which open everything themselves.
+    """Settings by which every partition is answered.
+
+    They are sent to the workers, which open everything themselves.
 
     Attributes:
         bundle: folder of the fitted system.
         ledger: URL or file of the ledger, or None.
-        scope: where the parts are booked, or None.
-        rows: of a part, at most.
-        format: of the parts.
+        scope: scope that the parts are booked under, or None.
+        rows: rows of a part at most.
+        format: format of the parts.
         ignore: columns that are not read.
         subject_column: a column that says whose privacy each row spends, or None.
         trusted_key, key: key files, or None.
@@ -54,7 +56,7 @@ class Task:
 
 
 def partitions(sources: Sequence[Path], output: Path) -> list[Partition]:
-    """A folder of its own below ``output`` for each file, called as the file is.
+    """Return a folder of its own below ``output`` for each file, called as the file is.
 
     Raises:
         InvalidInput: no files, one that is none, or two of one name.
@@ -76,15 +78,15 @@ def partitions(sources: Sequence[Path], output: Path) -> list[Partition]:
 
 
 def release_partition(task: Task, partition: Partition) -> tuple[int, int, int]:
-    """Answers one file into its folder: the parts that this call wrote, their rows, and how many
-    of them are withheld.
+    """Answer one file into its folder.
 
-    Every part is charged to the ledger in one transaction before it is answered, so a worker
-    holds no budget but that of the part it is at; if it dies, that part is charged again. Parts
-    that are there are neither charged nor answered again.
+    Return the parts that this call wrote, their rows, and how many of them are withheld. Every part
+    is charged to the ledger in one transaction before it is answered. So a worker holds no budget
+    but that of the part it is at, and if it dies, that part is charged again. Parts that are there
+    are neither charged nor answered again.
 
     Raises:
-        ReticentError: as of ``release_stream``; parts that are there stay.
+        ReticentError: the errors of ``release_stream``. Parts that are there stay.
     """
     from reticent.ledger.ledger import Ledger
 
@@ -119,25 +121,25 @@ def release_on_cluster(
     cluster: str,
     report: Callable[[Path, int], None] = lambda source, rows: None,
 ) -> tuple[int, int, int]:
-    """Answers every file on the workers of a Dask cluster: how many parts this run wrote, their
-    rows, and how many of them are withheld.
+    """Answer every file on the workers of a Dask cluster.
 
-    The workers have to reach the bundle, the files, the output folder and the ledger under the
-    same names: a shared file system, and a ledger on PostgreSQL unless all of them run on one
-    machine. Rows and answers go nowhere but to the files; tasks and results hold names and numbers
-    of rows. An interrupted run is gone on with by repeating it: see ``release_stream``.
+    Return how many parts this run wrote, their rows, and how many of them are withheld. The workers
+    have to reach the bundle, the files, the output folder and the ledger under the same names. That
+    takes a shared file system, and a ledger on PostgreSQL unless all of them run on one machine.
+    Rows and answers go nowhere but to the files. Tasks and results hold names and numbers of rows.
+    Repeat an interrupted run to go on with it, as ``release_stream`` says.
 
     Args:
-        task: how each file is answered.
+        task: settings by which each file is answered.
         sources: the files.
-        output: folder; each file's parts stand in a folder of the file's name.
+        output: folder whose subfolders, named as the files, hold their parts.
         cluster: address of the scheduler, as "tcp://10.0.0.1:8786" or "tls://...".
-        report: called with each file and its rows, once it is answered.
+        report: function that is called with each file and its rows, once it is answered.
 
     Raises:
         MissingExtra: dask.distributed is not installed.
         InvalidInput: the scheduler cannot be reached, or files that cannot be.
-        ReticentError: the first error of a task; other files may be answered, and stay.
+        ReticentError: the first error of a task. Other files may be answered, and stay.
     """
     distributed = require("distributed", extra="dask")
     todo = partitions(sources, output)

@@ -20,7 +20,7 @@ from reticent.training.public_space import reach_of, whitening_of
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Features(Group):
-    """What the columns of a record are, and how a row becomes a vector, by public things alone.
+    """The meaning of a record's columns, and the map of a row to a vector, by public things alone.
 
     Every estimator that protects records takes one. An estimator refuses a setting that it does
     not use.
@@ -29,19 +29,20 @@ class Features(Group):
         schema: public description of the columns of a table, whose rows are encoded by it. None
             drafts one from public rows that are a data frame with words, dates or missing values,
             and takes numbers as they are.
-        map: from inputs to features, the same for everybody: None for the inputs themselves,
+        map: map from inputs to features, the same for everybody: None for the inputs themselves,
             ``PatchFeatures``, ``PublicPCA``, any other ``FeatureMap``, or your own torch module
             that was trained on public data only. The estimators of neighbours also take "hog" and
             "upright hog" (pictures, the second for handwriting), certified ones a torch module
             alone.
-        range: public (lower, upper) ends of the features, numbers or one for each; for neighbours
+        range: public (lower, upper) ends of the features, numbers or one for each. For neighbours
             also a ``PointGrid``. None where the map, the schema or public rows in ``fit`` tell.
-        components: principal components of the public rows that are kept; None for all.
-        whitening: exponent w in [0, 1]: a component is divided by its standard deviation over
+        components: number of principal components of the public rows that are kept, or None for
+            all.
+        whitening: exponent w in [0, 1]. A component is divided by its standard deviation over
             public rows to the power w.
-        reach: of linear regression: the length to which vectors, with their constant column, are
-            cut, in root mean square lengths of public rows; from 0.1 to 16, None for 2. Elsewhere
-            all vectors have one length, and it is None.
+        reach: length for linear regression to which vectors, with their constant column, are cut,
+            in root mean square lengths of public rows, from 0.1 to 16, or None for 2. Elsewhere all
+            vectors have one length, and it is None.
 
     Raises:
         InvalidParameter: a value out of its range.
@@ -106,11 +107,11 @@ def rows_to_fit(
 ) -> tuple[npt.NDArray[Any], Any, Names | None]:
     """Return private records and public rows as numbers, and names of columns.
 
-    Sets ``schema_``, which later rows are encoded by (``rows_as_fitted``) and a bundle holds; None
-    where all columns are numbers. Private records have no part in it.
+    It sets ``schema_``, which later rows are encoded by (``rows_as_fitted``) and a bundle holds.
+    None stands for columns that are all numbers. Private records have no part in it.
 
     Args:
-        estimator: about to be fitted.
+        estimator: the estimator that is about to be fitted.
         features: its part.
         X: private records. There may be none of them.
         public_X: public rows, or None.
@@ -139,8 +140,9 @@ def rows_to_fit(
 
 
 def numbers_of(estimator: Any, X: Any) -> Any:
-    """Return private records as numbers once ``rows_to_fit`` has settled the schema; they are
-    themselves where there is none.
+    """Return private records as numbers once ``rows_to_fit`` has settled the schema.
+
+    They are themselves where there is none.
     """
     return X if estimator.schema_ is None else encoded(estimator.schema_, X, name="X")
 
@@ -149,9 +151,9 @@ def encoded(schema: TabularSchema, X: Any, *, name: str) -> Array:
     """Return encoded rows, shape (n, dimension). There may be none of them.
 
     Args:
-        schema: of the columns.
+        schema: schema of the columns.
         X: a data frame, or an array by position.
-        name: what the caller calls it.
+        name: the caller's name for it.
     """
     if len(X) == 0:
         return np.zeros((0, schema.dimension))
@@ -159,5 +161,5 @@ def encoded(schema: TabularSchema, X: Any, *, name: str) -> Array:
 
 
 def ends_of(schema: TabularSchema | None) -> tuple[Array, Array] | None:
-    """Return the public ends of the columns of encoded rows; None without a schema."""
+    """Return the public ends of the columns of encoded rows, or None without a schema."""
     return None if schema is None else (schema.domain.lower, schema.domain.upper)

@@ -17,19 +17,19 @@ _CODES = "CodeEncoder"
 
 
 def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None) -> Any:
-    """The fitted estimator that a bundle holds, whichever estimator wrote it.
+    """Return the fitted estimator that a bundle holds, whichever estimator wrote it.
 
     Only the module of that estimator is imported.
 
     Args:
         folder: the bundle, as ``save`` wrote it.
         trusted_key: file with the public key that must have signed the bundle, checked before
-            anything else is read; None for a bundle that is trusted as its folder is.
+            anything else is read, or None for a bundle that is trusted as its folder is.
         embedder: the user's own module, where a posthoc bundle or a code was fitted with one
             whose code cannot be read.
 
     Returns:
-        An instance of the class that wrote the bundle, fitted; or a stored ``ValueModel``.
+        An instance of the class that wrote the bundle, fitted, or a stored ``ValueModel``.
 
     Raises:
         InvalidInput: no such folder, an estimator that is not known here, or a bundle that needs
@@ -57,14 +57,15 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder:
 def load_answering(
     folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None
 ) -> Any:
-    """What a bundle holds, ready to answer and not to be fitted again: for devices and services.
+    """Return what a bundle holds, ready to answer and not to be fitted again: for devices and
+    services.
 
-    As ``load``, with less around it: a posthoc bundle whose embedder and network are plain arrays
-    answers without torch.
+    It does what ``load`` does, with less around it: a posthoc bundle whose embedder and network are
+    plain arrays answers without torch.
 
     Args:
         folder: the bundle, as ``save`` wrote it.
-        trusted_key: as for ``load``.
+        trusted_key: file with a public key or None, as ``load`` takes it.
         embedder: the user's own module, where a posthoc bundle or a code was fitted with one
             whose code cannot be read.
 
@@ -73,7 +74,7 @@ def load_answering(
         ``n_features_in_``.
 
     Raises:
-        InvalidInput, CorruptBundle, UntrustedSignature: as ``load``.
+        InvalidInput, CorruptBundle, UntrustedSignature: the errors of ``load``.
         MissingExtra: this bundle needs a package that is not installed.
 
     Example:
@@ -108,7 +109,9 @@ def _takes_module(name: str) -> None:
 
 
 def _estimator(name: str, where: str) -> Any:
-    """The class of the name that a bundle states; other packages are only asked for other names."""
+    """Return the class of the name that a bundle states. Other packages are asked for other
+    names only.
+    """
     known = {method.name: method for method in BUILT_IN if method.role == "estimator"}
     if name in known:
         module = known[name].target.partition(":")[0]

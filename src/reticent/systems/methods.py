@@ -1,4 +1,4 @@
-"""Which methods there are: ours, and those of other packages, which are found by an entry point.
+"""The list of methods: ours, and those of other packages, which are found by an entry point.
 
 A package adds its own by an entry point in the group ``reticent.methods``, whose object is a
 ``Method`` or a list of them::
@@ -37,17 +37,17 @@ _SHOWN = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method in words, and where its class is.
+    """A method in words, and the place of its class.
 
     Attributes:
-        name: the word by which it is asked for; that of its class.
-        target: "module:name" of the class, or of what makes an instance; imported by ``load``.
-        summary: what it does, in one line.
-        role: "estimator", which is fitted on data and protects something; or "part", an argument
+        name: the word by which it is asked for, the name of its class.
+        target: "module:name" of the class, or of what makes an instance. ``load`` imports it.
+        summary: description in one line.
+        role: "estimator", which is fitted on data and protects something, or "part", an argument
             of an estimator.
-        protects: what an estimator protects, in a few words; "" for a part.
-        releases: what it releases, in a few words; "" for a part.
-        origin: name and version of the package that offers it; filled in where it is found.
+        protects: the protected thing of an estimator, in a few words, or "" for a part.
+        releases: the released thing, in a few words, or "" for a part.
+        origin: name and version of the package that offers it, filled in where it is found.
 
     Example:
         >>> half = Method(name="Half", target="fractions:Fraction", summary="exact", role="part")
@@ -134,7 +134,7 @@ BUILT_IN = (
     _own(
         "PowerEncoder",
         "systems.power.encoder",
-        "vectors of table rows that any model can learn from",
+        "vectors of table rows from which any model may learn one target",
         protects="a table row, or its changes within a radius",
         releases="a vector for every row",
     ),
@@ -320,12 +320,11 @@ BUILT_IN = (
 
 @dataclass(frozen=True)
 class FoundMethods:
-    """What ``find_methods`` has found.
+    """The result of ``find_methods``.
 
     Attributes:
-        methods: ours first, then those of other packages by name.
-        problems: for each entry point that gives no methods, or methods of taken names, a line
-            that says so.
+        methods: our methods first, then those of other packages by name.
+        problems: a line for each entry point that gives no methods, or methods of taken names.
     """
 
     methods: tuple[Method, ...]
@@ -345,7 +344,7 @@ class FoundMethods:
 
 
 def find_methods() -> FoundMethods:
-    """Our methods, and those that installed packages offer.
+    """Return our methods, and those that installed packages offer.
 
     An entry point that cannot be loaded, or gives something else, is a problem that is told and
     stands in the way of no other. No package can take the name of another's method.

@@ -1,5 +1,6 @@
-"""What a torch module computes, read from its types, settings and weights; nothing where that
-is not all. What was read is enough to build the module again.
+"""The structure of a torch module: what it computes, read from its types, settings and weights.
+
+There is nothing where that is not all. What was read is enough to build the module again.
 """
 
 from __future__ import annotations
@@ -73,20 +74,18 @@ class _Unreadable(Exception):
 
 
 def module_structure(module: nn.Module, *, weights: bool = True) -> list[Any] | None:
-    """Types and settings of a module and all its parts as JSON values, or None where that is not
-    all that it computes with.
+    """Return types and settings of a module and all its parts as JSON values, or None.
 
-    It is all only if every part is *exactly* of a type in ``READABLE`` (a subclass may compute
-    something else), in evaluation mode, without hooks of its own or for all modules, without
-    parametrizations, and without attributes that its constructor does not set (such as a
-    ``forward`` of its own): two modules with a Python attribute ``scale`` have equal weights and
-    other outputs. Weights are no part of the structure, but have to be plain tensors on the
-    processor.
+    It is None where that is not all that the module computes with. It is all only if every part is
+    *exactly* of a type in ``READABLE`` (a subclass may compute something else), in evaluation mode,
+    without hooks of its own or for all modules, and without parametrizations. Nor may it have
+    attributes that its constructor does not set (such as a ``forward`` of its own): two modules
+    with a Python attribute ``scale`` have equal weights and other outputs. Weights are no part of
+    the structure, but have to be plain tensors on the processor.
 
     Args:
-        module: in evaluation mode.
-        weights: whether its weights are looked at; not those of a module that was built without
-            any.
+        module: a module in evaluation mode.
+        weights: whether its weights are looked at. A module that was built without any has none.
 
     Example:
         >>> module_structure(nn.Sequential(nn.Flatten()).eval())
@@ -116,7 +115,7 @@ def module_from(structure: Any, weights: Arrays) -> nn.Module:
 
     Args:
         structure: plain JSON values.
-        weights: the state dict of the module, by name; the new module holds copies.
+        weights: the state dict of the module, by name. The new module holds copies.
 
     Raises:
         CorruptBundle: an unknown type, a setting that its type does not have here, or weights that
@@ -138,7 +137,7 @@ def module_from(structure: Any, weights: Arrays) -> nn.Module:
 
 
 def _built(structure: Any, path: str, left: Arrays) -> nn.Module:
-    """One module and all below it; takes its weights out of ``left``."""
+    """Return one module and all below it, taking its weights out of ``left``."""
     name, settings, parts = structure
     sample = _SAMPLES.get(name)
     if sample is None or settings.keys() != vars(sample).keys() - _OF_EVERY_MODULE:
@@ -163,7 +162,7 @@ def _built(structure: Any, path: str, left: Arrays) -> nn.Module:
 
 
 def _value(stored: Any) -> Any:
-    """The setting that ``_setting`` wrote down."""
+    """Return the setting that ``_setting`` wrote down."""
     if isinstance(stored, dict):
         return float.fromhex(stored["float"])
     return tuple(map(_value, stored)) if isinstance(stored, list) else stored
@@ -194,7 +193,7 @@ def _setting(value: Any) -> Any:
 
 
 def _check_weights(module: nn.Module) -> None:
-    """Refuses weights that a state dict would not hold as they are: buffers outside it, special
+    """Refuse weights that a state dict would not hold as they are: buffers outside it, special
     tensors.
     """
     held = module.state_dict(keep_vars=True)

@@ -20,12 +20,12 @@ from reticent.tables.schema import TabularSchema
 
 
 class PublicRanges(TransformerMixin, BaseEstimator):
-    """Scales each column from its public range to a common one. ``fit`` learns nothing from the
+    """Scale each column from its public range to a common one. ``fit`` learns nothing from the
     rows.
 
     ``StandardScaler``, ``MinMaxScaler`` and ``PCA`` keep means, ends and directions of the records
-    that they are fitted on. One record moves them, and through them the features of *all* records;
-    whoever puts one in front of an estimator that protects records has no guarantee. Here the
+    that they are fitted on. One record moves them, and through them the features of *all* records.
+    Whoever puts one in front of an estimator that protects records has no guarantee. Here the
     ranges are the caller's: from a schema, from the format of the data (pixels are 0 to 255), or
     from rows that are public.
 
@@ -35,7 +35,7 @@ class PublicRanges(TransformerMixin, BaseEstimator):
         row has an output in the box of ``to``.
 
     Args:
-        ranges: public (lower, upper) ends, each a number for all columns or one for each column; or
+        ranges: public (lower, upper) ends, each a number for all columns or one for each column, or
             a ``TabularSchema``, whose encoding is scaled.
         to: range of the output.
 
@@ -74,7 +74,7 @@ class PublicRanges(TransformerMixin, BaseEstimator):
         self.to = to
 
     def fit(self, X: npt.ArrayLike, y: Any = None) -> Self:
-        """Checks that X has as many columns as there are ranges; no value of it is kept.
+        """Check that X has as many columns as there are ranges. No value of it is kept.
 
         Args:
             X: shape (n, columns).

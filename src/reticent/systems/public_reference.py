@@ -26,17 +26,17 @@ class PublicReference(Group):
 
     Args:
         schema: public description of the columns of a table, as in ``Features``.
-        models: classifiers of scikit-learn, not fitted, which are pooled; None for logistic
+        models: classifiers of scikit-learn, not fitted, which are pooled, or None for logistic
             regressions, boosted trees and forests. A bundle holds these kinds alone. An empty list
             is the shares of public labels.
         rows: "table" (features of leaves, columns and bins), "embedding" or "picture" (columns).
-        components: principal components of the features that are kept at most; None for 150, 400
+        components: most principal components of the features that are kept, or None for 150, 400
             or 100, by ``rows``.
-        whitening: exponent w in [0, 1]: a component is divided by its standard deviation over
+        whitening: exponent w in [0, 1]. A component is divided by its standard deviation over
             public rows to the power w.
-        weight: above 0, what the log odds are multiplied by: more trusts public models more, and
+        weight: factor of the log odds, above 0. More trusts public models more, and
             no record can change what they say alone.
-        records: a public number, about that of the private records; a vote needs it, and a
+        records: public number, about that of the private records. A vote needs it, and a
             certificate does not use it.
 
     Raises:

@@ -25,7 +25,7 @@ OBSERVED: Literal["observed"] = "observed"
 def record_labels(
     y: npt.ArrayLike | None, rows: int, classes: Classes
 ) -> tuple[npt.NDArray[Any], Integers]:
-    """The classes, sorted, and for each record the place of its label among them.
+    """Return the classes, sorted, and for each record the place of its label among them.
 
     **Guarantee.** With a given list the classes do not depend on the records. With "observed" they
     are the labels that occur: who adds the only record of a label changes which answers are
@@ -33,8 +33,8 @@ def record_labels(
 
     Args:
         y: shape (rows,), one label per record.
-        rows: how many records.
-        classes: the labels that there are, at least two, in any order; or "observed".
+        rows: number of records.
+        classes: the labels that there are, at least two, in any order, or "observed".
 
     Returns:
         Classes, shape (classes,), and numbers, shape (rows,), int64.
@@ -69,7 +69,7 @@ def record_labels(
 
 
 def is_observed(classes: Classes) -> bool:
-    """Whether the labels were taken from the records."""
+    """Return whether the labels were taken from the records."""
     return isinstance(classes, str) and classes == OBSERVED
 
 

@@ -1,5 +1,5 @@
-"""What systems share that answer each row by itself: answering, saving, and checking what they are
-asked.
+"""The common part of systems that answer each row by itself: answers, bundles, and checks of what
+they are asked.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RowWise(Releasing):
     @property
     @abstractmethod
     def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle; goes into every receipt."""
+        """The SHA-256 of the bundle, which goes into every receipt."""
 
     @abstractmethod
     def _fitted(self) -> Query:
@@ -61,7 +61,7 @@ class RowWise(Releasing):
 
     @abstractmethod
     def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
-        """What the query answered, in the user's own labels, with names of columns."""
+        """Return what the query answered, in the user's own labels, with names of columns."""
 
     @override
     def price(self, inputs: Any) -> Price:
@@ -115,7 +115,7 @@ class ReleasingSystem(RowWise, BaseEstimator):
         """Everything that ``release`` needs, ready to be written."""
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        """Write the bundle, whole or not at all, by ``Bundle.write``."""
         return self.bundle().write(folder, overwrite=overwrite)
 
     def _not_fitted(self) -> NotFittedYet:
@@ -136,12 +136,12 @@ class TakesInputs(Protocol):
 
 
 def inputs_as_fitted(system: TakesInputs, inputs: Array, shape: tuple[int, ...]) -> Array:
-    """``inputs``, if they are such as ``system`` was fitted on.
+    """Return ``inputs``, if they are such as ``system`` was fitted on.
 
     Args:
-        system: fitted.
+        system: the fitted system.
         inputs: shape (n, features).
-        shape: of one input before it was flattened.
+        shape: shape of one input before it was flattened.
 
     Raises:
         InvalidInput: another number of features, or another shape where both have one.

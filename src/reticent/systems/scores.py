@@ -1,5 +1,7 @@
-"""What answers are worth to whoever reads labels from them; more is better. Every measure is
-defined once here, on weighted rows: a row for each prediction, or for each output of a channel.
+"""The worth of answers to whoever reads labels from them. More is better.
+
+Every measure is defined once here, on weighted rows: a row for each prediction, or for each output
+of a channel.
 """
 
 from __future__ import annotations
@@ -36,10 +38,10 @@ def accuracy(labels: Integers, weights: Array) -> float:
 def balanced_accuracy(labels: Integers, weights: Array) -> float:
     """Return the mean, over the labels that occur, of the share of each that is answered right.
 
-    Which label answers a row is the caller's: the one that is released, or ``lifted``.
+    The caller chooses the label that answers a row: the one that is released, or ``lifted``.
 
     Args:
-        labels, weights: as of ``accuracy``.
+        labels, weights: arguments of ``accuracy``.
     """
     right = np.zeros(weights.shape)
     right[np.arange(len(labels)), labels] = 1.0
@@ -60,18 +62,19 @@ def log_score(probabilities: Array, weights: Array, *, floor: float = _FLOOR) ->
 
     Args:
         probabilities: shape (m, classes).
-        weights: as of ``accuracy``.
-        floor: smaller probabilities count as this.
+        weights: argument of ``accuracy``.
+        floor: least probability. Smaller ones count as this.
     """
     return float((weights * np.log(np.maximum(probabilities, floor))).sum() / weights.sum())
 
 
 def information(probabilities: Array, weights: Array, *, floor: float = _FLOOR) -> float:
-    """Return nats that the rows tell about the label: its entropy less the log loss. Below 0 where
-    the shares of labels alone say more.
+    """Return nats that the rows tell about the label: its entropy less the log loss.
+
+    It is below 0 where the shares of labels alone say more.
 
     Args:
-        probabilities, weights, floor: as of ``log_score``.
+        probabilities, weights, floor: arguments of ``log_score``.
     """
     often = weights.sum(axis=0) / weights.sum()
     often = often[often > 0]
@@ -80,8 +83,10 @@ def information(probabilities: Array, weights: Array, *, floor: float = _FLOOR) 
 
 
 def roc_auc(probabilities: Array, weights: Array) -> float:
-    """Return the area under the ROC curve; of several labels, the mean over those that occur, each
-    against the rest. Where nothing is to be told apart it is 0.5.
+    """Return the area under the ROC curve.
+
+    Of several labels it is the mean over those that occur, each against the rest. Where nothing is
+    to be told apart it is 0.5.
     """
     often = weights.sum(axis=0)
     labels = [1] if len(often) == 2 else np.flatnonzero(often).tolist()
@@ -96,7 +101,9 @@ def roc_auc(probabilities: Array, weights: Array) -> float:
 
 
 def _area(scores: Array, positive: Array, negative: Array) -> float:
-    """Probability that a positive case scores above a negative one, ties counting half."""
+    """Return the probability that a positive case scores above a negative one, ties counting
+    half.
+    """
     _, group = np.unique(scores, return_inverse=True)
     ups = np.bincount(group, weights=positive)
     downs = np.bincount(group, weights=negative)
@@ -120,10 +127,10 @@ class Scores:
     """Worth of predictions from answers, where probabilities are all that is known.
 
     Attributes:
-        information: see ``information``.
-        accuracy: of the likeliest label.
-        balanced_accuracy: of the ``lifted`` label.
-        auc: see ``roc_auc``.
+        information: result of ``information``.
+        accuracy: accuracy of the likeliest label.
+        balanced_accuracy: balanced accuracy of the ``lifted`` label.
+        auc: result of ``roc_auc``.
     """
 
     information: float
@@ -212,7 +219,7 @@ def joint_of(members: Integers, labels: Integers, *, bins: int) -> Array:
     Args:
         members: shape (n,), the bin of each row, from 0 to bins - 1.
         labels: shape (n,), integers.
-        bins: how many there are.
+        bins: number of bins.
     """
     classes, places = np.unique(labels, return_inverse=True)
     joint = np.full((bins, max(2, len(classes))), _SMOOTHING / bins)
@@ -229,7 +236,7 @@ def probabilities_of_labels(labels: Integers, truth: Integers, *, classes: int) 
     Args:
         labels: shape (q,), released.
         truth: shape (q,).
-        classes: how many labels there are.
+        classes: number of labels.
 
     Example:
         >>> probabilities_of_labels(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), classes=2)[0]
@@ -246,11 +253,12 @@ def probabilities_of_labels(labels: Integers, truth: Integers, *, classes: int) 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a method would answer for some rows.
+    """The answers of a method for some rows.
 
     Attributes:
         labels: shape (q,), 0 to classes - 1.
-        probabilities: shape (q, classes), rows that sum to 1; None where only labels are released.
+        probabilities: shape (q, classes), rows that sum to 1, or None where only labels are
+            released.
     """
 
     labels: Integers
@@ -278,11 +286,11 @@ def row_scores(
     and of the area are those of its linearisation, by rows of one label.
 
     Args:
-        name: of a criterion, or "cost": less is lost by a label of least expected cost.
-        predictions: for q rows.
+        name: name of a criterion, or "cost": less is lost by a label of least expected cost.
+        predictions: predictions for q rows.
         truth: shape (q,), 0 to classes - 1.
         classes: the number of labels.
-        costs: shape (classes, classes), what answering column j costs where row i is true; for
+        costs: shape (classes, classes), the cost of answering column j where row i is true, for
             "cost" only.
 
     Returns:
@@ -352,11 +360,11 @@ def _area_by_row(scores: Array, positive: npt.NDArray[np.bool_]) -> Array:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a plan compares methods by.
+    """The measure by which a plan compares methods.
 
     Attributes:
-        name: as users write it.
-        unit: what one unit of it is, in words.
+        name: its name, as users write it.
+        unit: meaning of one unit of it, in words.
         proper: whether true probabilities are the best answer that there is.
         utility: the score of probabilities, the labels that are released with them, and weights.
         share: the score on a scale from 0 to 1, for charts.
@@ -371,13 +379,13 @@ class Criterion:
     best: float = 1.0
 
     def of(self, predictions: Predictions, truth: Integers, *, classes: int) -> float:
-        """Return the score of ``predictions``; bare labels are read as
-        ``probabilities_of_labels`` does.
+        """Return the score of ``predictions``. Bare labels are read as ``probabilities_of_labels``
+        does.
 
         Args:
-            predictions: for q rows.
+            predictions: predictions for q rows.
             truth: shape (q,), 0 to classes - 1.
-            classes: how many labels there are.
+            classes: number of labels.
         """
         found = predictions.probabilities
         if found is None:

@@ -23,7 +23,7 @@ whenever that part changes.
 
 
 def arrays_digest(arrays: dict[str, npt.NDArray[Any]]) -> str:
-    """SHA-256 of arrays: names, types, shapes and bytes.
+    """Return the SHA-256 of arrays: names, types, shapes and bytes.
 
     Example:
         >>> arrays_digest({"a": np.zeros(2)}) == arrays_digest({"a": np.zeros((2, 1))})
@@ -41,7 +41,7 @@ def arrays_digest(arrays: dict[str, npt.NDArray[Any]]) -> str:
 
 
 def space_identity(described: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], box: Box) -> str:
-    """Identity of the space of embeddings that are clipped to a box.
+    """Return the identity of the space of embeddings that are clipped to a box.
 
     Moving points to a grid afterwards belongs to a mechanism, which adds its step to the radius,
     and has no part in this: an embedding and a label of one embedder share a budget.
@@ -50,7 +50,7 @@ def space_identity(described: dict[str, Any], arrays: dict[str, npt.NDArray[Any]
         described: JSON values that say what the map is: kind, settings, input shape, structure,
             name or serial.
         arrays: its weights.
-        box: what embeddings are clipped to.
+        box: the box that embeddings are clipped to.
     """
     head = {
         "maps": MAPS_VERSION,

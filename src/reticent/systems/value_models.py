@@ -49,10 +49,10 @@ class ValueModel:
         model: trees or weights, a network, or for "channel" the table of probabilities of labels
             given each output, shape (outputs, labels).
         classes: shape (labels,), in rising order.
-        width: numbers in one released value.
+        width: number of numbers in one released value.
         bundle: identity of the bundle whose released values it takes.
-        guarantee: of one of them, as its receipts state.
-        rows: how many it learnt from.
+        guarantee: guarantee of one of them, as its receipts state.
+        rows: number of values that it learnt from.
 
     Example:
         >>> from reticent.core import Replace
@@ -103,7 +103,7 @@ class ValueModel:
 
     @property
     def identity(self) -> str:
-        """SHA-256 of settings and weights; what a client asks for."""
+        """The SHA-256 of settings and weights, which a client asks for."""
         return self.stored().identity
 
     @property
@@ -117,11 +117,11 @@ class ValueModel:
         return self.width
 
     def predict(self, values: Any) -> npt.NDArray[Any]:
-        """One label for each released value, shape (n,); None where it was withheld.
+        """Return one label for each released value, shape (n,), None where it was withheld.
 
         Args:
-            values: released values as JSON has them: a list of ``width`` numbers for each row, or
-                None; or an array of shape (n, width), NaN where withheld.
+            values: released values as JSON has them, a list of ``width`` numbers for each row, or
+                None. Or an array of shape (n, width), NaN where withheld.
 
         Raises:
             InvalidInput: anything else, such as rows of another width.
@@ -135,7 +135,7 @@ class ValueModel:
         return labels
 
     def predict_proba(self, values: Any) -> Array:
-        """Probability of each of ``classes``, shape (n, labels); NaN where withheld."""
+        """Return the probability of each of ``classes``, shape (n, labels), NaN where withheld."""
         matrix, known = self._checked(values)
         found = np.full((len(known), len(self.classes)), np.nan)
         if known.any():
@@ -143,7 +143,7 @@ class ValueModel:
         return found
 
     def card(self) -> str:
-        """What it is, what it takes and what its predictions cost, as Markdown."""
+        """Say what it is, what it takes and what its predictions cost, as Markdown."""
         return "\n".join(
             (
                 "# Predictions for released values",
@@ -190,20 +190,20 @@ class ValueModel:
         return Bundle(VALUE_MODEL, settings, arrays, self.card())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the model, whole or not at all; see ``Bundle.write``."""
+        """Write the model, whole or not at all, by ``Bundle.write``."""
         return self.stored().write(folder, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path, *, trusted_key: str | Path | None = None) -> ValueModel:
-        """A model that is ready to predict, from what ``save`` wrote.
+        """Return a model that is ready to predict, from what ``save`` wrote.
 
         Args:
-            folder: of the model.
+            folder: folder of the model.
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
             InvalidInput: no such folder, or one of something else.
-            CorruptBundle: damaged.
+            CorruptBundle: the folder is damaged.
             UntrustedSignature: not signed by ``trusted_key``.
         """
         stored = Bundle.read(folder, system=VALUE_MODEL, trusted_key=trusted_key)
@@ -241,7 +241,7 @@ class ValueModel:
         return self.model.dimension, self.model.classes
 
     def _scores(self, values: Array) -> Array:
-        """What decides between labels, the largest best, shape (n, labels)."""
+        """Return what decides between labels, the largest best, shape (n, labels)."""
         if isinstance(self.model, np.ndarray):
             return np.asarray(self.model[values.argmax(axis=1)])
         if isinstance(self.model, Network):
@@ -284,17 +284,18 @@ def train_value_model(
     guarantee: Guarantee,
     channel: npt.ArrayLike | None = None,
 ) -> ValueModel:
-    """A model of released values that can be stored and served; withheld rows (NaN) are left out.
+    """Train a model of released values that can be stored and served. Withheld rows (NaN) are left
+    out.
 
     Args:
         kind: one of ``KINDS``: boosted trees, logistic regression, a network with two hidden
             layers, or the posterior under a known channel.
         released: shape (n, m), released values.
         labels: shape (n,), public labels: whole numbers, words or truth values.
-        seed: of the model.
+        seed: seed of the model.
         bundle: identity of the bundle that released the values.
-        guarantee: of one of them.
-        channel: for "channel" alone: see ``train_server``.
+        guarantee: guarantee of one of them.
+        channel: the channel of ``train_server``, for "channel" alone.
 
     Raises:
         UnknownName: no such kind.
@@ -351,7 +352,7 @@ def _linear(
 
 
 def _plain_network(head: Any) -> Network:
-    """A head of torch as float64 layers, its scaling of inputs in the first of them."""
+    """Return a head of torch as float64 layers, with its scaling of inputs in the first of them."""
     layers = [part for part in head.network if hasattr(part, "weight")]
     weights = [layer.weight.detach().double().numpy() for layer in layers]
     biases = [layer.bias.detach().double().numpy() for layer in layers]
@@ -369,7 +370,7 @@ def _probabilities(scores: Array, *, table: bool) -> Array:
 
 
 def _withheld(row: Any) -> bool:
-    """Whether a row of an array is all NaN, which stands for None."""
+    """Return whether a row of an array is all NaN, which stands for None."""
     return (
         isinstance(row, list)
         and len(row) > 0

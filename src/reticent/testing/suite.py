@@ -89,11 +89,11 @@ def check_system(case: Case, *, seconds: float = 6.0) -> None:
 
     It checks:
 
-    - threads, forks, pickles and copies,
-    - refusals before the charge and none after it,
-    - sums against the bounds that are charged, for all neighbours of tiny data,
-    - no records and one, and sizes that may not show,
-    - the variance of the noise, and an audit from end to end.
+    - Threads, forks, pickles and copies.
+    - Refusals before the charge and none after it.
+    - Sums against the bounds that are charged, for all neighbours of tiny data.
+    - No records and one, and sizes that may not show.
+    - The variance of the noise, and an audit from end to end.
 
     A system that passes is not proved to be private: a check can refute a claim, never prove it.
 

@@ -73,7 +73,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
 
 
 def _training_details(certificate: Certificate) -> tuple[tuple[str, str], ...]:
-    """How the model was trained and what was certified, from public settings alone."""
+    """Say how the model was trained and what was certified, from public settings alone."""
     training = certificate.settings
     weights = training.class_weights
     labels = (
@@ -106,7 +106,7 @@ def _training_details(certificate: Certificate) -> tuple[tuple[str, str], ...]:
 
 
 def _model_details(certificate: ReserveModel) -> tuple[tuple[str, str], ...]:
-    """What is special to one kind of model with reserves."""
+    """Say what is special to one kind of model with reserves."""
     counting = certificate.settings.counting
     if isinstance(certificate, HiddenModel):
         own = certificate.settings
@@ -129,7 +129,7 @@ def _model_details(certificate: ReserveModel) -> tuple[tuple[str, str], ...]:
 
 
 def _number(certificate: Certificate) -> str:
-    """How many records a data set may have, as a phrase."""
+    """Say in a phrase how many records a data set may have."""
     if isinstance(certificate, HiddenModel):
         return f"at most {certificate.settings.records} records of any two labels"
     return "any number of records"

@@ -1,4 +1,4 @@
-"""Which mechanism a total and a number of answers ask for; nothing private has a part in it."""
+"""The mechanism that a total and a number of answers ask for. Nothing private has a part in it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ in no more than this share of answers.
 def calibrated_choice(
     name: str, *, classes: int, epsilon: float, delta: float, answers: int
 ) -> MechanismChoice:
-    """The mechanism, and its cost of one answer, with which ``answers`` answers cost at most
-    (``epsilon``, ``delta``) together.
+    """Return the mechanism, and its cost of one answer.
+
+    With it ``answers`` answers cost at most (``epsilon``, ``delta``) together.
 
     "auto" is "stability" or "signed-distance", whichever needs less certified distance for a label
-    that is right in 19 of 20 answers; the response where both need the same. That depends on the
-    number of labels, the total and the number of answers, and on nothing else: a choice that looked
-    at distances would tell of the records that they come from.
+    that is right in 19 of 20 answers. It is the response where both need the same. That depends on
+    the number of labels, the total and the number of answers, and on nothing else: a choice that
+    looked at distances would tell of the records that they come from.
 
     Args:
         name: "auto", "stability", "signed-distance", or a published mechanism of pure epsilon.
         classes: number of labels.
-        epsilon, delta: of the total.
-        answers: how many; fixed beforehand for "signed-distance".
+        epsilon, delta: the total.
+        answers: number of answers, fixed beforehand for "signed-distance".
 
     Example:
         >>> for answers in (1, 10, 1000):

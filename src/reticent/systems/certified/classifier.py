@@ -16,7 +16,7 @@ from reticent.systems.certified.query import CertifiedQuery
 
 @with_settings
 class CertifiedClassifier(IntervalSystem):
-    """Releases labels of one classifier, (epsilon, delta) for each label, for the records that it
+    """Release labels of one classifier, (epsilon, delta) for each label, for the records that it
     was trained on.
 
     Training proves how far the weights could have moved if k records had come or gone, for every k
@@ -31,31 +31,31 @@ class CertifiedClassifier(IntervalSystem):
         is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon: of one answer, above 0. See ``calibrate`` for a total over many.
-        delta: of one answer, in [0, 1); for the mechanisms "signed-distance" and "distance".
+        epsilon: epsilon of one answer, above 0. See ``calibrate`` for a total over many.
+        delta: delta of one answer, in [0, 1), for the mechanisms "signed-distance" and "distance".
         mechanism: "stability" (calibrated randomised response), "signed-distance" (Gaussian noise
             on the signed distance, for many answers), "distance" (the exact label or withheld).
-            "auto" is "stability" where delta is 0 and "signed-distance" where it is not;
+            "auto" is "stability" where delta is 0 and "signed-distance" where it is not.
             ``calibrate`` then takes whichever the number of answers asks for.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
             as long.
-        training: how the network is trained; None for ``ClippedDescent()``, logistic or softmax
-            regression.
+        training: settings of the network's training, or None for ``ClippedDescent()``, logistic or
+            softmax regression.
         counting: "add-remove" or "replace".
-        prevalence: share of each label, by label, known from elsewhere: makes every label count
-            alike in training. None for records that count alike.
-        features: what the columns of a record are (schema), and your own torch module from inputs
-            to features, trained on public data only (map); None for ``Features()``.
-        classes: the labels that there are, a public list; or "observed" to take those that occur
-            among the records, which publishes them: the card then says that they are not protected.
-        data_set: what the records are called, by their owner; the same name whenever they are the
+        prevalence: share of each label, by label, known from elsewhere, which makes every label
+            count alike in training. None for records that count alike.
+        features: meaning of a record's columns (schema), and your own torch module from inputs
+            to features, trained on public data only (map). None for ``Features()``.
+        classes: the labels that there are, a public list, or "observed" to take those that occur
+            among the records. That publishes them: the card then says that they are not protected.
+        data_set: the owner's name for the records. It stays the same whenever they are the
             same, since a ledger charges every fit on them to it. None books in no ledger.
     Attributes:
-        members_: the certified parameter intervals, one entry; as private as the records.
-        public_check_: how the model compares with a constant on the public rows that ``fit`` was
-            given, or None; private.
-        clipped_: how many feature values of the records were cut to the training's ``input_bound``,
-            or were not finite; private.
+        members_: the certified parameter intervals, one entry, as private as the records.
+        public_check_: private comparison of the model with a constant on the public rows that
+            ``fit`` was given, or None.
+        clipped_: private number of feature values of the records that were cut to the training's
+            ``input_bound``, or were not finite.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 

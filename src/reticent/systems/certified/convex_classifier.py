@@ -18,7 +18,7 @@ from reticent.systems.certified.reserve_system import COMMON, Pair, ReserveSyste
 
 @with_settings
 class ConvexCertifiedClassifier(ReserveSystem):
-    """Releases labels of regularised logistic regressions, (epsilon, delta) for each label, for the
+    """Release labels of regularised logistic regressions, (epsilon, delta) for each label, for the
     records that they were trained on.
 
     Training goes to the minimum, which one record can move only so far: by how far, and hence how
@@ -33,26 +33,27 @@ class ConvexCertifiedClassifier(ReserveSystem):
     Guarantee:
         One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
         "signed-distance" and "distance", for two training sets one of which has one record more
-        (``counting="replace"``: of one size, with one record replaced). *Why.* r = nu (1 - e^-a) +
-        lambda a, with a = |o + w.z|/|z|, lambda the regularization, o the public log odds and nu
-        the least eigenvalue of the Hessian of the losses at their minimiser w, moves by at most 1
-        with one record, and is at most 1 on both sides where the label changes. The losses are
-        functions of o + w.z, so that a public o changes nothing of that. The least r of a label's
-        pairs, where it wins all, has both properties too. ``card()`` says what is assumed and
-        docs/certified.md, section 8, has the proofs. ``exact_predict`` is the noise-free label and
-        is *not* private, and neither are the fitted object and its bundle.
+        (``counting="replace"``: of one size, with one record replaced). *Why.* Let a = |o +
+        w.z|/|z|, lambda the regularization, o the public log odds and nu the least eigenvalue of
+        the Hessian of the losses at their minimiser w. Then r = nu (1 - e^-a) + lambda a moves by
+        at most 1 with one record, and is at most 1 on both sides where the label changes. The
+        losses are functions of o + w.z, so that a public o changes nothing of that. The least r of
+        a label's pairs, where it wins all, has both properties too. ``card()`` says what is assumed
+        and docs/certified.md, section 8, has the proofs. ``exact_predict`` is the noise-free label
+        and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, classes, prevalence, data_set: as for ``CertifiedClassifier``.
-        features: as for ``CertifiedClassifier``; or a ``PublicReference``, for which ``fit`` needs
-            labelled public rows.
-        regularization: lambda, at least 1/16; distances grow with it, accuracy wants it small.
-        norm_bound: rows are cut to this l2 norm, above 0; public. With a ``PublicReference`` in
+        epsilon, delta, mechanism, classes, prevalence, data_set: arguments of
+            ``CertifiedClassifier``.
+        features: argument of ``CertifiedClassifier``, or a ``PublicReference``, for which ``fit``
+            needs labelled public rows.
+        regularization: lambda, at least 1/16. Distances grow with it, accuracy wants it small.
+        norm_bound: public l2 norm above 0, to which rows are cut. With a ``PublicReference`` in
             root mean square lengths of public rows.
         counting: "add-remove", or "replace" for data sets of one size.
     Attributes:
-        members_: the certified model of each pair of labels; as private as the records.
-        clipped_: how many records were longer than ``norm_bound``, or not finite; private.
+        members_: the certified model of each pair of labels, as private as the records.
+        clipped_: private number of records that were longer than ``norm_bound``, or not finite.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 

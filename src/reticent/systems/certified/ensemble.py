@@ -16,11 +16,11 @@ from reticent.systems.certified.query import CertifiedQuery
 
 @with_settings
 class CertifiedEnsemble(IntervalSystem):
-    """Releases the label that most members vote for, (epsilon, delta) for each label, for all
+    """Release the label that most members vote for, (epsilon, delta) for each label, for all
     training records together.
 
     Every record is in one member, drawn from its key. To change the vote, enough members that vote
-    for the winner must each lose more records than their label survives; the least total is the
+    for the winner must each lose more records than their label survives. The least total is the
     distance that the answer's noise is calibrated to.
 
     Guarantee:
@@ -30,15 +30,15 @@ class CertifiedEnsemble(IntervalSystem):
         the noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, k_max, training, prevalence, features, classes, data_set: as for
-            ``CertifiedClassifier``; k_max is each member's.
+        epsilon, delta, mechanism, k_max, training, prevalence, features, classes, data_set:
+            arguments of ``CertifiedClassifier``, with k_max for each member.
         members: number of classifiers, at least 1.
     Attributes:
-        members_: the certified parameter intervals of each member; as private as the records.
-        public_check_: how the model compares with a constant on the public rows that ``fit`` was
-            given, or None; private.
-        clipped_: how many feature values of the records were cut to the training's ``input_bound``,
-            or were not finite; private.
+        members_: the certified parameter intervals of each member, as private as the records.
+        public_check_: private comparison of the model with a constant on the public rows that
+            ``fit`` was given, or None.
+        clipped_: private number of feature values of the records that were cut to the training's
+            ``input_bound``, or were not finite.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 

@@ -32,17 +32,17 @@ _TRAINING = ("hidden", "epochs", "learning_rate", "rate_decay", "clip", "input_b
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedDescent(Group):
-    """How a network is trained: full-batch gradient descent on clipped gradients.
+    """Settings of a network's training: full-batch gradient descent on clipped gradients.
 
     Args:
-        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression from zero
+        hidden: widths of the hidden ReLU layers. () is logistic or softmax regression from zero
             weights.
-        epochs: steps, each over all records, at least 1.
-        learning_rate: of the first step, above 0.
-        rate_decay: the rate of step t is learning_rate / (1 + rate_decay t); at least 0.
+        epochs: number of steps, each over all records, at least 1.
+        learning_rate: rate of the first step, above 0.
+        rate_decay: decay of at least 0. The rate of step t is learning_rate / (1 + rate_decay t).
         clip: largest absolute value of each entry of a record's gradient, above 0.
-        input_bound: features are cut to [-input_bound, input_bound], above 0; public.
-        random_state: seed of the starting weights of hidden layers; never of noise.
+        input_bound: public bound above 0. Features are cut to [-input_bound, input_bound].
+        random_state: seed of the starting weights of hidden layers, never of noise.
         initial: public starting weights per layer, shape (units, inputs + 1) with the bias last,
             such as the last layer of a public network. None for zeros, or random hidden layers.
 
@@ -88,7 +88,7 @@ class ClippedDescent(Group):
 
 @dataclass(frozen=True, eq=False)
 class _Share:
-    """The records of one member, and where its training starts; private, and never stored."""
+    """The records of one member, and the start of its training. Private, and never stored."""
 
     points: Array
     labels: Integers
@@ -113,7 +113,7 @@ class _Share:
 
 @with_settings
 class IntervalSystem(CertifiedSystem):
-    """A certified classifier of one or several networks; use ``CertifiedClassifier`` or
+    """A certified classifier of one or several networks, for ``CertifiedClassifier`` and
     ``CertifiedEnsemble``.
     """
 
@@ -123,13 +123,13 @@ class IntervalSystem(CertifiedSystem):
     members_: tuple[ParameterIntervals, ...] = learned()
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
-        """For each row, how many training records at least could be taken away, whichever they are,
-        and training on the rest, from the same start and with the same settings, would still give
-        the label of ``exact_predict``.
+        """Return for each row how many training records could be taken away at least.
 
-        A deterministic statement about this fitted system, for the owner of the records: no noise
-        is involved, and the numbers are as private as the records. The first call trains intervals
-        for removals alone, which takes as long as ``fit``.
+        Whichever they are, training on the rest, from the same start and with the same settings,
+        would still give the label of ``exact_predict``. This is a deterministic statement about the
+        fitted system, for the owner of the records. No noise is involved, and the numbers are as
+        private as the records. The first call trains intervals for removals alone, which takes as
+        long as ``fit``.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
@@ -150,10 +150,10 @@ class IntervalSystem(CertifiedSystem):
     def poisoning(
         self, X: npt.ArrayLike, *, change: Literal["insert", "replace"] = "insert"
     ) -> Integers:
-        """For each row, how many records at least somebody would have to slip in among the training
-        records, or to exchange, to get another label than that of ``exact_predict``, less 1.
+        """Return for each row how many records would have to be slipped in or exchanged, less 1.
 
-        As ``unlearning``, for changes of another kind.
+        That is the least number to get another label than that of ``exact_predict``. It is as
+        ``unlearning``, for changes of another kind.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
@@ -165,8 +165,8 @@ class IntervalSystem(CertifiedSystem):
             Shape (n,), int64. Private.
 
         Raises:
-            NotFittedYet, InvalidInput: as ``unlearning``; for several members "replace", since one
-                exchanged record can change two of them.
+            NotFittedYet, InvalidInput: the errors of ``unlearning``, or "replace" for several
+                members, since one exchanged record can change two of them.
         """
         one_of(change, ("insert", "replace"), name="change")
         if change == "replace" and len(self._fitted().members) > 1:
@@ -232,14 +232,16 @@ class IntervalSystem(CertifiedSystem):
     def _intervals(
         self, shares: list[_Share], training: TrainingSettings
     ) -> tuple[ParameterIntervals, ...]:
-        """The members in order, shared among workers; one alone has its distances shared."""
+        """Return the members in order, shared among workers. One alone has its distances shared."""
         if len(shares) == 1:
             return (shares[0].intervals(training, self.k_max, n_jobs=None),)
         calls = ((share.intervals, training, self.k_max) for share in shares)
         return tuple(results_of(calls, n_jobs=None))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the records: a pickle holds what was learnt from them, as a bundle does."""
+        """Return the state without the records: a pickle holds what was learnt from them, as a
+        bundle does.
+        """
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name not in ("_shares", "_views")}
 
@@ -259,7 +261,7 @@ class IntervalSystem(CertifiedSystem):
 
     @abstractmethod
     def _member_count(self) -> int:
-        """Number of models."""
+        """The number of models."""
 
     @classmethod
     @override

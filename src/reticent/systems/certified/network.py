@@ -24,17 +24,18 @@ _TRAINING = ("records", "units", "reach", "steps", "spread")
 
 @dataclass(frozen=True, kw_only=True)
 class HiddenLayer(Group):
-    """How a ``CertifiedNetwork`` is trained: descent on the sum of all losses, at a public rate.
+    """Settings of a ``CertifiedNetwork``'s training: descent on the sum of all losses, at a public
+    rate.
 
     Args:
-        records: the largest number of records of any two labels, 1 to 2^22; public. ``fit`` refuses
+        records: the public largest number of records of any two labels, 1 to 2^22. ``fit`` refuses
             more, and the guarantee is for data sets within this limit.
         units: number of hidden units, even, up to 16,384.
         reach: rate times steps times ``records``, above 0. Accuracy wants it large for few records.
-        steps: number of steps, each over all records; more for a larger reach.
+        steps: number of steps, each over all records, more for a larger reach.
         spread: standard deviation of the starting weights, above 0 and at most 64. Distances fall
-            with it; a small spread is a nearly linear network.
-        random_state: seed of the starting weights; never of noise.
+            with it. A small spread is a nearly linear network.
+        random_state: seed of the starting weights, never of noise.
 
     Raises:
         InvalidParameter: a value out of its range, or too few steps.
@@ -72,7 +73,7 @@ class HiddenLayer(Group):
 
 @with_settings
 class CertifiedNetwork(ReserveSystem):
-    """Releases labels of networks with one hidden layer, (epsilon, delta) for each label, for the
+    """Release labels of networks with one hidden layer, (epsilon, delta) for each label, for the
     records that they were trained on.
 
     Training is plain descent, whose rate is public. One record can move the weights only so far,
@@ -84,8 +85,8 @@ class CertifiedNetwork(ReserveSystem):
 
     Guarantee:
         One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
-        "signed-distance" and "distance", for two training sets one of which has one record more
-        (``counting="replace"``: of one size, with one record replaced), of at most
+        "signed-distance" and "distance". The two training sets differ by one record more
+        (``counting="replace"``: they are of one size, with one record replaced), and have at most
         ``training.records`` records of any two labels. *Why.* A step of descent stretches the
         distance of two weights by at most 1 + (reach/steps) c/2, with c = .7698/sqrt(units), and
         one record adds at most half the rate. Summed, with all rounding, that is the radius rho. An
@@ -95,16 +96,17 @@ class CertifiedNetwork(ReserveSystem):
         noise-free label and is *not* private, and neither are the fitted object and its bundle.
 
     Args:
-        epsilon, delta, mechanism, classes, prevalence, data_set: as for ``CertifiedClassifier``.
-        features: as for ``CertifiedClassifier``; or a ``PublicReference``, for which ``fit`` needs
-            labelled public rows.
+        epsilon, delta, mechanism, classes, prevalence, data_set: arguments of
+            ``CertifiedClassifier``.
+        features: argument of ``CertifiedClassifier``, or a ``PublicReference``, for which ``fit``
+            needs labelled public rows.
         training: a ``HiddenLayer``, which says how many records there may be.
-        norm_bound: the l2 norm that rows are cut to, above 0; public. With a ``PublicReference`` in
+        norm_bound: public l2 norm above 0, to which rows are cut. With a ``PublicReference`` in
             root mean square lengths of public rows.
         counting: "add-remove", or "replace" for data sets of one size.
     Attributes:
-        members_: the certified model of each pair of labels; as private as the records.
-        clipped_: how many records were longer than ``norm_bound``, or not finite; private.
+        members_: the certified model of each pair of labels, as private as the records.
+        clipped_: private number of records that were longer than ``norm_bound``, or not finite.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
 

@@ -1,4 +1,4 @@
-"""Whether a certified model is worth anything, on rows that are public."""
+"""The worth of a certified model, on rows that are public."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ class NoBetterThanConstant(UserWarning):
 
 @dataclass(frozen=True)
 class PublicCheck:
-    """How often a model, and a constant, are right on public rows. The first number is private: the
-    model knows the records.
+    """Right answers of a model, and of a constant, on public rows.
+
+    The first number is private: the model knows the records.
 
     Attributes:
-        rows: how many public rows.
-        accuracy: of the model without noise.
-        constant: of the best constant label.
-        balanced: mean over labels of the model's accuracy on that label; a constant has one over
+        rows: number of public rows.
+        accuracy: accuracy of the model without noise.
+        constant: accuracy of the best constant label.
+        balanced: mean over labels of the model's accuracy on that label. A constant has one over
             the number of labels.
         labels: number of labels that occur among the rows.
     """
@@ -55,7 +56,7 @@ class PublicCheck:
 
     @property
     def sentence(self) -> str:
-        """For the owner's card."""
+        """The sentence on the owner's card."""
         found = (
             f"right for {self.accuracy:.4g} of {self.rows} public rows ({self.balanced:.4g} on "
             f"average over labels), the best constant label for {self.constant:.4g}"
@@ -63,7 +64,7 @@ class PublicCheck:
         return f"{found}: no better than a constant" if self.no_better else found
 
     def warn(self, *, stacklevel: int) -> None:
-        """Warns the owner where the model is no better than a constant."""
+        """Warn the owner where the model is no better than a constant."""
         if self.no_better:
             warnings.warn(
                 f"the certified model, without any noise, is {self.sentence}; more noise will not "

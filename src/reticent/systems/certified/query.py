@@ -48,13 +48,13 @@ AUTO = "auto"
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismChoice:
-    """Which mechanism answers, and at what cost.
+    """The mechanism that answers, and its cost.
 
     Attributes:
         name: one of ``MECHANISMS``.
-        epsilon: of one answer, above 0.
-        delta: of one answer, in [0, 1); used by "signed-distance" and "distance" alone, which need
-            it above 0.
+        epsilon: epsilon of one answer, above 0.
+        delta: delta of one answer, in [0, 1), used by "signed-distance" and "distance" alone, which
+            need it above 0.
 
     Raises:
         UnknownName: another mechanism.
@@ -91,8 +91,8 @@ class CertifiedQuery:
         extractor: public map from inputs to features, applied to one input at a time.
         members: one certificate, one for each member of an ensemble, or one with reserves for each
             pair of labels.
-        choice: how labels are released.
-        data_set: name, or serial, of the records that it was trained on.
+        choice: mechanism that releases labels.
+        data_set: name or serial of the records that it was trained on.
     """
 
     extractor: Embedding
@@ -102,7 +102,7 @@ class CertifiedQuery:
 
     @property
     def classes(self) -> int:
-        """Number of labels."""
+        """The number of labels."""
         if isinstance(self.members[0], ReserveModel):
             return labels_of_pairs(len(self.members))
         return self.members[0].settings.classes
@@ -123,18 +123,18 @@ class CertifiedQuery:
 
     @property
     def adjacency(self) -> Adjacency:
-        """One record more, less or replaced, of this data set. Keys name records here; they make
+        """One record more, less or replaced, of this data set. Keys name records here. They make
         none a person's.
         """
         return replace(self.members[0].settings.adjacency, data_set=self.data_set)
 
     @cached_property
     def certificate(self) -> str:
-        """Kind of the certificate that answers rest on: the first member's stands for all."""
+        """The kind of the certificate that answers rest on: the first member's stands for all."""
         return self.members[0].kind
 
     def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
-        """Every member's label and stable distance, each of shape (members, n). Private.
+        """Return every member's label and stable distance, each of shape (members, n). Private.
 
         The label of a pair's member is 0 for the first of its pair and 1 for the second.
         """
@@ -148,9 +148,7 @@ class CertifiedQuery:
         )
 
     def member_reserves(self, inputs: Array) -> tuple[Integers, Array]:
-        """Every pair's label and reserve, each of shape (members, n).
-        Private.
-        """
+        """Return every pair's label and reserve, each of shape (members, n). Private."""
         points = self.extractor.embed(inputs)
         found = []
         pairs = combinations(range(self.classes), 2)
@@ -180,7 +178,8 @@ class CertifiedQuery:
     def answer(
         self, inputs: Array, *, sampler: Sampler
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """One label for each row of checked ``inputs``, and which of them are withheld (label -1).
+        """Return one label for each row of checked ``inputs``, and which of them are withheld
+        (label -1).
 
         Args:
             inputs: shape (n, features), finite.
@@ -195,7 +194,7 @@ class CertifiedQuery:
         )
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+        """Return plain JSON values and named arrays that ``from_description`` reads."""
         extractor, arrays = self.extractor.describe()
         certificates, of_members = _described(self.members)
         choice = {
@@ -245,7 +244,7 @@ class CertifiedQuery:
 
 
 def labels_of_pairs(pairs: int) -> int:
-    """Return how many labels have so many pairs; 0 where no number has.
+    """Return how many labels have so many pairs, or 0 where no number has.
 
     Example:
         >>> [labels_of_pairs(pairs) for pairs in (1, 2, 3, 45)]
@@ -268,7 +267,7 @@ def rows_of_pair(
 
 
 def _described(members: tuple[Certificate, ...]) -> tuple[dict[str, Any], Arrays]:
-    """Plain JSON values and named arrays that ``_restored`` reads."""
+    """Return plain JSON values and named arrays that ``_restored`` reads."""
     training = members[0].settings
     fields: dict[str, Any] = {
         name: getattr(training, name)
@@ -296,10 +295,10 @@ def _described(members: tuple[Certificate, ...]) -> tuple[dict[str, Any], Arrays
 
 
 def _restored(settings: dict[str, Any], arrays: Arrays) -> tuple[Certificate, ...]:
-    """The members that ``_described`` took apart.
+    """Return the members that ``_described`` took apart.
 
     Raises:
-        CorruptBundle: fields or arrays that are missing or do not fit together; other errors of
+        CorruptBundle: fields or arrays that are missing or do not fit together. Other errors of
             missing fields are for the caller to translate.
     """
     fields = dict(settings["training"])

@@ -36,8 +36,8 @@ Pair = tuple[Array, Integers, Array | None]
 
 @with_settings
 class ReserveSystem(CertifiedSystem):
-    """A certified classifier of one model for each pair of labels; use
-    ``ConvexCertifiedClassifier`` or ``CertifiedNetwork``.
+    """A certified classifier of one model for each pair of labels, for
+    ``ConvexCertifiedClassifier`` and ``CertifiedNetwork``.
     """
 
     norm_bound: float = 1.0
@@ -50,9 +50,10 @@ class ReserveSystem(CertifiedSystem):
     """The kind of its members."""
 
     def unlearning(self, X: npt.ArrayLike) -> Integers:
-        """For each row, how many training records at least could be taken away, whichever they are,
-        and training on the rest would still give the label of ``exact_predict``.
-        Deterministic, and as private as the records.
+        """Return for each row how many training records could be taken away at least.
+
+        Whichever they are, training on the rest would still give the label of ``exact_predict``.
+        The number is deterministic, and as private as the records.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
@@ -65,9 +66,10 @@ class ReserveSystem(CertifiedSystem):
     def poisoning(
         self, X: npt.ArrayLike, *, change: Literal["insert", "replace"] = "insert"
     ) -> Integers:
-        """For each row, how many records at least somebody would have to slip in among the training
-        records, or to exchange, to get another label than that of ``exact_predict``, less 1.
-        Training that has a limit of records refuses more than that.
+        """Return for each row how many records would have to be slipped in or exchanged, less 1.
+
+        That is the least number to get another label than that of ``exact_predict``. Training
+        that has a limit of records refuses more than that.
 
         Args:
             X: shape (n, n_features_in_), or with the input shape seen in ``fit``.

@@ -1,4 +1,4 @@
-"""What all certified classifiers share: checked records, budgets, storing and explaining."""
+"""The common part of certified classifiers: checked records, budgets, storage and explanation."""
 
 from __future__ import annotations
 
@@ -71,16 +71,17 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     ``CertifiedNetwork``.
 
     Attributes:
-        schema_: what rows are encoded by, or None.
-        members_: the certificate of each model; as private as the records.
-        public_check_: how the model compares with a constant on the public rows that ``fit`` was
-            given, or None; private, and not stored.
+        schema_: schema that rows are encoded by, or None.
+        members_: the certificate of each model, as private as the records.
+        public_check_: private comparison of the model with a constant on the public rows that
+            ``fit`` was given, or None. It is not stored.
         extractor_: the public feature map.
-        data_set_: name of the records; a serial drawn at random by ``fit`` where ``data_set`` is
+        data_set_: name of the records, or a serial drawn at random by ``fit`` where ``data_set`` is
             None.
-        serial_: drawn at random by ``fit``; names the fitted system where its weights may not.
-        clipped_: how many feature values (or records) were cut to the public bound, or were not
-            finite; private, and not stored.
+        serial_: serial drawn at random by ``fit``, which names the fitted system where its weights
+            may not.
+        clipped_: private number of feature values (or records) that were cut to the public bound,
+            or were not finite. It is not stored.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
         input_shape_: shape of one input.
@@ -116,24 +117,24 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
     ) -> Self:
-        """Trains on private records, and certifies the training.
+        """Train on private records, and certifies the training.
 
         Args:
             X: shape (n, features), or (n, ...) in the shape that the extractor takes. No records
                 fit too, shape (0, features), as the neighbour of one record does.
             y: shape (n,), labels.
-            identities: what each record is known by (strings, integers or bytes), which decides
-                its batch and its member where there are several; None to take the record's own
+            identities: name of each record (strings, integers or bytes), which decides
+                its batch and its member where there are several, or None to take the record's own
                 content. Never its place in the list. They must differ: the guarantee is for data
                 sets of records with different identities, and protects records, not persons.
             public_X, public_y: rows that are public, and their labels, both or neither. The models
                 of a ``PublicReference`` are made of them. Without one they have no part in
-                training, and the model without noise is compared with a constant label on them:
-                where it is no better there is a warning (``NoBetterThanConstant``), and the
-                owner's card has the numbers, which no bundle or receipt has.
+                training. The model without noise is then compared with a constant label on them.
+                Where it is no better there is a warning (``NoBetterThanConstant``). The owner's
+                card has the numbers, which no bundle or receipt has.
 
         Raises:
-            InvalidInput, InvalidParameter, UnknownName: before anything is trained.
+            InvalidInput, InvalidParameter, UnknownName: refused before anything is trained.
             CertificationFailed: too few exact bits for a network this wide.
         """
         self._choice()
@@ -192,8 +193,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         return np.asarray(self.classes_[labels])
 
     def stable_distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
-        """Position of each row's label in ``classes_``, and the certified number of changed
-        records that it survives. Private.
+        """Return the position of each row's label in ``classes_``, and the certified number of
+        changed records that it survives. Private.
         """
         return self.query_.stable_distances(self.checked(X))
 
@@ -202,8 +203,9 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         return self.query_.member_distances(self.checked(X))
 
     def calibrate(self, *, epsilon: float, delta: float, answers: int) -> Self:
-        """Sets the cost of one answer such that ``answers`` of them cost at most (``epsilon``,
-        ``delta``) together.
+        """Set the cost of one answer.
+
+        ``answers`` of them then cost at most (``epsilon``, ``delta``) together.
 
         By optimal composition, which is never above basic or advanced composition, or for Gaussian
         noise by its exact composition. With ``mechanism="auto"`` this also decides between the two,
@@ -231,8 +233,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         return self
 
     def total(self, *, answers: int, delta: float) -> Composition:
-        """What ``answers`` answers cost together at ``delta``: the smallest of basic, advanced
-        and optimal composition, or for Gaussian noise its exact composition.
+        """Return what ``answers`` answers cost together at ``delta``: the smallest of basic,
+        advanced and optimal composition, or for Gaussian noise its exact composition.
         """
         choice = self._choice()
         if choice.name == "signed-distance":
@@ -264,14 +266,15 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         return known[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the query, which is made of the other parts."""
+        """Return the state without the query, which is made of the other parts."""
         state = super().__getstate__()
         return {**state, "_kept": {}} if "_kept" in state else state
 
     @property
     @override
     def bundle_identity_(self) -> str:
-        """Names the bundle, with the mechanism and epsilon that are set now, in every receipt.
+        """The name of the bundle, with the mechanism and epsilon that are set now, in every
+        receipt.
 
         It comes from public settings and from a serial that ``fit`` draws at random. The weights
         have no part in it: they are private, and a receipt is not.
@@ -299,8 +302,9 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
 
     @override
     def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written. As private as the records:
-        keep it where they are kept.
+        """Return everything that ``release`` needs, ready to be written.
+
+        It is as private as the records: keep it where they are kept.
         """
         settings, arrays = self.query_.describe()
         settings["input_shape"] = list(self.input_shape_)
@@ -411,7 +415,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
 
     @abstractmethod
     def _cut(self, features: Array) -> int:
-        """How many values, or records, of the features are cut by the public bound or not
+        """Return how many values, or records, of the features are cut by the public bound or not
         finite.
         """
 
@@ -422,14 +426,14 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     @classmethod
     @abstractmethod
     def _check_members(cls, query: CertifiedQuery, weights: tuple[float, ...]) -> None:
-        """Raises ``CorruptBundle`` where a bundle's members are none of this system, or have other
+        """Raise ``CorruptBundle`` where a bundle's members are none of this system, or have other
         weights of labels.
         """
 
     @classmethod
     @abstractmethod
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
-        """Constructor arguments of a loaded system beyond the common ones."""
+        """Return constructor arguments of a loaded system beyond the common ones."""
 
     def _choice(self) -> MechanismChoice:
         epsilon = positive(self.epsilon, name="epsilon")

@@ -1,4 +1,4 @@
-"""What an embedding is, and the one that needs no network: the inputs themselves."""
+"""The interface of an embedding, and the one that needs no network: the inputs themselves."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Embedding(ABC):
     """A fixed map from inputs (n, features) to embeddings (n, dimension), float64.
 
     Attributes:
-        name: what its owner calls it, who vouches that everything of that name maps inputs
-            alike; "" for no name.
+        name: its owner's name for it, who vouches that everything of that name maps inputs
+            alike, or "" for no name.
     """
 
     kind: ClassVar[str]
@@ -41,52 +41,54 @@ class Embedding(ABC):
 
     @property
     def sizes(self) -> tuple[int, int] | None:
-        """Features of an input and of an embedding; None where only a run can tell."""
+        """Return features of an input and of an embedding, None where only a run can tell."""
         return None
 
     def embed(self, inputs: Array) -> Array:
-        """Embeddings, shape (n, dimension), of checked inputs (n, features).
+        """Return embeddings, shape (n, dimension), of checked inputs (n, features).
 
-        Total, and row by row: inputs are clipped to the public range, each row is computed
-        alone, so that no other row has a say in its last bits, and a row whose embedding is not
-        finite is mapped to the origin.
+        The map is total, and row by row. Inputs are clipped to the public range. Each row is
+        computed alone, so that no other row has a say in its last bits. A row whose embedding is
+        not finite is mapped to the origin.
         """
         return finite_or_zero(self.alone(inputs))
 
     def alone(self, inputs: Array) -> Array:
-        """As ``embed``, with NaN and infinity where the map gives them; for the owner's checks
-        in ``fit``.
+        """Return the same as ``embed``, with NaN and infinity where the map gives them.
+
+        It is for the owner's checks in ``fit``.
         """
         return each_row(self.compute, np.clip(inputs, self.lower, self.upper))
 
     @abstractmethod
     def compute(self, inputs: Array) -> Array:
-        """What the map gives for a batch (n, features) as it is: may be NaN, and may depend on
-        the batch in its last bits.
+        """Return what the map gives for a batch (n, features) as it is.
+
+        It may be NaN, and may depend on the batch in its last bits.
         """
 
     @abstractmethod
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``restore`` reads."""
+        """Return plain JSON values and named arrays that ``restore`` reads."""
 
     @property
     @abstractmethod
     def space(self) -> str:
-        """What an embedding is, in plain words."""
+        """Describe the embedding in plain words."""
 
     def identity(self, box: Box) -> str:
-        """Digest of all that maps an input to an embedding clipped to ``box``; see
-        ``space_identity``.
+        """Return the ``space_identity``: a digest of all that maps an input to an embedding clipped
+        to ``box``.
         """
         return space_identity(*self.describe(), box)
 
     def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32] | None:
-        """Decoded pictures of embeddings, or None if there is no decoder."""
+        """Return decoded pictures of embeddings, or None if there is no decoder."""
         return None
 
 
 class IdentityEmbedding(Embedding):
-    """Inputs are embeddings already."""
+    """Inputs that are embeddings already."""
 
     kind: ClassVar[str] = "identity"
 
@@ -97,31 +99,33 @@ class IdentityEmbedding(Embedding):
     @property
     @override
     def sizes(self) -> tuple[int, int]:
-        """The dimension, twice."""
+        """Return the dimension, twice."""
         return self.dimension, self.dimension
 
     @override
     def embed(self, inputs: Array) -> Array:
-        """The inputs themselves, which are finite: whoever uses them clips them to a public box."""
+        """Return the inputs themselves, which are finite. Whoever uses them clips them to a
+        public box.
+        """
         return inputs
 
     @override
     def alone(self, inputs: Array) -> Array:
-        """The inputs themselves."""
+        """Return the inputs themselves."""
         return inputs
 
     @override
     def compute(self, inputs: Array) -> Array:
-        """The inputs themselves."""
+        """Return the inputs themselves."""
         return inputs
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """The dimension."""
+        """Return the dimension."""
         return {"kind": self.kind, "name": self.name, "dimension": self.dimension}, {}
 
     @property
     def space(self) -> str:
-        """Plain words for the input space."""
+        """Describe the input space in plain words."""
         return f"{self.dimension}-dimensional input space"
 
 
@@ -132,7 +136,7 @@ def check_pictures(
 
     Args:
         inputs: shape (n, ...), numbers.
-        name: what the caller calls them.
+        name: the caller's name for them.
         records: whether these are private records, of which there may be none.
 
     Raises:
@@ -157,7 +161,7 @@ def domain_of(points: Array, *, margin: float) -> Box:
 
     Args:
         points: shape (n, d), public.
-        margin: what the box is wider on every side.
+        margin: additional width of the box on every side.
     """
     lower, upper = np.quantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
     return Box(lower - margin, upper + margin)

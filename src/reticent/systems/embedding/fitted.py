@@ -21,10 +21,10 @@ def embedding_of(
     """Return the embedding that a fitted part makes.
 
     Args:
-        part: fitted.
-        inputs: shape (n, features), public: values beyond their range and its width are clipped.
-        shape: of one input.
-        name: what its owner calls it, or "".
+        part: the fitted part.
+        inputs: shape (n, features), public. Values beyond their range and its width are clipped.
+        shape: shape of one input.
+        name: its owner's name for it, or "".
     """
     if type(part) is Identity:
         return IdentityEmbedding(inputs.shape[1], name=name)
@@ -38,8 +38,9 @@ def embedding_of(
 
 
 def _input_range(inputs: Array) -> tuple[float, float]:
-    """The range of the training inputs, which are public, and its width more on either side: few
-    inputs are ever clipped.
+    """Return the range of the training inputs, which are public, and its width more on either side.
+
+    So few inputs are ever clipped.
     """
     lower, upper = float(inputs.min()), float(inputs.max())
     width = min(upper - lower, LARGEST_INPUT) or 1.0

@@ -39,8 +39,9 @@ class BetaVaeEmbedding(Embedding):
 
     @staticmethod
     def describes(module: nn.Module) -> bool:
-        """Whether ``module`` computes what its settings and weights say, with nothing added and
-        nothing exchanged.
+        """Return whether ``module`` computes what its settings and weights say.
+
+        Nothing may be added and nothing exchanged.
         """
         if type(module) is not Embedder or frozenset(vars(module)) != _OF_AN_EMBEDDER:
             return False
@@ -54,22 +55,22 @@ class BetaVaeEmbedding(Embedding):
     @property
     @override
     def sizes(self) -> tuple[int, int]:
-        """Pixels and latents."""
+        """Return pixels and latents."""
         return prod(self.embedder.config.image_shape), self.embedder.config.latent_dimension
 
     @override
     def compute(self, inputs: Array) -> Array:
-        """Posterior means of flattened pictures in [0, 1]."""
+        """Return posterior means of flattened pictures in [0, 1]."""
         return _in_blocks(
             self.embedder.eval(), inputs, torch.float32, self.embedder.config.image_shape
         )
 
     def pictures(self, embeddings: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Decoded pictures, shape (n, height, width)."""
+        """Return decoded pictures, shape (n, height, width)."""
         return self.embedder.pictures(embeddings)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """The architecture, and the weights under ``embedder.``."""
+        """Return the architecture, and the weights under ``embedder.``."""
         config = self.embedder.config
         fields = {
             name: getattr(config, name)
@@ -88,7 +89,7 @@ class BetaVaeEmbedding(Embedding):
 
     @property
     def space(self) -> str:
-        """Plain words for the latent space."""
+        """Describe the latent space in plain words."""
         return (
             f"{self.embedder.config.latent_dimension}-dimensional beta-VAE embedding of the picture"
         )
@@ -101,14 +102,14 @@ class ModuleEmbedding(Embedding):
     distances by.
 
     Args:
-        module: from (n, *input_shape) to (n, ...). It must give an answer for every input in the
-            public range: one that raises, or takes its time, for some inputs tells something about
-            them.
-        input_shape: shape of one input of the module; None for flat ones.
+        module: map from (n, *input_shape) to (n, ...). It must give an answer for every input in
+            the public range: one that raises, or takes its time, for some inputs tells something
+            about them.
+        input_shape: shape of one input of the module, or None for flat ones.
         lower, upper: the public range of input values, from public rows or from settings.
-        name: see ``Embedding``.
-        serial: of a stored module that cannot be read and has no name; None draws one where it is
-            needed.
+        name: its owner's name for it, as in ``Embedding``.
+        serial: serial of a stored module that cannot be read and has no name. None draws one where
+            it is needed.
 
     Raises:
         InvalidInput: the module cannot be copied.
@@ -142,7 +143,9 @@ class ModuleEmbedding(Embedding):
 
     @override
     def compute(self, inputs: Array) -> Array:
-        """What the module computes for inputs reshaped to (n, *input_shape), flattened per row."""
+        """Return what the module computes for inputs reshaped to (n, *input_shape), flattened
+        per row.
+        """
         first = next(iter(self.module.parameters()), None)
         dtype = torch.float32 if first is None else first.dtype
         return _in_blocks(self.module.eval(), inputs, dtype, self.input_shape or inputs.shape[1:])
@@ -172,12 +175,12 @@ class ModuleEmbedding(Embedding):
 
     @property
     def space(self) -> str:
-        """Plain words for the module's output space."""
+        """Describe the module's output space in plain words."""
         return f"embedding computed by the user's {type(self.module).__qualname__}"
 
 
 def copied(module: nn.Module) -> nn.Module:
-    """A copy of a module that shares nothing with it.
+    """Return a copy of a module that shares nothing with it.
 
     Raises:
         InvalidInput: it cannot be copied.
@@ -195,7 +198,8 @@ def copied(module: nn.Module) -> nn.Module:
 def restored_module(
     described: dict[str, Any], state: Arrays, name: str, module: nn.Module | None
 ) -> ModuleEmbedding:
-    """The embedding by a user's module, see ``restore``; ``state`` holds its weights by name.
+    """Return the embedding by a user's module, for ``restore``. ``state`` holds its weights by
+    name.
 
     Without ``module`` it is built from what was read of it.
     """
@@ -244,7 +248,7 @@ def restored_module(
 
 
 def restored_beta_vae(described: dict[str, Any], state: Arrays, name: str) -> BetaVaeEmbedding:
-    """The embedding by a beta-VAE, see ``restore``; ``state`` holds its weights by name."""
+    """Return the embedding by a beta-VAE, for ``restore``. ``state`` holds its weights by name."""
     with rebuilding():
         fields = {
             field: described[field]
@@ -273,8 +277,9 @@ def _load(module: nn.Module, state: Arrays) -> None:
 def _in_blocks(
     module: nn.Module, inputs: Array, dtype: torch.dtype, shape: tuple[int, ...]
 ) -> Array:
-    """Outputs of ``module`` for inputs reshaped to (n, *shape), flattened per row, in blocks,
-    without gradients.
+    """Return outputs of ``module`` for inputs reshaped to (n, *shape), flattened per row.
+
+    They are computed in blocks, without gradients.
     """
     parts = []
     with torch.no_grad():

@@ -21,11 +21,13 @@ _PREFIX = "reference."
 
 
 class PublicStartEmbedding(Embedding):
-    """Points of a public start, whose public rows have a root mean square length of 1; after them
-    a column for each label, weight times the log probability by public models.
+    """Points of a public start, and after them a column for each label.
+
+    The public rows of the points have a root mean square length of 1. A column is weight times the
+    log probability by public models.
 
     Args:
-        start: fitted on public rows.
+        start: a start that was fitted on public rows.
         reference: the settings that it was made by.
     """
 
@@ -38,7 +40,7 @@ class PublicStartEmbedding(Embedding):
     @property
     @override
     def sizes(self) -> tuple[int, int]:
-        """Columns of a row and coordinates of a point, without those of labels."""
+        """Return columns of a row and coordinates of a point, without those of labels."""
         return self.start.features, self.start.space.dimension
 
     @override
@@ -86,5 +88,5 @@ class PublicStartEmbedding(Embedding):
     @property
     @override
     def space(self) -> str:
-        """Return plain words for the points."""
+        """Describe the points in plain words."""
         return f"{self.start.space.dimension} features made of public rows"

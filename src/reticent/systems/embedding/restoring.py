@@ -23,13 +23,13 @@ _MOST_FEATURES = 2**24
 
 
 def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None) -> Embedding:
-    """The embedding that ``describe`` took apart.
+    """Return the embedding that ``describe`` took apart.
 
     Args:
         described: its JSON values.
         arrays: the bundle's arrays.
-        module: for a user's module, one like it, which is copied and given the stored weights.
-            Where the stored one could be read it must have the same structure; of others only the
+        module: a module like the user's stored one, which is copied and given the stored weights.
+            Where the stored one could be read it must have the same structure. Of others only the
             class is compared, and whoever passes it answers for the rest.
 
     Raises:
@@ -57,7 +57,7 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
 
 
 def check_sizes(embedding: Embedding, input_shape: tuple[int, ...], dimension: int) -> None:
-    """Nothing, if inputs of that shape become embeddings of that dimension.
+    """Check that inputs of that shape become embeddings of that dimension.
 
     Raises:
         CorruptBundle: they do not.

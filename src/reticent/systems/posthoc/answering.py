@@ -1,5 +1,6 @@
-"""A posthoc release that answers: what a device needs of one, and both estimators are built on. No
-torch, unless a stored network is one of torch.
+"""A posthoc release that answers: the part that a device needs, and that both estimators build on.
+
+It needs no torch, unless a stored network is one of torch.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class PosthocRelease(ReleasingSystem):
     """A posthoc release that was fitted or read, and answers.
 
     Guarantee:
-        As of the ``PosthocEncoder`` or ``PosthocClassifier`` that was fitted: one answer costs
-        ``guarantee``, withheld ones included. Nothing here trains or chooses.
+        The guarantee of the ``PosthocEncoder`` or ``PosthocClassifier`` that was fitted: one answer
+        costs ``guarantee``, withheld ones included. Nothing here trains or chooses.
 
     Attributes:
         query_: the fitted release.
@@ -54,29 +55,32 @@ class PosthocRelease(ReleasingSystem):
     classes_: npt.NDArray[Any] | None
 
     def embed(self, X: npt.ArrayLike) -> Array:
-        """Embeddings of X, clipped to the public domain, shape (n, d). Private: never to be
-        sent.
+        """Return embeddings of X, clipped to the public domain, shape (n, d).
+
+        They are private, never to be sent.
         """
         return self._fitted().points(self.checked(X))
 
     def exact(self, X: npt.ArrayLike) -> Array:
-        """What would be released without noise, shape (n, outputs). Private: never to be sent."""
+        """Return what would be released without noise, shape (n, outputs). Private: never to be
+        sent.
+        """
         return self._fitted().exact(self.checked(X))
 
     @property
     @override
     def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle; goes into every receipt."""
+        """The SHA-256 of the bundle, which goes into every receipt."""
         self._fitted()
         return self._identity
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
+        """Return the guarantee in plain words."""
         return posthoc_card(self._fitted())
 
     @override
     def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written."""
+        """Return everything that ``release`` needs, ready to be written."""
         settings, arrays = self._fitted().describe()
         settings["input_shape"] = list(self.input_shape_)
         settings["labels"] = None if self.classes_ is None else self.classes_.tolist()
@@ -85,7 +89,7 @@ class PosthocRelease(ReleasingSystem):
 
     @property
     def _estimator(self) -> str:
-        """Name of the estimator that was fitted."""
+        """The name of the estimator that was fitted."""
         return type(self).__name__
 
     def _become(
@@ -102,7 +106,7 @@ class PosthocRelease(ReleasingSystem):
         self._identity = self.bundle().identity
 
     def _become_stored(self, stored: Bundle, query: PrivateQuery) -> None:
-        """Becomes what a bundle holds.
+        """Become what a bundle holds.
 
         Raises:
             CorruptBundle: it holds something else than would be stored again.
@@ -130,7 +134,7 @@ class PosthocRelease(ReleasingSystem):
         return Drawn(class_names(values, self.classes_, withheld=withheld), withheld)
 
     def _released_columns(self) -> tuple[str, ...]:
-        """Names of what is released, for a data frame."""
+        """Return names of what is released, for a data frame."""
         return ("label",)
 
     @override
@@ -143,7 +147,7 @@ class PosthocRelease(ReleasingSystem):
 class StoredPosthoc(PosthocRelease):
     """A posthoc bundle as it stands in a folder, ready to answer and nothing else.
 
-    Answers are those of the estimator that wrote it, from the same values; what it takes is numpy,
+    Answers are those of the estimator that wrote it, from the same values. It takes numpy only,
     unless the bundle's own embedder or a layer of its network is one of torch.
 
     See Also:
@@ -159,12 +163,12 @@ class StoredPosthoc(PosthocRelease):
         certificate: type[LipschitzBound] | None = None,
         trusted_key: str | Path | None = None,
     ) -> Self:
-        """What answers, from what an estimator's ``save`` wrote.
+        """Return what answers, from what an estimator's ``save`` wrote.
 
         Args:
             folder: the bundle.
             embedder, certificate: the user's own module and class of bounds, where the bundle was
-                fitted with them; see ``PosthocEncoder.load``.
+                fitted with them, as in ``PosthocEncoder.load``.
             trusted_key: file with the public key that must have signed the bundle, or None.
 
         Raises:

@@ -1,9 +1,9 @@
-"""Choosing path, mechanism, proposal and split for the highest expected utility at a required
+"""The choice of path, mechanism, proposal and split for the highest expected utility at a required
 total.
 
-Everything here looks at calibration data that is public or belongs to training; never at a point
-to be protected. The release that is chosen is sound whatever was chosen: calibration decides how
-useful it is.
+Everything here looks at calibration data that is public or belongs to training, and never at a
+point to be protected. The release that is chosen is sound whatever was chosen: calibration decides
+how useful it is.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Candidate:
     Attributes:
         network: the released function, on embeddings.
         mechanism: name of the mechanism.
-        bound: isotone bound in the mechanism's output measure; where there is a rule, only its box
+        bound: isotone bound in the mechanism's output measure. Where there is a rule, only its box
             counts.
-        rung: what the function is called in plans.
-        rule: the whole mechanism, for one that needs no Lipschitz constant; else None.
-        means: of a code, the embeddings that codes stand for, shape (codes, d).
+        rung: name of the function in plans.
+        rule: the whole mechanism, for one that needs no Lipschitz constant, else None.
+        means: for a code, the embeddings that codes stand for, shape (codes, d).
     """
 
     network: Network
@@ -96,9 +96,9 @@ class CalibrationData:
     """Embeddings that are public or belong to training, with labels if utility is accuracy.
 
     Attributes:
-        train, held: shapes (n, d) and (k, d); heads are trained on the first and scored on the
+        train, held: shapes (n, d) and (k, d). Heads are trained on the first and scored on the
             second.
-        train_labels, held_labels: shapes (n,) and (k,), or None: utility is then the share of
+        train_labels, held_labels: shapes (n,) and (k,), or None. Utility is then the share of
             the embedding's variance that released values explain.
     """
 
@@ -110,14 +110,14 @@ class CalibrationData:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What calibration chose, and what it chose from.
+    """The choice of calibration, and its alternatives.
 
     Attributes:
         candidate: the chosen function.
         plan: its setting.
-        head: classifier of released vectors that utility was measured with; None for labels or
+        head: classifier of released vectors that utility was measured with, None for labels or
             without labels.
-        considered: every plan that was scored, best first; after a first look those that it left
+        considered: every plan that was scored, best first. After a first look those that it left
             out come last.
     """
 
@@ -137,17 +137,17 @@ def calibrate(
     first_look: HeadConfig | None = None,
     report: Report = silent,
 ) -> Choice:
-    """The candidate and plan of the highest expected utility.
+    """Return the candidate and plan of the highest expected utility.
 
     Args:
         candidates: functions, each with a mechanism and a bound in that mechanism's output measure.
         requirement: the total.
         data: calibration data.
-        paths: which paths may be chosen.
+        paths: paths that may be chosen.
         head_config: settings of the heads that utility is measured with.
-        first_look: settings of shorter heads for all plans; ``head_config`` is then for the plans
+        first_look: settings of shorter heads for all plans. ``head_config`` is then for the plans
             alone that may turn out to be the best. None for one look.
-        report: told after every candidate.
+        report: receiver of the progress, called after every candidate.
 
     Raises:
         CalibrationFailed: no plan meets the requirement, e.g. the local path alone with delta 0.
@@ -189,10 +189,10 @@ class _Scored:
     """A plan with its utility.
 
     Attributes:
-        candidate: what the plan releases.
-        plan: with its utility.
+        candidate: the function that the plan releases.
+        plan: the plan, with its utility.
         passing: probability of an answer at every held-out point.
-        head: classifier of released values; None for labels or without labels.
+        head: classifier of released values, None for labels or without labels.
     """
 
     candidate: Candidate
@@ -212,7 +212,7 @@ def _scored(
     stage: str,
     report: Report,
 ) -> list[_Scored]:
-    """All plans with their utilities."""
+    """Return all plans with their utilities."""
     scored: list[_Scored] = []
     for index, (candidate, plans) in enumerate(tried):
         utility = _Utility(candidate, requirement, data, config)
@@ -226,10 +226,10 @@ def _scored(
 
 
 def _within_reach(looked: Sequence[_Scored]) -> tuple[_Tried, list[_Scored]]:
-    """Plans of vectors whose utility may turn out to be the best, and the others.
+    """Return plans of vectors whose utility may turn out to be the best, and the others.
 
     What short heads lack is much the same for all noise on one function, so that of those only the
-    best is kept on each path; between functions it differs by as much as ``_REACH``.
+    best is kept on each path. Between functions it differs by as much as ``_REACH``.
     """
     least = max(entry.plan.utility for entry in looked) - _REACH
     kept: list[_Scored] = []
@@ -249,7 +249,7 @@ def _within_reach(looked: Sequence[_Scored]) -> tuple[_Tried, list[_Scored]]:
 def _plans(
     candidate: Candidate, requirement: Requirement, held: Array, paths: Sequence[Path]
 ) -> list[tuple[PosthocSetting, Array]]:
-    """Plans worth scoring, each with the probability of an answer at every held-out point."""
+    """Yield plans worth scoring, each with the probability of an answer at every held-out point."""
     epsilon, delta = requirement.epsilon, requirement.delta
     if candidate.rule is not None:
         rung = "" if candidate.means is None else candidate.rung
@@ -305,8 +305,9 @@ def _plans(
 
 
 def _round_up(value: float) -> float:
-    """``value`` up to 16 bits: quantiles that differ by rounding alone are one proposal, and
-    constants equal to it stay below.
+    """Return ``value`` up to 16 bits.
+
+    Quantiles that differ by rounding alone are one proposal, and constants equal to it stay below.
     """
     mantissa, exponent = np.frexp(value)
     return float(np.ldexp(np.ceil(mantissa * 2.0**16), exponent - 16))
@@ -315,8 +316,9 @@ def _round_up(value: float) -> float:
 def _noise_per_answer(
     candidate: Candidate, plan: PosthocSetting, requirement: Requirement
 ) -> float:
-    """Noise scale of a mechanism for vectors, or temperature of one for labels: smaller is
-    better for the same mechanism.
+    """Return the noise scale of a mechanism for vectors, or the temperature of one for labels.
+
+    Smaller is better for the same mechanism.
     """
     inner = inner_mechanism(candidate.network, candidate.bound, plan, requirement)
     return (
@@ -347,8 +349,10 @@ class _Utility:
         self._heads: dict[int, Head] = {}
 
     def of(self, plan: PosthocSetting, passing: Array) -> float:
-        """Expected accuracy (without labels: share of the embedding's own variance that a linear
-        reading of the released values explains), withheld answers worth nothing.
+        """Return expected accuracy, with withheld answers worth nothing.
+
+        Without labels it is the share of the embedding's own variance that a linear reading of the
+        released values explains.
         """
         labels, rule = self._data.held_labels, self._candidate.rule
         if self._candidate.means is not None:
@@ -381,12 +385,14 @@ class _Utility:
         return float((passing * right / _NOISE_DRAWS).mean())
 
     def _chances(self, points: Array, scores: Array) -> Array:
-        """Chances of codes, shape (n, codes)."""
+        """Return chances of codes, shape (n, codes)."""
         assert self._candidate.rule is not None
         return np.asarray(self._candidate.rule.at(points, scores).T / WHOLE)
 
     def _of_code(self, means: Array) -> float:
-        """The same for a code, exactly over its noise; a reading is what the code stands for."""
+        """Return the same for a code, exactly over its noise. A reading is what the code stands
+        for.
+        """
         held, labels = self._data.held, self._data.held_labels
         chances = self._chances(held, self._held)
         if labels is not None:
@@ -399,7 +405,7 @@ class _Utility:
         return max(1.0 - lost / total, 0.0) if total > 0 else 0.0
 
     def _code_head(self, means: Array) -> Head:
-        """A head of released means, trained on some draws for every row."""
+        """Return a head of released means, trained on some draws for every row."""
         assert self._data.train_labels is not None
         if 0 not in self._heads:
             chances = self._chances(self._data.train, self._train.astype(np.float64))
@@ -416,8 +422,10 @@ class _Utility:
         return self._heads[0]
 
     def _explained(self, noise: float) -> float:
-        """Share of the variance of held-out embeddings that the best linear reading explains,
-        learnt from the others; at least 0.
+        """Return the share of the variance of held-out embeddings that the best linear reading
+        explains.
+
+        It is learnt from the others, and at least 0.
 
         Args:
             noise: variance of each released value's noise.
@@ -436,8 +444,8 @@ class _Utility:
         return max(1.0 - lost / total, 0.0) if total > 0 else 0.0
 
     def head_of(self, plan: PosthocSetting) -> Head | None:
-        """The head trained at the grid scale nearest to the plan's; None for labels or without
-        labels.
+        """Return the head trained at the grid scale nearest to the plan's, None for labels or
+        without labels.
         """
         if self._data.train_labels is None or releases_labels(plan.mechanism):
             return None
@@ -454,7 +462,7 @@ class _Utility:
 
 
 def noise_adder(mechanism: str, scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A function that adds fresh float noise of a vector mechanism to a batch, for training
+    """Return a function that adds fresh float noise of a vector mechanism to a batch, for training
     heads.
     """
 
@@ -465,8 +473,9 @@ def noise_adder(mechanism: str, scale: float) -> Callable[[torch.Tensor], torch.
 
 
 def _unit_noise(mechanism: str, rows: int, outputs: int) -> torch.Tensor:
-    """Plain float noise of unit scale in the shape of a vector mechanism, for training and for
-    estimates only.
+    """Return plain float noise of unit scale in the shape of a vector mechanism.
+
+    It is for training and for estimates only.
     """
     if mechanism == "gaussian":
         return torch.randn(rows, outputs)

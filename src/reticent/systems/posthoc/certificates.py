@@ -1,4 +1,4 @@
-"""Which certificate a released function gets, by name or by class."""
+"""The certificate of a released function, by name or by class."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _KINDS: dict[str, type[LipschitzBound]] = {
 
 
 def check_certificate(given: Any) -> Certificate:
-    """The name of one of our bounds, or the class of somebody else's.
+    """Return the name of one of our bounds, or the class of somebody else's.
 
     Raises:
         UnknownName: a name that is not in ``CERTIFICATES``.
@@ -76,10 +76,10 @@ def check_certificate(given: Any) -> Certificate:
 
 
 def stored_certificate(kind: Any, own: type[LipschitzBound] | None) -> Certificate:
-    """The certificate that a bundle names.
+    """Return the certificate that a bundle names.
 
     Args:
-        kind: what the bundle says.
+        kind: kind in the bundle.
         own: the class that whoever loads it has passed, or None.
 
     Raises:
@@ -105,8 +105,9 @@ def stored_certificate(kind: Any, own: type[LipschitzBound] | None) -> Certifica
 def bound_of(
     name: Certificate, network: Network, *, domain: Box, input_norm: Norm, output: Output
 ) -> LipschitzBound:
-    """The bound called ``name``; the choice is made before any point is seen and stays with the
-    bundle.
+    """Return the bound called ``name``.
+
+    The choice is made before any point is seen and stays with the bundle.
 
     Raises:
         UnknownName: not in ``CERTIFICATES``.

@@ -26,7 +26,7 @@ from reticent.training.parts.label_classifiers import CLASSIFIERS
 
 @with_settings
 class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
-    """Releases labels of private inputs: (epsilon, delta) for inputs within ``radius`` of each
+    """Release labels of private inputs: (epsilon, delta) for inputs within ``radius`` of each
     other.
 
     Guarantee:
@@ -40,22 +40,23 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         delta: total delta of one label, in [0, 1). With 0 only the global path can be used.
         radius: neighbourhood radius R in the units of the embedding, above 0.
         input_norm: norm of the neighbourhood, "linf" or "l1" (intervals: "l2" too).
-        embedder: what makes embeddings; see ``PosthocEncoder``.
-        classifier: what makes logits of embeddings: "noise-aware" (trained for exactly the
+        embedder: argument of ``PosthocEncoder``.
+        classifier: part that makes logits of embeddings: "noise-aware" (trained for exactly the
             mechanism that releases), a part such as ``LabelAware(hidden=(128,))``, or your own
             trained torch module from embeddings to logits, in the order of the sorted labels.
         mechanism: "auto" (the best of all on calibration rows), "noisy-max", "softmax" or
-            "stability" (by a network's certified slope); "table" or "hop" (checked cell by cell on
-            a public lattice) or "response" (private for any two inputs). See docs/label-tables.md.
-        calibration: which certificates and paths are tried, and how utility is measured; None for
-            ``Calibration()``.
-        random_state: seed of *training*; the randomness of ``release`` never depends on it.
-        fallback: the public label that ``predict`` gives where an answer is withheld. None where
+            "stability" (by a network's certified slope). Or "table" or "hop" (checked cell by cell
+            on a public lattice) or "response" (private for any two inputs). See
+            docs/label-tables.md.
+        calibration: choice of the certificates and paths that are tried, and of the measure of
+            utility. None for ``Calibration()``.
+        random_state: seed of *training*. The randomness of ``release`` never depends on it.
+        fallback: the public label that ``predict`` gives where an answer is withheld, or None where
             none is.
     Attributes:
         query_: the fitted release.
-        embedder_: the fitted embedder; after ``fit`` only.
-        classifier_: the fitted classifier that calibration chose; after ``fit`` only.
+        embedder_: the fitted embedder, after ``fit`` only.
+        classifier_: the fitted classifier that calibration chose, after ``fit`` only.
         classes_: the labels, sorted.
         considered_: all plans that calibration scored, best first.
         n_features_in_: number of input features.
@@ -93,14 +94,14 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
     classes_: npt.NDArray[Any] = learned()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Trains, certifies and calibrates on public or training data.
+        """Train, certify and calibrate on public or training data.
 
         Args:
-            X: shape (n, features) or (n, height, width); pictures in [0, 1] for a beta-VAE.
+            X: shape (n, features) or (n, height, width), pictures in [0, 1] for a beta-VAE.
             y: shape (n,), labels.
 
         Raises:
-            InvalidInput, InvalidParameter, UnknownName: before anything is trained.
+            InvalidInput, InvalidParameter, UnknownName: refused before anything is trained.
             InvalidInput: a network with another number of outputs than there are labels.
             UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
@@ -121,10 +122,11 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         return np.asarray(self.classes_[logits.argmax(axis=1)])
 
     def probabilities(self, X: npt.ArrayLike) -> Array:
-        """Probability of every label under the released distribution, shape (n, classes), given
-        that it is not withheld.
+        """Return the probability of every label under the released distribution, shape (n,
+        classes).
 
-        Private: for expected accuracies on public data, never to be sent.
+        It is given that the label is not withheld. It is private, for expected accuracies on public
+        data, never to be sent.
         """
         query = self._fitted()
         return query.label_chances(self.checked(X))

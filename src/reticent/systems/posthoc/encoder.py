@@ -26,7 +26,7 @@ _LARGE_DELTA = 1e-3
 
 @with_settings
 class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocSystem):
-    """Releases embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each
+    """Release embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each
     other, or for any two.
 
     Guarantee:
@@ -38,34 +38,33 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
     Args:
         epsilon: total epsilon of one answer, above 0.
         delta: total delta of one answer, in [0, 1). With 0 only the global path can be used.
-        radius: neighbourhood radius R in the units of the embedding, above 0; None for any two
+        radius: neighbourhood radius R in the units of the embedding, above 0, or None for any two
             points of the public box that embeddings are clipped to.
         input_norm: norm of the neighbourhood, "linf", "l1" or "l2".
-        embedder: what makes embeddings: "dense" or "convolutional" (a beta-VAE, trained on X),
+        embedder: part that makes embeddings: "dense" or "convolutional" (a beta-VAE, trained on X),
             "identity" (X is the embedding), a part such as ``BetaVAE(latent_dimension=4)``, or your
-            own trained torch module from inputs to vectors, which is copied; pictures reach it in
-            shape (n, height, width), so that a network of channels begins with
-            ``nn.Unflatten(1, (1, height))``. ``Named`` gives it a name, which answers of two
-            systems need to share a budget where the code of a module cannot be read
-            (docs/guarantees.md).
-        obfuscator: what makes released values of embeddings: "noise-aware" (ours),
-            "identity", "live" (the coordinates that vary), "pca", "discriminants", "parts" and
-            "signs" (codes for any two inputs, which stand for means of public embeddings), "auto"
-            (all of these, scored on calibration rows; ``considered_`` has every score), a part such
-            as ``NoiseAware(outputs=2)``, or your own trained torch module.
+            own trained torch module from inputs to vectors, which is copied. Pictures reach it in
+            shape (n, height, width), so that a network of channels begins with ``nn.Unflatten(1,
+            (1, height))``. ``Named`` gives it a name, which answers of two systems need to share a
+            budget where the code of a module cannot be read (docs/guarantees.md).
+        obfuscator: part that makes released values of embeddings: "noise-aware" (ours), "identity",
+            "live" (the coordinates that vary), "pca", "discriminants", "parts" and "signs" (codes
+            for any two inputs, which stand for means of public embeddings), "auto" (all of these,
+            scored on calibration rows, with every score in ``considered_``), a part such as
+            ``NoiseAware(outputs=2)``, or your own trained torch module.
         mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian", and "code"
             for parts and signs. With "auto" every mechanism is tried on a network that does not
-            depend on it; a part that is trained for its release is trained for "k-norm-linf", and
+            depend on it. A part that is trained for its release is trained for "k-norm-linf", and
             with a delta of 1e-3 or more for "gaussian" too.
-        calibration: which certificates and paths are tried, and how utility is measured; None for
-            ``Calibration()``.
-        random_state: seed of *training*; the noise of ``release`` never depends on it.
+        calibration: choice of the certificates and paths that are tried, and of the measure of
+            utility. None for ``Calibration()``.
+        random_state: seed of *training*. The noise of ``release`` never depends on it.
 
     Attributes:
         query_: the fitted release.
-        embedder_: the fitted embedder; after ``fit`` only.
-        obfuscator_: the fitted obfuscator that calibration chose; after ``fit`` only.
-        head_: a server's classifier of released values, trained at the noise that is released; None
+        embedder_: the fitted embedder, after ``fit`` only.
+        obfuscator_: the fitted obfuscator that calibration chose, after ``fit`` only.
+        head_: a server's classifier of released values, trained at the noise that is released, None
             without y.
         classes_: labels seen in ``fit``, None without y.
         considered_: all plans that calibration scored, best first.
@@ -105,15 +104,15 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
     obfuscator: Any = "auto"
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
-        """Trains, certifies and calibrates on public or training data.
+        """Train, certify and calibrate on public or training data.
 
         Args:
-            X: shape (n, features) or (n, height, width); pictures in [0, 1] for a beta-VAE.
-            y: shape (n,), labels that released values should keep; may be None for an
+            X: shape (n, features) or (n, height, width), pictures in [0, 1] for a beta-VAE.
+            y: shape (n,), labels that released values should keep. It may be None for an
                 ``obfuscator`` that does without.
 
         Raises:
-            InvalidInput, InvalidParameter, UnknownName: before anything is trained.
+            InvalidInput, InvalidParameter, UnknownName: refused before anything is trained.
             UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
@@ -122,8 +121,9 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         return self
 
     def transform(self, X: npt.ArrayLike) -> Array:
-        """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where
-        withheld.
+        """Return the values of ``release(X)``, NaN where withheld.
+
+        Every call has fresh noise, and a cost.
         """
         return np.asarray(self.release(X).values)
 

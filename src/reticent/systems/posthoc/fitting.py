@@ -53,14 +53,14 @@ Labels = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FittedRelease:
-    """What ``fit_release`` has found.
+    """The result of ``fit_release``.
 
     Attributes:
         query: the fitted release.
         embedder: the fitted part that makes embeddings.
         released: the fitted part that calibration chose.
-        head: classifier of released vectors; None for labels or without labels.
-        considered: every plan that was scored, as of ``calibrate``.
+        head: classifier of released vectors, None for labels or without labels.
+        considered: every plan that was scored, in the order of ``calibrate``.
         classes: labels as the user wrote them, None without labels.
         input_shape: shape of one input.
     """
@@ -80,7 +80,7 @@ class Prepared:
 
     Attributes:
         embedder: the fitted part that makes embeddings.
-        embedding: from inputs to embeddings.
+        embedding: map from inputs to embeddings.
         domain: the public box that embeddings are clipped to.
         data: clipped embeddings and labels, split for calibration.
         classes: labels as the user wrote them, None without labels.
@@ -105,7 +105,7 @@ def fit_release(
     mechanisms: Mechanisms,
     random_state: Any,
 ) -> FittedRelease:
-    """Trains, certifies and calibrates.
+    """Train, certify and calibrate.
 
     Args:
         settings: checked settings.
@@ -115,7 +115,7 @@ def fit_release(
         random_state: seed of training.
 
     Raises:
-        InvalidInput, InvalidParameter: before anything is trained.
+        InvalidInput, InvalidParameter: refused before anything is trained.
         UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
         CalibrationFailed: no plan meets the total.
     """
@@ -177,17 +177,16 @@ def prepare(
     random_state: Any,
     report: Report,
 ) -> Prepared:
-    """Checks the data, trains the embedder, fixes the public domain and splits off calibration
-    rows.
+    """Check the data, train the embedder, fix the public domain and split off calibration rows.
 
     Args:
         settings: checked settings.
-        X, y, random_state: as of ``fit_release``.
+        X, y, random_state: arguments of ``fit_release``.
         labels_needed: whether labels are released, whatever the parts need.
-        report: told after every epoch.
+        report: receiver of the progress, called after every epoch.
 
     Raises:
-        InvalidInput: data that cannot be used; nothing has been trained then.
+        InvalidInput: data that cannot be used. Nothing has been trained then.
     """
     inputs, shape = check_pictures(X, name="X")
     parts = (settings.released, settings.embedder)
@@ -236,7 +235,7 @@ def prepare(
 def _trained(
     settings: PosthocSettings, prepared: Prepared, mechanisms: Mechanisms, report: Report
 ) -> list[tuple[BaseEstimator, str]]:
-    """Fitted parts, each with a mechanism to try it with."""
+    """Yield fitted parts, each with a mechanism to try it with."""
 
     def fit(part: BaseEstimator, mechanism: str | None) -> BaseEstimator:
         return fitted(
@@ -274,8 +273,9 @@ def _trained(
 def _different(
     settings: PosthocSettings, prepared: Prepared, trained: list[tuple[BaseEstimator, str]]
 ) -> list[tuple[BaseEstimator, str, Network]]:
-    """The fitted parts whose functions differ, and these. A mechanism that nobody has asked for is
-    left out where it does not take as many values.
+    """Return the fitted parts whose functions differ, and these.
+
+    A mechanism that nobody has asked for is left out where it does not take as many values.
     """
     kept: list[tuple[BaseEstimator, str, Network]] = []
     for part, mechanism in trained:
@@ -298,7 +298,7 @@ def _candidates(
     requirement: Requirement,
     report: Report,
 ) -> list[Candidate]:
-    """What calibration scores: one candidate, or every rule that is worth scoring."""
+    """Return what calibration scores: one candidate, or every rule that is worth scoring."""
     bound = bound_of(
         settings.calibration.certificate,
         network,

@@ -1,4 +1,4 @@
-"""Fitting tables, hop maps and responses for labels, on public rows.
+"""Tables, hop maps and responses for labels, fitted on public rows.
 
 The lattice, the table on it and the map of labels come from a classifier's probabilities at
 training rows, which are smoothed: counts of single rows in small cells are fitted too closely.
@@ -54,7 +54,7 @@ class LatticeRows:
     Attributes:
         points: clipped embeddings, shape (n, d).
         labels: shape (n,).
-        network: from embeddings to logits.
+        network: network from embeddings to logits.
     """
 
     points: Array
@@ -63,11 +63,11 @@ class LatticeRows:
 
     @property
     def classes(self) -> int:
-        """Number of labels."""
+        """The number of labels."""
         return self.network.output_dimension
 
     def posterior(self, points: Array) -> Array:
-        """The classifier's probabilities, shape (n, classes)."""
+        """Return the classifier's probabilities, shape (n, classes)."""
         logits = self.network.forward(points)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
@@ -82,15 +82,15 @@ def fitted_rules(
     seed: int,
     report: Report = silent,
 ) -> Iterator[LabelRule]:
-    """The mechanisms of one name that are worth scoring.
+    """Return the mechanisms of one name that are worth scoring.
 
     Args:
         mechanism: "table", "hop" or "response".
-        rows: public.
-        epsilon: of one label.
+        rows: public rows.
+        epsilon: epsilon of one label.
         adjacency: neighbours.
-        seed: of the smoothing.
-        report: told how the table's bound falls.
+        seed: seed of the smoothing.
+        report: receiver of the progress, which tells how the table's bound falls.
     """
     if mechanism == "response":
         yield FiniteChannel.response(rows.classes, epsilon=epsilon, adjacency=adjacency)
@@ -125,16 +125,16 @@ def fitted_rules(
 def label_lattices(
     rows: LatticeRows, *, radius: float, cells: float | None = None
 ) -> tuple[Lattice, ...]:
-    """Lattices that are worth trying: the smallest cells over as many coordinates as then fit, and
-    wider cells over more of them.
+    """Return lattices that are worth trying.
 
-    Touching cells cover the radius in each, so any of them may be used. A small radius leaves room
-    for few coordinates; at a moderate epsilon one more is often worth more than small cells.
+    They are the smallest cells over as many coordinates as then fit, and wider cells over more of
+    them. Touching cells cover the radius in each, so any of them may be used. A small radius leaves
+    room for few coordinates. At a moderate epsilon one more is often worth more than small cells.
 
     Args:
-        rows: public.
-        radius: of neighbours.
-        cells: as of ``label_lattice``.
+        rows: public rows.
+        radius: radius of neighbours.
+        cells: the argument of ``label_lattice``.
 
     Returns:
         Each tells labels apart by more of the rows' variance than those before.
@@ -166,14 +166,14 @@ def label_lattices(
 def promising_lattice(
     rows: LatticeRows, lattices: Sequence[Lattice], *, epsilon: float, seed: int
 ) -> Lattice:
-    """Of several lattices that whose table is worth most on public weights after a few steps of the
+    """Return the lattice whose table is worth most on public weights after a few steps of the
     solver.
 
     Args:
-        rows: public.
-        lattices: at least one.
-        epsilon: of one label.
-        seed: of the smoothing.
+        rows: public rows.
+        lattices: lattices, at least one.
+        epsilon: epsilon of one label.
+        seed: seed of the smoothing.
     """
     if len(lattices) == 1:
         return lattices[0]
@@ -189,20 +189,20 @@ def promising_lattice(
 def label_lattice(
     rows: LatticeRows, *, radius: float, cells: float | None = None, offset: float = 0.0
 ) -> Lattice:
-    """Cells as small as the radius allows, over the coordinates that tell labels apart best, as
-    many as leave the lattice small enough.
+    """Return cells as small as the radius allows, over the coordinates that tell labels apart best.
 
-    A coordinate whose rows fit into one cell costs nothing and is left out. The others are taken in
-    the order of the share of their variance that lies between labels (the correlation ratio),
-    until there would be too many cells for the number of rows or for the solver. Leaving
-    coordinates out is 1-Lipschitz, so neighbours stay neighbours.
+    They are as many as leave the lattice small enough. A coordinate whose rows fit into one cell
+    costs nothing and is left out. The others are taken in the order of the share of their variance
+    that lies between labels (the correlation ratio), until there would be too many cells for the
+    number of rows or for the solver. Leaving coordinates out is 1-Lipschitz, so neighbours stay
+    neighbours.
 
     Args:
-        rows: public.
-        radius: of neighbours.
-        cells: the most there may be; None for four times the number of rows, or fewer where the
+        rows: public rows.
+        radius: radius of neighbours.
+        cells: the most there may be, or None for four times the number of rows, or fewer where the
             solver would take minutes.
-        offset: of all cells, in sides.
+        offset: offset of all cells, in sides.
     """
     along = cells_along(rows.points, radius=radius, tail=TAIL)
     used: tuple[int, ...] = ()
@@ -216,15 +216,16 @@ def label_lattice(
 
 
 def _affordable(lattice: Lattice, classes: int) -> int:
-    """Iterations of the solver that take about a minute, within limits."""
+    """Return the iterations of the solver that take about a minute, within limits."""
     corners = 2 ** sum(size > 1 for size in lattice.shape)
     fewest, most = _ITERATIONS
     return int(min(max(_STEPS / (lattice.size * classes * corners), fewest), most))
 
 
 def _few_enough(rows: LatticeRows, shape: Sequence[int], cells: float | None) -> bool:
-    """Whether a lattice of this shape may be used; counted before it is made, since one of very
-    many cells cannot be.
+    """Return whether a lattice of this shape may be used.
+
+    Its cells are counted before it is made, since one of very many cells cannot be.
     """
     axes = sum(size > 1 for size in shape)
     most = min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
@@ -234,13 +235,14 @@ def _few_enough(rows: LatticeRows, shape: Sequence[int], cells: float | None) ->
 def cell_weights(
     rows: LatticeRows, lattice: Lattice, *, seed: int, spread: float = _SPREAD
 ) -> Array:
-    """What each answer is worth in each cell, shape (classes, cells), summing to 1: the
-    classifier's probabilities at the rows, moved by a quarter of a radius at random.
+    """Return what each answer is worth in each cell, shape (classes, cells), summing to 1.
+
+    It is the classifier's probabilities at the rows, moved by a quarter of a radius at random.
 
     Args:
-        rows: public.
-        lattice: of the cells.
-        seed: of the moves.
+        rows: public rows.
+        lattice: lattice of the cells.
+        seed: seed of the moves.
         spread: standard deviation of the moves, in cell sides.
     """
     random = np.random.default_rng(seed)
@@ -257,8 +259,9 @@ def cell_weights(
 
 
 def _centres(rows: LatticeRows, lattice: Lattice) -> Array:
-    """A point in each cell; coordinates that the lattice does not use, or does not divide, at
-    their median.
+    """Return a point in each cell.
+
+    Coordinates that the lattice does not use, or does not divide, are at their median.
     """
     points = np.tile(np.median(rows.points, axis=0), (lattice.size, 1))
     for place, (coordinate, size) in enumerate(
@@ -270,7 +273,7 @@ def _centres(rows: LatticeRows, lattice: Lattice) -> Array:
 
 
 def _correlation_ratio(rows: LatticeRows) -> Array:
-    """Share of each coordinate's variance that lies between labels, shape (d,)."""
+    """Return the share of each coordinate's variance that lies between labels, shape (d,)."""
     points = rows.points - rows.points.mean(axis=0)
     counts = np.bincount(rows.labels, minlength=rows.classes)
     between = np.zeros(points.shape[1])
@@ -281,5 +284,5 @@ def _correlation_ratio(rows: LatticeRows) -> Array:
 
 
 def worth_trying(mechanisms: Sequence[str], *, epsilon: float) -> tuple[str, ...]:
-    """Of the mechanisms that "auto" may choose from, those that can win at ``epsilon``."""
+    """Return those of the mechanisms that "auto" may choose from that can win at ``epsilon``."""
     return tuple(name for name in mechanisms if name != "table" or epsilon <= LARGEST_TABLE_EPSILON)

@@ -67,12 +67,12 @@ for any two inputs stands for."""
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """What one answer must cost in total.
+    """The total that one answer may cost.
 
     Attributes:
         epsilon: total epsilon, above 0.
-        delta: total delta, in [0, 1); 0 allows the global path with a pure mechanism only.
-        adjacency: what neighbours are.
+        delta: total delta, in [0, 1). 0 allows the global path with a pure mechanism only.
+        adjacency: definition of neighbours.
     """
 
     epsilon: float
@@ -88,13 +88,13 @@ class PosthocSetting:
         path: "global" (bound over the whole public domain, no test) or "local"
             (propose-test-release).
         mechanism: name of the mechanism.
-        proposal: P, the Lipschitz constant that the noise covers; 0 for mechanisms without one.
-        epsilon_test, delta_test: cost of the test; 0 on the global path.
+        proposal: P, the Lipschitz constant that the noise covers, 0 for mechanisms without one.
+        epsilon_test, delta_test: cost of the test, 0 on the global path.
         epsilon_release, delta_release: cost of the inner mechanism.
         utility: expected utility on calibration data, withheld answers counted as useless.
         released: expected share of answers on calibration data.
-        rung: which released function, as the part that made it and its number of outputs; "" where
-            nobody said.
+        rung: name of the released function, as the part that made it and its number of outputs, or
+            "" where nobody said.
     """
 
     path: Path
@@ -114,12 +114,14 @@ class PosthocSetting:
             raise UnknownName(f"path={self.path!r}: expected global or local")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def rule_plan(mechanism: str, epsilon: float, rung: str = "") -> PosthocSetting:
-    """The plan of a mechanism that needs no Lipschitz constant: all of epsilon for the answer."""
+    """Return the plan of a mechanism that needs no Lipschitz constant: all of epsilon for the
+    answer.
+    """
     return PosthocSetting(
         path="global",
         mechanism=mechanism,
@@ -133,7 +135,7 @@ def rule_plan(mechanism: str, epsilon: float, rung: str = "") -> PosthocSetting:
 
 
 def output_of(mechanism: str) -> Output:
-    """The output measure that the mechanism called ``mechanism`` needs a Lipschitz constant in.
+    """Return the output measure that ``mechanism`` needs a Lipschitz constant in.
 
     Raises:
         UnknownName: neither a mechanism for vectors nor one for labels.
@@ -151,12 +153,12 @@ def output_of(mechanism: str) -> Output:
 
 
 def releases_labels(mechanism: str) -> bool:
-    """Whether the mechanism of this name answers labels."""
+    """Return whether the mechanism of this name answers labels."""
     return mechanism in LABEL_MECHANISMS or mechanism in LABEL_RULES
 
 
 def serves(mechanism: str, outputs: int, *, delta: float) -> bool:
-    """Whether a mechanism for vectors takes that many values at that delta.
+    """Return whether a mechanism for vectors takes that many values at that delta.
 
     Example:
         >>> serves("k-norm-l2", 384, delta=0.0), serves("laplace", 384, delta=0.0)
@@ -168,15 +170,16 @@ def serves(mechanism: str, outputs: int, *, delta: float) -> bool:
 
 
 def effective_radius(bound: LipschitzBound, radius: float) -> float:
-    """R plus what moving both points of a pair to the bound's public grid can add."""
+    """Return R plus what moving both points of a pair to the bound's public grid can add."""
     return grid_radius(bound, radius) * bound.input_step
 
 
 def inner_mechanism(
     network: Network, bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement
 ) -> AdditiveMechanism | LabelRelease:
-    """The mechanism that adds the noise of ``plan``: sensitivity P times the effective radius, the
-    rounding of f included.
+    """Return the mechanism that adds the noise of ``plan``.
+
+    Its sensitivity is P times the effective radius, the rounding of f included.
 
     Raises:
         InvalidParameter: the Gaussian mechanism without a delta, or a parameter out of its
@@ -213,11 +216,11 @@ def inner_mechanism(
 def plan_mechanism(
     network: Network, bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement
 ) -> Mechanism:
-    """The mechanism of ``plan``: the inner one alone on the global path, propose-test-release on
-    the local one.
+    """Return the mechanism of ``plan``.
 
-    On the global path the inner mechanism's sensitivity must be the bound over the whole domain,
-    and is checked to be.
+    It is the inner one alone on the global path, and propose-test-release on the local one. On the
+    global path the inner mechanism's sensitivity must be the bound over the whole domain, and is
+    checked to be.
 
     Raises:
         InvalidParameter: a global plan whose proposal is below the global bound, or costs above
@@ -241,7 +244,7 @@ def plan_mechanism(
 
 
 def checked_cost(mechanism: _Costed, requirement: Requirement) -> _Costed:
-    """``mechanism``, if one answer costs no more than is required.
+    """Return ``mechanism``, if one answer costs no more than is required.
 
     Raises:
         InvalidParameter: it costs more.
@@ -257,7 +260,7 @@ def checked_cost(mechanism: _Costed, requirement: Requirement) -> _Costed:
 
 
 def level_test(bound: LipschitzBound, plan: PosthocSetting, requirement: Requirement) -> LevelTest:
-    """The test's view of points on the local path.
+    """Return the test's view of points on the local path.
 
     Raises:
         InvalidParameter: the plan has no test, or the time of the bound's decisions is not bounded.

@@ -1,7 +1,7 @@
 """A fitted release: picture -> embedding -> released function -> certificate -> mechanism, one
 array per stage.
 
-Both estimators of posthoc release hold one of these; it is what a bundle stores.
+Both estimators of posthoc release hold one of these, and a bundle stores it.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class PrivateQuery:
     """Everything that answering takes, and nothing that looks at the data it was fitted on.
 
     Attributes:
-        embedding: from inputs to embeddings.
+        embedding: map from inputs to embeddings.
         network: the released function, on embeddings.
-        bound: its certificate; where there is a rule, only its box counts.
+        bound: its certificate. Where there is a rule, only its box counts.
         requirement: the total that every answer costs.
         plan: path, mechanism, proposal and split.
         rule: the mechanism itself where it needs no Lipschitz constant (table, hop, response,
-            code); of ``bound`` only the box counts then.
-        means: of a code, the embeddings that codes stand for, shape (codes, d). Public.
+            code). Only the box of ``bound`` counts then.
+        means: for a code, the public embeddings that codes stand for, shape (codes, d).
     """
 
     embedding: Embedding
@@ -88,12 +88,14 @@ class PrivateQuery:
 
     @property
     def outputs(self) -> int:
-        """Released values per row; of a label, the labels."""
+        """The number of released values per row, or of labels where a label is released."""
         return self.network.output_dimension if self.means is None else self.means.shape[1]
 
     @property
     def certificate(self) -> str:
-        """Kind of the bound that answers rest on; "none" for a rule, which uses its box alone."""
+        """The kind of the bound that answers rest on, "none" for a rule, which uses its box
+        alone.
+        """
         return self.bound.kind if self.rule is None else "none"
 
     @cached_property
@@ -104,8 +106,10 @@ class PrivateQuery:
         return plan_mechanism(self.network, self.bound, self.plan, self.requirement)
 
     def label_chances(self, inputs: Array) -> Array:
-        """Probability of every label for each row of checked ``inputs``, given that it is not
-        withheld, shape (n, classes). Private.
+        """Return the probability of every label for each row of checked ``inputs``, shape (n,
+        classes).
+
+        It is given that the label is not withheld. Private.
 
         Raises:
             InvalidParameter: vectors are released.
@@ -135,7 +139,7 @@ class PrivateQuery:
 
     @cached_property
     def test(self) -> LevelTest | None:
-        """The test's view of points; None on the global path."""
+        """The test's view of points, or None on the global path."""
         return (
             level_test(self.bound, self.plan, self.requirement)
             if self.plan.path == "local"
@@ -143,8 +147,9 @@ class PrivateQuery:
         )
 
     def exact(self, inputs: Array) -> Array:
-        """What would be released without noise, shape (n, outputs); of a code, what is released in
-        the mean. Private.
+        """Return what would be released without noise, shape (n, outputs). Private.
+
+        For a code it is what is released in the mean.
         """
         if self.means is None:
             return self.network.forward_each(self.points(inputs))
@@ -154,21 +159,23 @@ class PrivateQuery:
         return np.asarray(shares.T / WHOLE @ self.means)
 
     def points(self, inputs: Array) -> Array:
-        """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
+        """Return embeddings, clipped to the public domain and moved to its grid, shape (n, d).
+        Private.
+        """
         return self._steps(inputs) * self.bound.input_step
 
     def _clipped(self, inputs: Array) -> Array:
-        """Embeddings, clipped to the public domain: a rule has a grid of its own."""
+        """Return embeddings, clipped to the public domain: a rule has a grid of its own."""
         return self.bound.domain.clip(self.embedding.embed(inputs))
 
     def _steps(self, inputs: Array) -> Array:
-        """The same points in whole steps of the grid."""
+        """Return the same points in whole steps of the grid."""
         return snap(self.bound, self.embedding.embed(inputs))
 
     def answer(
         self, inputs: Array, *, sampler: Sampler
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """One answer for each row of checked ``inputs``, and which of them are withheld.
+        """Return one answer for each row of checked ``inputs``, and which of them are withheld.
 
         Every finite row is answered, by a distribution that depends on that row alone.
 
@@ -181,8 +188,9 @@ class PrivateQuery:
         return self._released(self._steps(inputs), sampler)
 
     def rehearse(self) -> None:
-        """Answers about the middle of the public box, with a seed, and forgets it: what cannot
-        answer fails before any charge.
+        """Answer about the middle of the public box, with a seed, and forget it.
+
+        So what cannot answer fails before any charge.
 
         Raises:
             ReticentError: the mechanism's noise is beyond what the grid or the sampler holds, or
@@ -215,7 +223,7 @@ class PrivateQuery:
         return self.mechanism.release(values, self.test.levels_on_grid(steps), sampler=sampler)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+        """Return plain JSON values and named arrays that ``from_description`` reads."""
         embedding, arrays = self.embedding.describe()
         structure, weights = describe(self.network, "released")
         domain = {"domain.lower": self.bound.domain.lower, "domain.upper": self.bound.domain.upper}
@@ -250,7 +258,7 @@ class PrivateQuery:
         *,
         certificate: type[LipschitzBound] | None = None,
     ) -> PrivateQuery:
-        """The query that ``describe`` took apart.
+        """Return the query that ``describe`` took apart.
 
         Args:
             settings, arrays: its two results.
@@ -258,8 +266,8 @@ class PrivateQuery:
             certificate: the class of the user's own bound, or None.
 
         Raises:
-            CorruptBundle: fields or arrays that are missing or do not fit together; a space that is
-                not that of the embedder.
+            CorruptBundle: fields or arrays that are missing or do not fit together, or a space that
+                is not that of the embedder.
             InvalidInput: the bundle needs the user's own embedder or bound, or another one.
         """
         with rebuilding():
@@ -307,7 +315,7 @@ class PrivateQuery:
 def _check_fits(
     rule: LabelRule, plan: PosthocSetting, network: Network, domain: Box, means: Array | None
 ) -> None:
-    """Raises ``CorruptBundle`` unless the nodes are those of the plan, for these embeddings."""
+    """Raise ``CorruptBundle`` unless the nodes are those of the plan, for these embeddings."""
     nodes = rule.lattice if isinstance(rule, HopRelease) else rule.nodes
     any_two = plan.mechanism in ("response", CODE)
     size = nodes.size if isinstance(nodes, AnyTwo) else nodes.dimension

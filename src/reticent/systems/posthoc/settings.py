@@ -1,4 +1,4 @@
-"""Checked settings of a posthoc system, and how utility is measured."""
+"""Checked settings of a posthoc system, and the measure of utility."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ fewer rank noise on the embedding too low: it is harder to learn from than what 
 
 @with_settings
 class Calibration(BaseEstimator):
-    """Which releases are tried, and how their utility is measured, on rows that training has not
+    """The releases that are tried, and the measure of their utility, on rows that training has not
     seen.
 
     Args:
@@ -73,23 +73,25 @@ class Calibration(BaseEstimator):
     verbose: bool = False
 
     def held_rows(self, rows: int) -> int:
-        """How many of ``rows`` rows utility is measured on."""
+        """Return on how many of ``rows`` rows utility is measured."""
         return max(1, round(self.share * rows))
 
     def head(self, seed: int, *, rows: int) -> HeadConfig:
-        """Settings of the heads, which learn from ``rows`` rows."""
+        """Return settings of the heads, which learn from ``rows`` rows."""
         if self.head_epochs is None:
             return _long_enough(_STEPS, seed=seed, rows=rows)
         return HeadConfig(epochs=self.head_epochs, seed=seed)
 
     def first_look(self, seed: int, *, rows: int) -> HeadConfig | None:
-        """Settings of the heads for a first look, which learn from ``rows`` rows; None without."""
+        """Return settings of the heads for a first look, which learn from ``rows`` rows, or None
+        without.
+        """
         if self.head_epochs is None:
             return _long_enough(_FIRST_STEPS, seed=seed, rows=rows)
         return None
 
     def check(self) -> None:
-        """Nothing, if the parameters can be used.
+        """Check that the parameters can be used.
 
         Raises:
             InvalidParameter, UnknownName: they cannot.
@@ -107,14 +109,14 @@ class PosthocSettings:
     """The constructor's arguments that both estimators share, checked, and parts resolved.
 
     Attributes:
-        epsilon, delta, radius, input_norm: what one answer must cost. Without a radius it must for
-            any two points of the public box.
+        epsilon, delta, radius, input_norm: cost of one answer, and its neighbours. Without a radius
+            it is for any two points of the public box.
         embedder: part that makes embeddings, not fitted.
-        embedder_name: what its owner calls it, or "".
+        embedder_name: its owner's name for it, or "".
         released: part that makes the released function, not fitted.
         parameter: the constructor's name of ``released``.
         mechanism: one mechanism, or "auto".
-        calibration: which releases are tried, and how their utility is measured.
+        calibration: choice of the releases that are tried, and of the measure of their utility.
     """
 
     epsilon: float
@@ -130,7 +132,7 @@ class PosthocSettings:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Which paths may be chosen."""
+        """The paths that may be chosen."""
         return _PATHS[self.calibration.path]
 
     @classmethod
@@ -142,7 +144,7 @@ class PosthocSettings:
         names: Mapping[str, Any],
         mechanisms: Iterable[str],
     ) -> PosthocSettings:
-        """The checked settings of an estimator.
+        """Return the checked settings of an estimator.
 
         Args:
             estimator: one of the two.
@@ -178,15 +180,16 @@ class PosthocSettings:
         )
 
     def requirement(self, embedding: Embedding, domain: Box) -> Requirement:
-        """The total that one answer must cost, for neighbours as ``embedding`` measures them,
-        clipped to ``domain``.
+        """Return the total that one answer must cost.
+
+        It is for neighbours as ``embedding`` measures them, clipped to ``domain``.
         """
         radius = domain.diameter(self.input_norm) if self.radius is None else self.radius
         space = Neighborhood(self.input_norm, radius, embedding.space, embedding.identity(domain))
         return Requirement(epsilon=self.epsilon, delta=self.delta, adjacency=space)
 
     def release(self, mechanism: str, domain: Box) -> PlannedRelease:
-        """What a part that trains for its release of points of ``domain`` is told."""
+        """Return what a part that trains for its release of points of ``domain`` is told."""
         return PlannedRelease(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -201,7 +204,7 @@ class PosthocSettings:
 
 
 def _long_enough(steps: int, *, seed: int, rows: int) -> HeadConfig:
-    """As many whole passes over ``rows`` rows as are at least ``steps`` steps."""
+    """Return as many whole passes over ``rows`` rows as are at least ``steps`` steps."""
     usual = HeadConfig(seed=seed)
     return replace(usual, epochs=math.ceil(steps / math.ceil(rows / usual.batch_size)))
 

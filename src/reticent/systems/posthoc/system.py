@@ -1,4 +1,4 @@
-"""What the two estimators of posthoc release share: fitting, and loading as what was fitted."""
+"""The common part of the two estimators of posthoc release: fitting, and loading."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _EXAMPLES = {
 
 @with_settings
 class PosthocSystem(PosthocRelease):
-    """A fitted posthoc release; use ``PosthocEncoder`` or ``PosthocClassifier``.
+    """A fitted posthoc release, for ``PosthocEncoder`` and ``PosthocClassifier``.
 
     Attributes:
         query_: the fitted release.
-        embedder_: the fitted embedder; after ``fit`` only.
-        considered_: all plans that calibration scored, best first; after ``fit`` only.
+        embedder_: the fitted embedder, after ``fit`` only.
+        considered_: all plans that calibration scored, best first, after ``fit`` only.
         input_shape_: shape of one input.
         n_features_in_: number of input features.
         classes_: labels seen in ``fit``, None without labels.
@@ -60,7 +60,7 @@ class PosthocSystem(PosthocRelease):
     classes_: npt.NDArray[Any] | None = learned()
 
     def set_params(self, **params: Any) -> Self:
-        """Sets parameters, also those of parts: ``set_params(obfuscator__hidden=(32,))``.
+        """Set parameters, also those of parts: ``set_params(obfuscator__hidden=(32,))``.
 
         Raises:
             InvalidParameter: a parameter of a part that is only named.
@@ -86,7 +86,7 @@ class PosthocSystem(PosthocRelease):
         certificate: type[LipschitzBound] | None = None,
         trusted_key: str | Path | None = None,
     ) -> Self:
-        """A system that is ready to release, from what ``save`` wrote.
+        """Return a system that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
@@ -125,7 +125,7 @@ class PosthocSystem(PosthocRelease):
 
     @abstractmethod
     def _settings(self) -> PosthocSettings:
-        """The constructor's arguments, checked, and parts resolved."""
+        """Return the constructor's arguments, checked, and parts resolved."""
 
     @abstractmethod
     def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
@@ -134,11 +134,13 @@ class PosthocSystem(PosthocRelease):
     def _mechanisms_of(
         self, part: BaseEstimator, inputs: int, settings: PosthocSettings
     ) -> tuple[str, ...]:
-        """The mechanisms that are tried with ``part``, for embeddings of ``inputs`` values."""
+        """Return the mechanisms that are tried with ``part``, for embeddings of ``inputs``
+        values.
+        """
         return self._mechanisms(settings)
 
     def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> FittedRelease:
-        """Fits everything, and becomes it."""
+        """Fit everything, and become it."""
         settings = self._settings()
         rows, names = named_rows(X)
         fitted = fit_release(

@@ -1,1 +1,1 @@
-"""Rows of a table as vectors that any model can learn from."""
+"""Rows of a table as vectors from which any model may learn one target."""

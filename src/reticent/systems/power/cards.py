@@ -29,7 +29,7 @@ _MECHANISMS = {
 
 @dataclass(frozen=True)
 class _Scope:
-    """Which records are told apart no better than stated: for how many attributes, and how far."""
+    """Records that are told apart no better than stated: for how many attributes, and how far."""
 
     protected: str
     beyond: str
@@ -161,12 +161,12 @@ def _within_radius(query: TableQuery, radius: float) -> _Scope:
 
 
 def _rounded_up(value: float) -> str:
-    """``value``, at least 0, to two digits and not below it."""
+    """Return ``value``, at least 0, to two digits and not below it."""
     return f"{Decimal(value).normalize(Context(prec=2, rounding=ROUND_CEILING)):.1e}"
 
 
 def _in_own_units(schema: TabularSchema, radius: float) -> str:
-    """What a move of one attribute by ``radius``, and of no other, is in the table's units."""
+    """Say what a move of one attribute by ``radius``, and of no other, is in the table's units."""
     if radius >= 1:
         return "any change of it"
     kinds, numbers = (

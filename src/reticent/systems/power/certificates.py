@@ -1,6 +1,6 @@
 """The Lipschitz constant of the encoder of tables: it is public, and computed once.
 
-On the global path the constant depends on no point, so it only has to be *valid*; nothing has to
+On the global path the constant depends on no point, so it only has to be *valid*. Nothing has to
 be isotone.
 """
 
@@ -27,7 +27,7 @@ class EncoderBound:
     """A proved Lipschitz constant, l2 to l2, over the public box.
 
     Attributes:
-        kind: how it was proved: "sorting", or "none" (where no constant is needed).
+        kind: kind of its proof: "sorting", or "none" (where no constant is needed).
         constant: P, at least 0.
     """
 
@@ -50,13 +50,12 @@ def spectral_bound(matrix: npt.ArrayLike) -> float:
 
 
 def _scaled_spectral_bound(matrix: Array) -> tuple[float, int]:
-    """(b, e) such that b 2^e is at least the largest singular value: b from 2^-1 to 2^40, or 0 for
-    a matrix of zeros.
+    """Return (b, e) such that b 2^e is at least the largest singular value.
 
-    The largest entry is brought to [1/2, 1) by a power of two first. That is exact but for
-    entries that underflow, and the products of entries that are left may underflow too. Either
-    moves an entry of the Gram matrix by at most 2^-1020 for each term of its sum, whether the
-    processor keeps denormal numbers or not; 2^-1000 is charged.
+    b is from 2^-1 to 2^40, or 0 for a matrix of zeros. The largest entry is brought to [1/2, 1) by
+    a power of two first. That is exact but for entries that underflow, and the products of entries
+    that are left may underflow too. Either moves an entry of the Gram matrix by at most 2^-1020 for
+    each term of its sum, whether the processor keeps denormal numbers or not. 2^-1000 is charged.
     """
     weight = np.atleast_2d(matrix)
     if weight.shape[0] < weight.shape[1]:
@@ -76,8 +75,9 @@ def _scaled_spectral_bound(matrix: Array) -> tuple[float, int]:
 
 
 def _rounded_up(mantissa: float, exponent: int) -> float:
-    """At least mantissa 2^exponent, for a mantissa of at least 0: 0 for 0, infinity beyond the
-    largest double.
+    """Return at least mantissa 2^exponent, for a mantissa of at least 0.
+
+    It is 0 for 0, and infinity beyond the largest double.
     """
     try:
         value = math.ldexp(mantissa, exponent)
@@ -88,12 +88,13 @@ def _rounded_up(mantissa: float, exponent: int) -> float:
 
 
 def sorting_bound(network: Network) -> EncoderBound:
-    """The constant of affine layers and pair sorts: the product of the layers' spectral norms, over
-    the whole space.
+    """Return the constant of affine layers and pair sorts over the whole space.
+
+    It is the product of the layers' spectral norms.
 
     **Guarantee.** ||f(x) - f(x')||_2 <= P ||x - x'||_2 for all x, x'. *Why.* An affine map has the
-    constant of its matrix. Sorting a pair has constant 1: for a >= b and c >= d, |(a, b) - (c,
-    d)|^2 <= |(a, b) - (d, c)|^2, because ac + bd >= ad + bc; so of the orders in which the two
+    constant of its matrix. Sorting a pair has constant 1. For a >= b and c >= d, |(a, b) - (c,
+    d)|^2 <= |(a, b) - (d, c)|^2, because ac + bd >= ad + bc. So of the orders in which the two
     pairs may stand, sorting both never moves them farther apart.
 
     *Floating point.* Rounding is charged in every factor. Powers of two are kept apart until the

@@ -20,7 +20,7 @@ class ChannelServer:
 
     For each label the shares of bins are estimated from the outputs of the rows that have it
     (expectation-maximisation). Outputs have then the probabilities that the channel gives them for
-    those shares, which no noise can push beyond what the channel allows; with the shares of labels
+    those shares, which no noise can push beyond what the channel allows. With the shares of labels
     they give each label's probability.
 
     Args:
@@ -50,7 +50,7 @@ class ChannelServer:
         self.channel = matrix
 
     def fit(self, released: Array, labels: Labels) -> None:
-        """Learns from one-hot outputs, shape (n, outputs), and labels from 0 without gaps."""
+        """Learn from one-hot outputs, shape (n, outputs), and labels from 0 without gaps."""
         outputs = self._outputs(released)
         counts = np.zeros((int(labels.max()) + 1, self.channel.shape[1]))
         np.add.at(counts, (labels, outputs), 1.0)
@@ -60,7 +60,7 @@ class ChannelServer:
         self.posterior = np.asarray((together / together.sum(axis=0)).T)
 
     def predict_proba(self, released: Array) -> Array:
-        """Probability of each label, shape (n, labels)."""
+        """Return the probability of each label, shape (n, labels)."""
         return np.asarray(self.posterior[self._outputs(released)])
 
     def predict(self, released: Array) -> Labels:
@@ -79,7 +79,7 @@ class ChannelServer:
 
 
 def bin_shares(counts: Array, channel: Array) -> Array:
-    """Shares of bins that make counted outputs likeliest, shape (bins,).
+    """Return shares of bins that make counted outputs likeliest, shape (bins,).
 
     Args:
         counts: shape (outputs,), at least one of them above 0.

@@ -72,7 +72,9 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
 
 
 def _worth(target: CodeTarget) -> str:
-    """What a release is worth for one target, beside the constant, the target alone and a split."""
+    """Say what a release is worth for one target, beside the constant, the target alone and a
+    split.
+    """
     worth = target.worth
     assert worth is not None
     parts = []

@@ -20,13 +20,13 @@ from reticent.tables.schema import TabularSchema
 def code_query(
     schema: TabularSchema, required: PowerSetting, rows: PublicRows, *, seed: int
 ) -> tuple[CodeQuery, PowerSetting]:
-    """A code of any two records for one label, and its plan with what it is worth on rows held out.
+    """Return a code of any two records for one label, and its plan with its worth on rows held out.
 
     Args:
         schema: the public description of rows.
         required: budget, radius and scoring.
         rows: public rows.
-        seed: of nodes and models.
+        seed: seed of nodes and models.
 
     Raises:
         InvalidInput: nothing can be told of these rows.
@@ -48,5 +48,5 @@ def code_query(
 
 
 def worth(plan: PowerSetting, scores: Scores) -> PowerSetting:
-    """``plan`` with its utility."""
+    """Return ``plan`` with its utility."""
     return replace(plan, utility=scores.of(plan.scoring), information=scores.information)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @with_settings
 class CodeEncoder(RowEncoder):
-    """Releases one code of each private row, embedding or picture, from which a server learns about
+    """Release one code of each private row, embedding or picture, from which a server learns about
     several targets.
 
     Public models say what each target probably is. Rows that they say alike things of share a node,
@@ -69,35 +69,35 @@ class CodeEncoder(RowEncoder):
         about every other column of categories, and how often an attacker names the right one of 64.
 
     Args:
-        epsilon: of one answer, above 0.
+        epsilon: epsilon of one answer, above 0.
         schema: public description of the columns of a table, or a pair (lower, upper): one public
-            range for numeric columns; None for arrays, whose public box is that of ``fit``'s rows.
-        targets: what to serve: names of columns of the labels that ``fit`` gets, or of columns of
-            categories that the row itself holds; ``Recall(k)`` for the nearest public rows,
+            range for numeric columns. None for arrays, whose public box is that of ``fit``'s rows.
+        targets: targets to serve: names of columns of the labels that ``fit`` gets, or of columns
+            of categories that the row itself holds, ``Recall(k)`` for the nearest public rows,
             ``ExplainedVariance()`` for the encoded row or embedding itself. None for all columns of
             labels, and without labels for ``ExplainedVariance()``.
-        weights: what the worth of each target counts in a sum that is maximised in place of equal
-            shares; None for equal shares.
+        weights: weight of each target's worth in a sum that is maximised in place of equal
+            shares, or None for equal shares.
         crowd: the largest chance that the best guess names the right one of 64 rows drawn like the
-            public ones, above 1/64; None for what epsilon allows. For any two inputs only.
+            public ones, above 1/64, or None for what epsilon allows. For any two inputs only.
         neighbours: ``Within(radius, norm)``, ``NearRows(nodes, neighbours)``, or None for any two.
             Within a radius a code that hides any two inputs is taken where it is worth as much.
-        embedder: of arrays, what makes embeddings: your own trained torch module, which is copied,
-            ``Named``, a part such as ``BetaVAE()``, or None for arrays that are embeddings.
-        nodes: how many the public map of any two inputs has at most, 2 to 128, and at most one for
+        embedder: part that makes embeddings of arrays: your own trained torch module, which is
+            copied, ``Named``, a part such as ``BetaVAE()``, or None for arrays that are embeddings.
+        nodes: most nodes of the public map of any two inputs, 2 to 128, and at most one for
             30 public rows.
-        scoring: what a code is worth to a label: "information" (nats), "accuracy" or
-            "balanced_accuracy"; or "auc", for which nats and half the accuracy stand.
-        random_state: seed of *fitting*; the randomness of ``release`` never depends on it.
+        scoring: worth of a code to a label: "information" (nats), "accuracy" or
+            "balanced_accuracy", or "auc", for which nats and half the accuracy stand.
+        random_state: seed of *fitting*. The randomness of ``release`` never depends on it.
 
     Attributes:
         query_: the fitted release.
         targets_: names of the targets.
-        classes_: labels of each target; of recall the numbers of public rows that are named, of the
-            vector its mean.
+        classes_: labels of each target. For recall they are the numbers of public rows that are
+            named, for the vector its mean.
         share_: the least share that a target keeps of its own worth, on public rows that nodes and
             channel were fitted on.
-        n_features_in_: columns of the table.
+        n_features_in_: number of columns of the table.
         feature_names_in_: their names, where ``fit`` saw a data frame.
         bundle_identity_: SHA-256 of the bundle, in every receipt.
 
@@ -137,17 +137,17 @@ class CodeEncoder(RowEncoder):
     query_: CodeQuery = learned()
 
     def fit(self, X: npt.ArrayLike, y: Any = None) -> Self:
-        """Makes nodes, channel and posterior tables from *public* rows.
+        """Make nodes, channel and posterior tables from *public* rows.
 
         Args:
-            X: shape (n, columns), as the schema says; or, without one, shape (n, features) or
+            X: shape (n, columns), as the schema says, or without one, shape (n, features) or
                 (n, height, width), numbers.
-            y: a data frame of labels with a column for each target; or shape (n,) or (n, targets),
-                whose columns are called "target" or "target0", "target1", ...; None where no
+            y: a data frame of labels with a column for each target, or shape (n,) or (n, targets),
+                whose columns are called "target" or "target0", "target1", ... None where no
                 target is one of them.
 
         Raises:
-            InvalidInput, InvalidParameter: before anything is trained.
+            InvalidInput, InvalidParameter: refused before anything is trained.
             CalibrationFailed: no channel was found.
         """
         epsilon = positive(self.epsilon, name="epsilon")
@@ -167,11 +167,12 @@ class CodeEncoder(RowEncoder):
         return self
 
     def public(self, X: npt.ArrayLike, y: Any = None) -> tuple[PublicRows, Any]:
-        """Public rows as fitting takes them, and the names of their columns; fits at several
-        epsilons may share them (``reticent.systems.power.code_fitting``).
+        """Return public rows as fitting takes them, and the names of their columns.
+
+        Fits at several epsilons may share them (``reticent.systems.power.code_fitting``).
 
         Args:
-            X, y: as of ``fit``.
+            X, y: arguments of ``fit``.
         """
         seed = training_seed(self.random_state)
         inputs: SchemaRows | EmbeddedPoints
@@ -199,15 +200,16 @@ class CodeEncoder(RowEncoder):
         return PublicRows(inputs, coded, wanted, further, seed, self.scoring), names
 
     def posterior(self, target: str) -> Array:
-        """What each code says about a target: public, from the public rows of ``fit``.
+        """Return what each code says about a target. It is public, from the public rows of ``fit``.
+
         ``release(X).values @ posterior(target)`` serves it.
 
         Args:
-            target: its name; that of ``Recall(10)`` is "recall@10".
+            target: its name. That of ``Recall(10)`` is "recall@10".
 
         Returns:
-            Probability of each label, shape (outputs, labels); for recall the chance that each of
-            the public rows ``classes_`` is among the nearest; for the vector its mean.
+            Probability of each label, shape (outputs, labels). For recall it is the chance that
+            each of the public rows ``classes_`` is among the nearest, and for the vector its mean.
 
         Raises:
             InvalidParameter: no such target or other column of categories.
@@ -217,8 +219,9 @@ class CodeEncoder(RowEncoder):
 
     @property
     def channel_(self) -> Array:
-        """Probability of each code given the node, shape (nodes, outputs), exact: what
-        ``train_server("channel", ..., channel=encoder.channel_)`` takes.
+        """The exact probability of each code given the node, shape (nodes, outputs).
+
+        ``train_server("channel", ..., channel=encoder.channel_)`` takes it.
         """
         found: Array = self._fitted().mechanism.matrix
         return found
@@ -257,12 +260,12 @@ class CodeEncoder(RowEncoder):
         embedder: nn.Module | BaseEstimator | None = None,
         trusted_key: str | Path | None = None,
     ) -> Self:
-        """An encoder that is ready to release, from what ``save`` wrote.
+        """Return an encoder that is ready to release, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
             embedder: an instance of your own module, if the bundle was fitted with one that could
-                not be read (docs/guarantees.md); any other is built again.
+                not be read (docs/guarantees.md). Any other is built again.
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
@@ -328,7 +331,7 @@ class CodeEncoder(RowEncoder):
                 raise InvalidParameter(f"crowd={self.crowd!r}: expected above 1/{CROWD}, or None")
 
     def _points(self, inputs: Array, shape: tuple[int, ...], seed: int) -> EmbeddedPoints:
-        """Arrays as points of a public box around the public rows."""
+        """Return arrays as points of a public box around the public rows."""
         margin = self.neighbours.radius if isinstance(self.neighbours, Within) else 0.0
         if self.embedder is None:
             plain = IdentityEmbedding(inputs.shape[1])

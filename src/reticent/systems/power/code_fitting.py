@@ -1,5 +1,5 @@
-"""How a code is fitted on public rows: public models, nodes, the channel, and what it is worth on
-rows that neither was fitted on.
+"""The fit of a code on public rows: public models, nodes, the channel, and its worth on rows that
+neither was fitted on.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What models that have not seen a row say of its label."""
+    """The shares of a row's label, by models that have not seen the row."""
 
     name: str
     source: TargetSource
@@ -119,17 +119,17 @@ class _Known:
 
 @dataclass(frozen=True, eq=False)
 class PublicRows:
-    """Public rows and the targets to serve; what is computed from them serves every epsilon.
+    """Public rows and the targets to serve. What is computed from them serves every epsilon.
 
     Attributes:
-        inputs: what codes are made of.
-        rows: encoded.
+        inputs: kind of inputs that codes are made of.
+        rows: encoded rows.
         wanted: the labels.
         further: targets that are no labels.
-        seed: of all fitting.
-        scoring: what codes are worth to a label, one of ``SCORINGS``.
-        last: how many rows, the last ones, nodes and channel are not fitted on; None for a fifth,
-            drawn at random.
+        seed: seed of all fitting.
+        scoring: worth of codes to a label, one of ``SCORINGS``.
+        last: number of rows, the last ones, that nodes and channel are not fitted on, or None for a
+            fifth, drawn at random.
     """
 
     inputs: SchemaRows | EmbeddedPoints
@@ -142,12 +142,12 @@ class PublicRows:
 
     @cached_property
     def dense(self) -> Array:
-        """Rows in full."""
+        """The rows in full."""
         return self.rows.dense()
 
     @cached_property
     def held(self) -> npt.NDArray[np.bool_]:
-        """Which rows nodes and channel are not fitted on."""
+        """The places of rows that nodes and channel are not fitted on."""
         if self.last is not None:
             return np.arange(len(self.rows)) >= len(self.rows) - self.last
         order = np.random.default_rng(self.seed).permutation(len(self.rows))
@@ -229,8 +229,10 @@ class PublicRows:
         return learnt
 
     def nearest(self, target: Recall) -> tuple[Integers, Integers]:
-        """Rows that are asked about, shape (q,), and the nearest of the rows that are looked for,
-        the row itself left out, shape (q, k), the nearest first.
+        """Return rows that are asked about, shape (q,), and the nearest of the rows that are looked
+        for.
+
+        The row itself is left out. They have shape (q, k), the nearest first.
         """
         index = np.arange(len(self.rows) if target.rows is None else target.rows)
         if target.k + 1 >= len(index) or len(index) > len(self.rows):
@@ -255,8 +257,9 @@ class PublicRows:
 
 
 def _splits(numbers: Integers, seed: int) -> list[tuple[Integers, Integers]]:
-    """Rows to learn from and rows held out, every label spread over all folds. A label whose only
-    row is held out cannot be learnt without it.
+    """Return rows to learn from and rows held out, every label spread over all folds.
+
+    A label whose only row is held out cannot be learnt without it.
     """
     random = np.random.default_rng(seed)
     order = np.lexsort((random.random(len(numbers)), numbers))
@@ -271,12 +274,12 @@ def _splits(numbers: Integers, seed: int) -> list[tuple[Integers, Integers]]:
 
 
 def scores_of(scores: Array) -> int:
-    """How many labels scores tell apart."""
+    """Return how many labels scores tell apart."""
     return max(int(scores.shape[1]), 2)
 
 
 def _varying(dense: Array) -> Integers:
-    """Coordinates whose commonest value leaves one row in a hundred, or all of them."""
+    """Return coordinates whose commonest value leaves one row in a hundred, or all of them."""
     often = [np.unique(column, return_counts=True)[1].max() for column in dense.T]
     used = np.flatnonzero(np.array(often) < _COMMONEST * len(dense))
     return used if len(used) else np.arange(dense.shape[1])
@@ -288,10 +291,10 @@ class CodeNodes:
 
     Attributes:
         public: the rows that it is made of.
-        sources, logs: as of ``CodeQuery``.
+        sources, logs: attributes of ``CodeQuery``.
         cells: the nodes.
-        adjacency: what neighbours are.
-        near: as of ``CodeQuery``.
+        adjacency: definition of neighbours.
+        near: attribute of ``CodeQuery``.
         members: shape (n,), the node of each public row.
     """
 
@@ -305,7 +308,7 @@ class CodeNodes:
 
     @cached_property
     def masses(self) -> Array:
-        """Shares of the rows that were fitted on, smoothed, shape (nodes,)."""
+        """The shares of the rows that were fitted on, smoothed, shape (nodes,)."""
         kept = self.members[~self.public.held]
         counts = np.bincount(kept, minlength=self.cells.size) + _SMOOTHING
         return np.asarray(counts / counts.sum())
@@ -328,8 +331,10 @@ class CodeNodes:
 
     @cached_property
     def singles(self) -> tuple[CodeNodes, ...]:
-        """For each target nodes that are made for it alone: what it could have is theirs. Those of
-        all, where a target is no label, nodes are no clusters, or nothing can be told of it alone.
+        """Return for each target nodes that are made for it alone: what it could have is theirs.
+
+        They are those of all, where a target is no label, nodes are no clusters, or nothing can be
+        told of it alone.
         """
         if not isinstance(self.cells, AnyTwo) or len(self.targets) == 1:
             return (self,) * len(self.targets)
@@ -364,7 +369,7 @@ class CodeNodes:
 
     @cached_property
     def tasks(self) -> tuple[Target, ...]:
-        """What columns are worth to each target."""
+        """Return what columns are worth to each target."""
         return tuple(self._task(target) for target in self.targets)
 
     def _task(self, target: CodeTarget) -> Target:
@@ -376,8 +381,10 @@ class CodeNodes:
         return Variance(target.joint / math.sqrt(float(dense.var(axis=0).sum())), self.masses)
 
     def _label_task(self, joint: Array) -> Target:
-        """What ``scoring`` asks for, as a sum over codes. The area under the curve is none: the
-        nats and half the accuracy stand for it. Nats break ties of accuracies.
+        """Return what ``scoring`` asks for, as a sum over codes.
+
+        The area under the curve is none: the nats and half the accuracy stand for it. Nats break
+        ties of accuracies.
         """
         scoring, shares, told = self.public.scoring, joint.sum(axis=0), Information(joint)
         if scoring == "information":
@@ -391,8 +398,10 @@ class CodeNodes:
         return Mixture((right, told), (1.0, _TIES))
 
     def _joint(self, known: _Known) -> Array:
-        """Node and label together: what models say, and where nodes are few counts of rows, beside
-        which what models say weighs as much as ``ROWS_PER_NODE``: of few rows counts are chance.
+        """Return shares of node and label together.
+
+        They are what models say, and where nodes are few counts of rows. Beside these what models
+        say weighs as much as ``ROWS_PER_NODE``: of few rows counts are chance.
         """
         kept = ~self.public.held
         sums = np.stack(
@@ -413,8 +422,9 @@ class CodeNodes:
         return np.asarray(sums / sums.sum())
 
     def _counted(self, numbers: Integers, labels: int) -> Array:
-        """Shares of rows in each node with each label, smoothed by half a row that is spread as the
-        label shares are.
+        """Return shares of rows in each node with each label.
+
+        They are smoothed by half a row that is spread as the label shares are.
         """
         kept, counts = ~self.public.held, np.zeros((self.cells.size, labels))
         np.add.at(counts, (self.members[kept], numbers[kept]), 1.0)
@@ -429,8 +439,9 @@ class CodeNodes:
         return {one.name: self.public.nearest(one) for one in asked}
 
     def _recall(self, target: Recall) -> tuple[Integers, Array]:
-        """Public rows that are near to many, and the share of inputs in each node that have each of
-        them among their k nearest, divided by k.
+        """Return public rows that are near to many, and shares of inputs in each node.
+
+        A share is of the inputs that have the row among their k nearest, divided by k.
         """
         (asked, near), k = self.neighbours[target.name], target.k
         own = ~self.public.held[asked]
@@ -464,12 +475,12 @@ class CodeNodes:
         weights: Sequence[float] | None = None,
         crowd: float | None = None,
     ) -> CodeQuery:
-        """The best release at ``epsilon`` for these nodes.
+        """Return the best release at ``epsilon`` for these nodes.
 
         Args:
-            epsilon: above 0.
-            weights: of the targets; None for equal shares.
-            crowd: the largest chance of the best guess among 64; None for any.
+            epsilon: epsilon, above 0.
+            weights: weights of the targets, or None for equal shares.
+            crowd: the largest chance of the best guess among 64, or None for any.
         """
         tasks = self.tasks
         alone = [self.alone_at(place, epsilon) for place in range(len(tasks))]
@@ -510,7 +521,7 @@ class CodeNodes:
         weights: Sequence[float] | None,
         crowd: float | None,
     ) -> Shares:
-        """Shares of the best channel for all targets, shape (outputs, nodes)."""
+        """Return shares of the best channel for all targets, shape (outputs, nodes)."""
         if not isinstance(self.cells, AnyTwo):
             return best_table(
                 self.tasks,
@@ -543,7 +554,7 @@ class CodeNodes:
         return whole_shares(kept, epsilon=epsilon)
 
     def codebooks(self, epsilon: float) -> list[Array]:
-        """Starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
+        """Return starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
         tables = [
             target.joint / target.joint.sum(axis=1, keepdims=True)
             for target in self.targets
@@ -587,7 +598,7 @@ class CodeNodes:
     def _worth(
         self, place: int, released: Array, alone: Array, split: Array, kept: float
     ) -> TargetWorth:
-        """What a release is worth for one target on rows that were held out."""
+        """Return what a release is worth for one target on rows that were held out."""
         found: dict[str, dict[str, float]] = {}
         error, constant = 0.0, np.ones((self.cells.size, 1))
         nodes, own = self.single(place)
@@ -605,8 +616,9 @@ class CodeNodes:
         )
 
     def held_scores(self, place: int, table: Array) -> tuple[dict[str, float], Array]:
-        """What a table is worth for one target on rows that were held out, and what each of them
-        adds to the first score.
+        """Return what a table is worth for one target on rows that were held out.
+
+        Return also what each of them adds to the first score.
         """
         target, held = self.targets[place], np.flatnonzero(self.public.held)
         if target.kind == LABEL:
@@ -667,8 +679,8 @@ def best_code(
     share of the larger one.
 
     Args:
-        public, neighbours, most: as of ``code_nodes``.
-        epsilon, weights, crowd: as of ``CodeNodes.best``.
+        public, neighbours, most: arguments of ``code_nodes``.
+        epsilon, weights, crowd: arguments of ``CodeNodes.best``.
 
     Raises:
         InvalidInput: nothing can be told of these rows.
@@ -693,8 +705,9 @@ def best_code(
 
 
 def _gain(target: CodeTarget, scoring: str) -> float:
-    """What a release is worth for a target on rows held out, above the constant, by the score that
-    is maximised for it.
+    """Return what a release is worth for a target on rows held out, above the constant.
+
+    It is by the score that is maximised for the target.
     """
     assert target.worth is not None
     held, name = target.worth.held, _SCORED[target.kind]
@@ -704,12 +717,12 @@ def _gain(target: CodeTarget, scoring: str) -> float:
 
 
 def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most: int) -> CodeNodes:
-    """A public map to nodes.
+    """Return a public map to nodes.
 
     Args:
         public: rows and targets.
-        neighbours: what they are; None for any two inputs.
-        most: nodes of any two inputs.
+        neighbours: definition of neighbours, or None for any two inputs.
+        most: most nodes of any two inputs.
 
     Raises:
         InvalidInput: nothing can be told of these rows.
@@ -732,7 +745,7 @@ def code_nodes(public: PublicRows, neighbours: Within | NearRows | None, *, most
 
 
 def _graph(public: PublicRows, near: NearRows) -> PublicGraph:
-    """Public rows drawn at random, no two alike, and joined."""
+    """Return public rows drawn at random, no two alike, and joined."""
     order = np.random.default_rng(public.seed).permutation(np.flatnonzero(~public.held))
     _, first = np.unique(public.dense[order], axis=0, return_index=True)
     chosen = order[np.sort(first)[: near.nodes]]
@@ -749,8 +762,9 @@ def _graph(public: PublicRows, near: NearRows) -> PublicGraph:
 
 
 def _any_two(public: PublicRows, most: int) -> CodeNodes | None:
-    """Nodes by clusters of what is said of rows, which lose least information about targets. None
-    where public models say the same of every row.
+    """Return nodes by clusters of what is said of rows, which lose least information about targets.
+
+    Return None where public models say the same of every row.
     """
     sources = [known.source for known in public.known]
     shares, kept = [known.shares for known in public.known], ~public.held
@@ -768,7 +782,9 @@ def _any_two(public: PublicRows, most: int) -> CodeNodes | None:
 
 
 def _parts(dense: Array, parts: int, seed: int) -> TargetSource:
-    """Parts of the space by nearest centres, as a linear model whose largest score counts."""
+    """Return parts of the space by nearest centres, as a linear model whose largest score
+    counts.
+    """
     from sklearn.cluster import KMeans
 
     found = KMeans(parts, n_init=1, max_iter=30, random_state=seed).fit(dense)
@@ -778,8 +794,10 @@ def _parts(dense: Array, parts: int, seed: int) -> TargetSource:
 
 
 def _lattice(public: PublicRows, radius: float) -> Lattice:
-    """Cells as small as the radius allows, over the coordinates that tell labels apart best, or
-    that vary most where there are none, as many as leave few enough cells.
+    """Return cells as small as the radius allows, as many as leave few enough cells.
+
+    They are over the coordinates that tell labels apart best, or that vary most where there are
+    none.
     """
     points = public.dense[~public.held]
     spread = points.var(axis=0)

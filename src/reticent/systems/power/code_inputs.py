@@ -1,4 +1,4 @@
-"""What a code is made of: rows of a schema, or points of an embedding in a public box."""
+"""The inputs of a code: rows of a schema, or points of an embedding in a public box."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class CodeInputs(Protocol):
 
     @property
     def columns(self) -> int:
-        """Columns of what a user gives."""
+        """The columns of what a user gives."""
 
     @property
     def corner(self) -> Array:
         """A point of the public box, shape (dimension,)."""
 
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
-        """Rows, each computed by itself. Private, where the inputs are."""
+        """Return rows, each computed by itself. They are private, where the inputs are."""
 
     def clip(self, rows: Array) -> Array:
-        """Rows moved into the public box, shape (n, dimension)."""
+        """Return rows moved into the public box, shape (n, dimension)."""
 
     def within(self, norm: Norm, radius: float) -> Neighborhood:
-        """Inputs whose rows are at most ``radius`` apart."""
+        """Return the adjacency of inputs whose rows are at most ``radius`` apart."""
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``restored_inputs`` reads."""
+        """Return plain JSON values and named arrays that ``restored_inputs`` reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class SchemaRows:
 
     @property
     def columns(self) -> int:
-        """Columns of the table."""
+        """The columns of the table."""
         return self.schema.columns
 
     @property
@@ -65,15 +65,15 @@ class SchemaRows:
         return self.schema.domain.upper
 
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows; raises what ``TabularSchema.code`` raises."""
+        """Return checked rows. It raises what ``TabularSchema.code`` raises."""
         return self.schema.code(inputs)
 
     def clip(self, rows: Array) -> Array:
-        """Rows moved into the public box."""
+        """Return rows moved into the public box."""
         return self.schema.domain.clip(rows)
 
     def within(self, norm: Norm, radius: float) -> Neighborhood:
-        """Records that are near in the encoded space."""
+        """Return the adjacency of records that are near in the encoded space."""
         return Neighborhood(norm, radius, SPACE, self.schema.digest)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
@@ -86,9 +86,9 @@ class EmbeddedPoints:
     """Embeddings of arrays, clipped to a public box.
 
     Attributes:
-        embedding: from inputs to points.
-        box: public, that points are clipped to.
-        shape: of one input.
+        embedding: map from inputs to points.
+        box: the public box that points are clipped to.
+        shape: shape of one input.
     """
 
     embedding: Embedding
@@ -97,7 +97,7 @@ class EmbeddedPoints:
 
     @property
     def columns(self) -> int:
-        """Features of an input."""
+        """The features of an input."""
         return int(np.prod(self.shape))
 
     @property
@@ -106,15 +106,15 @@ class EmbeddedPoints:
         return self.box.upper
 
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
-        """Points of checked inputs, shape (n, features)."""
+        """Return points of checked inputs, shape (n, features)."""
         return CodedRows.of(self.box.clip(self.embedding.embed(inputs)))
 
     def clip(self, rows: Array) -> Array:
-        """Points moved into the box."""
+        """Return points moved into the box."""
         return self.box.clip(rows)
 
     def within(self, norm: Norm, radius: float) -> Neighborhood:
-        """Inputs whose embeddings are near."""
+        """Return the adjacency of inputs whose embeddings are near."""
         identity = self.embedding.identity(self.box)
         return Neighborhood(norm, radius, self.embedding.space, identity)
 

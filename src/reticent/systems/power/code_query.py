@@ -59,10 +59,10 @@ class TargetSource:
     """Public shares of labels, by which rows that are alike share a node.
 
     Attributes:
-        labels: shape (labels,), in rising order; of a column of the row its categories, in the
-            schema's order; of parts of the space their numbers.
-        model: of what is unknown at the release; None for a column that the row holds.
-        column: the encoded coordinates of such a column; None for a model.
+        labels: shape (labels,), in rising order. Those of a column of the row are its categories,
+            in the schema's order, and those of parts of the space their numbers.
+        model: model of what is unknown at the release, or None for a column that the row holds.
+        column: the encoded coordinates of such a column, or None for a model.
         sure: whether the model's likeliest label counts as certain: the part of the space that a
             point lies in.
     """
@@ -73,7 +73,9 @@ class TargetSource:
     sure: bool = False
 
     def shares(self, rows: CodedRows) -> Array:
-        """How likely each label is, shape (n, labels); each row's depends on that row alone."""
+        """Return how likely each label is, shape (n, labels). Each row's depends on that row
+        alone.
+        """
         if self.model is None:
             return np.asarray(rows.dense()[:, self.column] > 0, dtype=np.float64)
         scores = self.model.scores(rows)
@@ -84,15 +86,15 @@ class TargetSource:
 
 @dataclass(frozen=True)
 class TargetWorth:
-    """What the release is worth for one target, beside what it could be.
+    """The worth of the release for one target, beside what it could be.
 
     Attributes:
         kept: share of what the target would have alone, on the public rows that nodes and channel
             were fitted on.
-        held: by "released", "constant", "alone" and "split" (the target alone at its equal part of
-            epsilon), the scores by name, on public rows that neither were fitted on.
+        held: the scores by name, by "released", "constant", "alone" and "split" (the target alone
+            at its equal part of epsilon), on public rows that neither were fitted on.
         error: standard error of the first score.
-        rows: how many were held out.
+        rows: number of rows that were held out.
     """
 
     kept: float
@@ -106,15 +108,15 @@ class CodeTarget:
     """A target, or another column that something is told about.
 
     Attributes:
-        name: unique.
+        name: unique name.
         kind: one of the three.
-        values: shape (labels,), the labels in rising order; of recall the numbers of the public
-            rows that are looked for; of the vector its mean.
-        joint: shape (nodes, values): node and label together, above 0, with sum 1; of recall shares
-            of inputs in the node that have the row among their nearest, with sum at most 1; of the
-            vector the mass of the node times its mean less the mean.
-        worth: of a target; None for another column.
-        size: of recall, how many nearest rows are looked for; 0 for others.
+        values: shape (labels,), the labels in rising order. For recall they are the numbers of the
+            public rows that are looked for, and for the vector its mean.
+        joint: shape (nodes, values), node and label together, above 0, with sum 1. For recall they
+            are shares of inputs in the node that have the row among their nearest, with sum at most
+            1. For the vector they are the mass of the node times its mean less the mean.
+        worth: worth of a target, or None for another column.
+        size: number of nearest rows that recall looks for, 0 for others.
     """
 
     name: str
@@ -125,8 +127,10 @@ class CodeTarget:
     size: int = 0
 
     def told(self, table: Array, masses: Array) -> Array:
-        """What an answer says: probabilities of labels, chances that a public row is among the
-        nearest, or the mean vector. Shape (outputs, values).
+        """Return what an answer says, shape (outputs, values).
+
+        It says probabilities of labels, chances that a public row is among the nearest, or the mean
+        vector.
 
         Args:
             table: shape (nodes, outputs).
@@ -146,15 +150,15 @@ class CodeQuery:
     """A release of codes for several targets. Sources, nodes, channel and joints are public.
 
     Attributes:
-        inputs: what codes are made of.
-        sources: that nodes are found by, where any two nodes are neighbours; () otherwise.
-        logs: shape (nodes, labels of all sources): a row's node is the one whose inner product with
-            the row's shares is largest, the first of several. Shape (0, 0) without sources.
+        inputs: kind of inputs that codes are made of.
+        sources: sources that nodes are found by, where any two nodes are neighbours, () otherwise.
+        logs: shape (nodes, labels of all sources), or (0, 0) without sources. A row's node is the
+            one whose inner product with the row's shares is largest, the first of several.
         mechanism: the channel that answers.
         masses: shape (nodes,), shares of public rows.
         targets: targets first, then the other columns of categories.
-        near: what neighbours are; None for any two inputs.
-        stated: what one answer may cost by the mechanism that this was made with, for audits.
+        near: definition of neighbours, or None for any two inputs.
+        stated: cost of one answer by the mechanism that this was made with, for audits.
     """
 
     inputs: SchemaRows | EmbeddedPoints
@@ -192,22 +196,22 @@ class CodeQuery:
 
     @property
     def certificate(self) -> str:
-        """No bound of a network is used."""
+        """The kind of certificate: no bound of a network is used."""
         return "none"
 
     @property
     def columns(self) -> int:
-        """Columns of an input."""
+        """The columns of an input."""
         return self.inputs.columns
 
     @property
     def schema(self) -> TabularSchema | None:
-        """The public description of rows; None of arrays."""
+        """The public description of rows, or None for arrays."""
         return self.inputs.schema if isinstance(self.inputs, SchemaRows) else None
 
     @property
     def outputs(self) -> int:
-        """Released values per row."""
+        """The number of released values per row."""
         return self.mechanism.classes
 
     @property
@@ -216,7 +220,7 @@ class CodeQuery:
         return tuple(target for target in self.targets if target.worth is not None)
 
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
-        """Rows that ``nodes`` reads; raises what ``CodeInputs.encode`` raises."""
+        """Return rows that ``nodes`` reads. It raises what ``CodeInputs.encode`` raises."""
         return self.inputs.encode(inputs)
 
     def nodes(self, inputs: Array | CodedRows) -> Integers:
@@ -233,7 +237,7 @@ class CodeQuery:
     def answer(
         self, inputs: Array | CodedRows, *, sampler: Sampler
     ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """One one-hot vector for each encoded row, shape (n, outputs); none is withheld."""
+        """Return one one-hot vector for each encoded row, shape (n, outputs). None is withheld."""
         rows = coded(inputs)
         told = self.mechanism.release(
             self.nodes(rows) if self.sources else rows.dense(), sampler=sampler
@@ -241,19 +245,20 @@ class CodeQuery:
         return np.eye(self.outputs)[told], np.zeros(len(told), dtype=np.bool_)
 
     def rehearse(self) -> None:
-        """Answers about a corner of the public box, with a seed, and forgets it."""
+        """Answer about a corner of the public box, with a seed, and forget it."""
         _ = self.mechanism.event
         self.answer(self.inputs.corner[None, :], sampler=SeededSampler(0))
 
     def worst_pair(self, rows: CodedRows, *, random: np.random.Generator) -> Array | None:
-        """Of neighbours that were tried, the two encoded rows whose chances of some code differ
-        most, shape (2, dimension); None where no two differ. For audits and attacks.
+        """Return the two encoded rows, of neighbours tried, whose chances of some code differ most.
 
-        Any two of ``rows``; within a radius of some; public rows nearest to them and those joined.
+        They have shape (2, dimension). Return None where no two differ. It is for audits and
+        attacks. Tried are any two of ``rows``, or within a radius of some, or public rows nearest
+        to them and those joined.
 
         Args:
-            rows: at least one.
-            random: where directions come from.
+            rows: rows, at least one.
+            random: source of directions.
         """
         nodes, points = self.mechanism.nodes, dense(rows)
         if isinstance(nodes, PublicGraph):
@@ -293,15 +298,17 @@ class CodeQuery:
         return self.targets[names.index(name)]
 
     def posterior(self, name: str) -> Array:
-        """What each output says about a target, shape (outputs, values); see
+        """Return what each output says about a target, shape (outputs, values), by
         ``CodeTarget.told``.
         """
         return self.target(name).told(self.mechanism.matrix, self.masses)
 
     @cached_property
     def crowd(self) -> tuple[float, float]:
-        """How often the best guess names the right one of 64 rows: in the mean over rows like the
-        public ones, and at most, whoever they are.
+        """Return how often the best guess names the right one of 64 rows.
+
+        The first number is the mean over rows like the public ones, the second the most, whoever
+        they are.
         """
         shares = self.mechanism.matrix
         worst = float(
@@ -310,7 +317,7 @@ class CodeQuery:
         return Crowd(self.masses / self.masses.sum(), size=CROWD).chance(shares), worst
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+        """Return plain JSON values and named arrays that ``from_description`` reads."""
         inputs, arrays = self.inputs.describe()
         arrays = {**arrays, "nodes.logs": self.logs, "nodes.masses": self.masses}
         sources, targets = [], []
@@ -356,13 +363,13 @@ class CodeQuery:
         *,
         adjacency: Adjacency | None = None,
     ) -> CodeQuery:
-        """The query that ``describe`` took apart, its table checked again.
+        """Return the query that ``describe`` took apart, its table checked again.
 
         Args:
             settings: plain JSON values.
-            arrays: the bundle's.
+            arrays: the bundle's arrays.
             module: the user's own embedder, where the bundle was fitted with one.
-            adjacency: a weaker guarantee that a code of any two inputs is stated under; None for
+            adjacency: a weaker guarantee that a code of any two inputs is stated under, or None for
                 its own.
 
         Raises:

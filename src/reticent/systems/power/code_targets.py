@@ -1,4 +1,4 @@
-"""What a code may serve beside labels, and whom it may hide a row from beside everybody."""
+"""Targets of a code beside labels, and kinds of neighbours."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Recall(Group):
     """A target: which of the public rows are among the nearest.
 
     Attributes:
-        k: how many of them an answer names, from 1.
-        rows: how many rows of X, the first ones, are looked for; None for all.
+        k: number of rows that an answer names, from 1.
+        rows: number of rows of X, the first ones, that are looked for, or None for all.
     """
 
     k: int = 10
@@ -47,16 +47,16 @@ class ExplainedVariance(Group):
         return "explained variance"
 
     def check(self) -> None:
-        """Nothing: there is nothing to set."""
+        """Do nothing: there is nothing to set."""
 
 
 @dataclass(frozen=True)
 class Within(Group):
-    """Neighbours are inputs within a distance of each other, by touching cells of a lattice.
+    """Neighbours that are inputs within a distance of each other, by touching cells of a lattice.
 
     Attributes:
-        radius: above 0, in the units of the encoded row or the embedding.
-        norm: "linf", "l1" or "l2"; balls of the others lie inside that of "linf".
+        radius: radius above 0, in the units of the encoded row or the embedding.
+        norm: "linf", "l1" or "l2". Balls of the others lie inside that of "linf".
     """
 
     radius: float
@@ -70,16 +70,16 @@ class Within(Group):
 
 @dataclass(frozen=True)
 class NearRows(Group):
-    """Neighbours are inputs whose nearest public rows are equal or joined by a public graph.
+    """Neighbours that are inputs whose nearest public rows are equal or joined by a public graph.
 
     Attributes:
-        nodes: public rows in the graph, 2 to 20,000, drawn at random. More of them are closer to an
-            input, and hide it among fewer different ones.
-        neighbours: how many each is joined to at least, from 1. More of them hide more, and cost
-            worth.
-        other: name of a target that is a label: rows are joined to the nearest rows with another
-            value of it, so that it is hidden among counterfactuals that exist; None for the nearest
-            rows whatever they are.
+        nodes: number of public rows in the graph, 2 to 20,000, drawn at random. More of them are
+            closer to an input, and hide it among fewer different ones.
+        neighbours: least number of rows that each is joined to, from 1. More of them hide more, and
+            cost worth.
+        other: name of a target that is a label, or None for the nearest rows whatever they are.
+            Rows are joined to the nearest rows with another value of it, so that it is hidden among
+            counterfactuals that exist.
     """
 
     nodes: int = 300

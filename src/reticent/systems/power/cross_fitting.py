@@ -1,4 +1,4 @@
-"""What each mechanism is worth where public rows are few: fitted on some folds, scored on the
+"""The worth of each mechanism where public rows are few: fitted on some folds, scored on the
 other.
 
 One fifth of a few hundred rows is too little to choose by, and a server that learns from the rows
@@ -49,7 +49,7 @@ def cross_fitted(
     share: float,
     report: Report,
 ) -> tuple[PowerSetting, ...]:
-    """A plan of each mechanism with its utility, the best first.
+    """Return a plan of each mechanism with its utility, the best first.
 
     A server learns how far log odds are to be believed: their power, one number for all rows, is
     the best of thirty.
@@ -59,9 +59,9 @@ def cross_fitted(
         required: budget, radius and scoring.
         rows, labels: public rows in a random order, shapes (n, d) and (n,).
         mechanisms: "code" and those of ``PROTECTED`` that may be chosen.
-        settings: of training.
-        share: of the rows of a fit, held out by it.
-        report: told after every epoch and every public model.
+        settings: settings of training.
+        share: share of the rows of a fit that it holds out.
+        report: receiver of the progress, called after every epoch and every public model.
 
     Raises:
         InvalidInput: too few rows.
@@ -91,7 +91,9 @@ def cross_fitted(
 
 
 def _answers(query: Any, rows: Array, classes: int, *, seed: int) -> Answers:
-    """Probabilities of labels by each answer that may be given about rows, and how likely it is."""
+    """Return probabilities of labels by each answer that may be given about rows, and their
+    chances.
+    """
     if isinstance(query, CodeQuery):
         told, chances = query.posterior(LABEL), query.exact(CodedRows.of(rows))
         return [np.tile(told[code], (len(rows), 1)) for code in range(len(told))], list(chances.T)
@@ -110,7 +112,7 @@ def _answers(query: Any, rows: Array, classes: int, *, seed: int) -> Answers:
 
 
 def _believed(answers: Sequence[Answers], labels: Labels) -> Scores:
-    """Scores of pooled answers, with the power of the odds at which they tell most."""
+    """Return scores of pooled answers, with the power of the odds at which they tell most."""
     most = max(len(chances) for chances, _ in answers)
     prior = np.bincount(labels) / len(labels)
     chances, weights = [], []

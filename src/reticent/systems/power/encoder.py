@@ -1,6 +1,4 @@
-"""``PowerEncoder``: embeddings of table rows that any model can learn from, released with a
-proved guarantee.
-"""
+"""``PowerEncoder``: embeddings of table rows for one target, released with a proved guarantee."""
 
 from __future__ import annotations
 
@@ -51,45 +49,45 @@ from reticent.training.progress import progress
 
 @with_settings
 class PowerEncoder(RowEncoder):
-    """Releases embeddings of private table rows to an untrusted server, which may learn from them
+    """Release embeddings of private table rows to an untrusted server, which may learn from them
     with any model.
 
     Guarantee:
-        One released row costs (epsilon, delta). With
-        ``radius=None`` any two records of the schema are neighbours (local differential privacy of
-        the whole record). With a radius, records at most that far apart in l2 of the encoded space
-        are neighbours, where a change of any one attribute is at most 1. With K-norm noise on
-        vectors (``mechanism="k-norm-l2"``) this is (epsilon / radius)-Lipschitz privacy too, up to
-        an offset of about 1e-6 from the grid, which the card states. The encoder itself may be
-        known to everybody. ``card()`` says what is assumed, docs/power.md proves it.
+        One released row costs (epsilon, delta). With ``radius=None`` any two records of the schema
+        are neighbours (local differential privacy of the whole record). With a radius, records at
+        most that far apart in l2 of the encoded space are neighbours, where a change of any one
+        attribute is at most 1. With K-norm noise on vectors (``mechanism="k-norm-l2"``) this is
+        (epsilon / radius)-Lipschitz privacy too, up to an offset of about 1e-6 from the grid, which
+        the card states. The encoder itself may be known to everybody. ``card()`` says what is
+        assumed, and docs/power.md proves it.
 
     Args:
-        epsilon: of one answer, above 0.
-        delta: of one answer, in [0, 1); above 0 allows Gaussian noise.
-        radius: l2 radius in the encoded space; or a radius for every attribute, {name: radius} in
-            the column's own units (days of a date, ranks of ordered categories; 0: not protected,
-            infinity: any value); or None for any two records.
+        epsilon: epsilon of one answer, above 0.
+        delta: delta of one answer, in [0, 1). Above 0 allows Gaussian noise.
+        radius: l2 radius in the encoded space, or a radius for every attribute, {name: radius} in
+            the column's own units (days of a date, ranks of ordered categories, 0: not protected,
+            infinity: any value), or None for any two records.
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
-            "gaussian", "code", "clear-noise", "clear-code". The code
-            is that of ``CodeEncoder`` for one label: it hides any two records from each other
-            whatever the radius, wins where the radius is large, and is what "auto" takes with
-            ``radius=None``. It needs no torch. The last two read what the radius leaves
-            unprotected as it is (docs/power.md).
-        scoring: what codes are made for and mechanisms are chosen by: "information" (nats about
-            the label), "accuracy", "balanced_accuracy" or "auc"; ties are broken by information.
-        training: how encoders are trained and compared; None for ``VectorTraining()``.
-        random_state: seed of *training*; the noise of ``release`` never depends on it.
+            "gaussian", "code", "clear-noise", "clear-code". The code is that of ``CodeEncoder`` for
+            one label. It hides any two records from each other whatever the radius, wins where the
+            radius is large, and is what "auto" takes with ``radius=None``. It needs no torch. The
+            last two read what the radius leaves unprotected as it is (docs/power.md).
+        scoring: score that codes are made for and mechanisms are chosen by: "information" (nats
+            about the label), "accuracy", "balanced_accuracy" or "auc". Ties are broken by
+            information.
+        training: settings of the encoders' training and comparison, or None for
+            ``VectorTraining()``.
+        random_state: seed of *training*. The noise of ``release`` never depends on it.
 
     Attributes:
         query_: the fitted release.
-        considered_: every plan that was scored, best first. The plan of
-            ``query_`` may stand below the first, where it is simpler and worth as much up to chance
-            (docs/power.md).
+        considered_: every plan that was scored, best first. The plan of ``query_`` may stand below
+            the first, where it is simpler and worth as much up to chance (docs/power.md).
         mechanism_: the mechanism of ``query_``.
         classes_: labels seen in ``fit``.
-        n_features_in_: columns of the table.
+        n_features_in_: number of columns of the table.
         feature_names_in_: their names, where ``fit`` saw a data frame.
         bundle_identity_: SHA-256 of the bundle, in every receipt.
 
@@ -213,7 +211,9 @@ class PowerEncoder(RowEncoder):
         return self
 
     def exact(self, X: npt.ArrayLike) -> Array:
-        """What would be released without noise, shape (n, outputs). Private: never to be sent."""
+        """Return what would be released without noise, shape (n, outputs). Private: never to be
+        sent.
+        """
         query = self._fitted()
         return np.asarray(query.exact(self.checked(X)))
 
@@ -223,7 +223,7 @@ class PowerEncoder(RowEncoder):
         return code_card(query) if isinstance(query, CodeQuery) else power_card(query)
 
     def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written."""
+        """Return everything that ``release`` needs, ready to be written."""
         settings, arrays = self._fitted().describe()
         settings["plan"] = self._plan.to_dict()
         settings["labels"] = self.classes_.tolist()
@@ -265,8 +265,9 @@ class PowerEncoder(RowEncoder):
         return loaded
 
     def _required(self, schema: TabularSchema) -> PowerSetting:
-        """Budget, radius and scoring, checked; its mechanism is the one asked for, or stands for
-        any.
+        """Return budget, radius and scoring, checked.
+
+        Its mechanism is the one asked for, or stands for any.
         """
         epsilon = positive(self.epsilon, name="epsilon")
         delta = probability(self.delta, name="delta")
@@ -293,8 +294,9 @@ class PowerEncoder(RowEncoder):
 
     @property
     def channel_(self) -> Array:
-        """Probability of each released code given the node, shape (nodes, outputs), exact: what
-        ``train_server("channel", ..., channel=encoder.channel_)`` takes.
+        """The exact probability of each released code given the node, shape (nodes, outputs).
+
+        ``train_server("channel", ..., channel=encoder.channel_)`` takes it.
 
         Raises:
             NotFittedYet: before ``fit``.
@@ -317,7 +319,7 @@ class PowerEncoder(RowEncoder):
 
 
 def _own_generator() -> AbstractContextManager[None]:
-    """Leaves torch's generator as it was."""
+    """Leave torch's generator as it was."""
     torch = require("torch", extra="networks")
     context: AbstractContextManager[None] = torch.random.fork_rng(devices=[])
     return context

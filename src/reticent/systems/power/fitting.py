@@ -1,4 +1,4 @@
-"""How a power encoder is fitted: which encoder and mechanism serve a server best at the required
+"""The fit of a power encoder: the encoder and mechanism that serve a server best at the required
 total, on public rows.
 """
 
@@ -39,16 +39,17 @@ def fit_query(
     settings: FitSettings,
     report: Report,
 ) -> tuple[PowerQuery, tuple[PowerSetting, ...]]:
-    """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
-    first.
+    """Return the query of the highest utility among ``mechanisms``, and every plan that was scored.
+
+    The best plan comes first.
 
     Args:
         schema: the public description of rows.
-        required: budget, radius and scoring; mechanism and utility are replaced.
+        required: budget, radius and scoring. Mechanism and utility are replaced.
         rows: public rows.
         mechanisms: names of mechanisms for vectors.
-        settings: of training.
-        report: told after every epoch.
+        settings: settings of training.
+        report: receiver of the progress, called after every epoch.
 
     Raises:
         CalibrationFailed: no mechanism meets the requirement.
@@ -108,7 +109,7 @@ def _vectors(
 def _vector_scores(
     query: PowerQuery, scale: float, rows: PublicRows, settings: FitSettings
 ) -> Scores:
-    """Scores on held-out rows of a head that was trained with the noise of the release."""
+    """Return scores on held-out rows of a head that was trained with the noise of the release."""
     gaussian = query.plan.mechanism == "gaussian"
 
     def noisy(values: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What releases are worth on public rows that were held out, and how far two of them are apart by
+"""The worth of releases on public rows that were held out, and how far two of them are apart by
 chance.
 """
 
@@ -40,7 +40,7 @@ class HeldScores:
     """Scores of one release on held-out rows.
 
     Attributes:
-        scores: on all of them.
+        scores: scores on all of them.
         without: shape (GROUPS,), the score that is asked for, on all but each group.
     """
 
@@ -51,11 +51,12 @@ class HeldScores:
     def of(
         cls, answers: Sequence[Array], weights: Sequence[Array], labels: Labels, *, scoring: str
     ) -> HeldScores:
-        """Of probabilities of labels, given each answer that the release may give.
+        """Return the scores of probabilities of labels, given each answer that the release may
+        give.
 
         Args:
-            answers: of each answer, shape (n, classes), probabilities of labels.
-            weights: of each answer, shape (n,), how likely it is.
+            answers: probabilities of labels for each answer, shape (n, classes).
+            weights: chance of each answer, shape (n,).
             labels: shape (n,), integers from 0 to classes - 1.
             scoring: one of ``SCORINGS``.
         """
@@ -77,7 +78,8 @@ class HeldScores:
         )
 
     def error(self, other: HeldScores) -> float:
-        """Standard error of the difference from ``other`` on the same rows, by the jackknife.
+        """Return the standard error of the difference from ``other`` on the same rows, by the
+        jackknife.
 
         References:
             - Efron and Stein (1981), "The jackknife estimate of variance",
@@ -112,11 +114,12 @@ def simplest(found: Sequence[tuple[Release, HeldScores]], *, scoring: str) -> Re
 
 
 def answer_scores(answers: Sequence[Array], weights: Sequence[Array], labels: Labels) -> Scores:
-    """Scores of probabilities of labels, given each answer that a release may give; labels that
-    none of the rows has are left out.
+    """Return scores of probabilities of labels, given each answer that a release may give.
+
+    Labels that none of the rows has are left out.
 
     Args:
-        answers, weights, labels: as in ``HeldScores.of``.
+        answers, weights, labels: arguments of ``HeldScores.of``.
     """
     seen = np.unique(labels)
     chances, counted = [], []
@@ -137,17 +140,18 @@ def served(
     scoring: str,
     seed: int,
 ) -> HeldScores:
-    """What a server makes of released values: a booster that learns from some rows, scored on
-    others.
+    """Return what a server makes of released values: a booster that learns from some rows.
+
+    It is scored on others.
 
     Args:
-        released: shape (n, m), what is released about rows, and what is sent along.
+        released: shape (n, m), released values of rows, and what is sent along.
         labels: shape (n,), their labels, integers from 0.
-        answers: of each answer about k other rows, shape (k, m), what is released and sent along.
-        weights: of each answer, shape (k,), how likely it is.
+        answers: values of each answer about k other rows, shape (k, m), released and sent along.
+        weights: chance of each answer, shape (k,).
         held: shape (k,), labels of these rows.
         scoring: one of ``SCORINGS``.
-        seed: of the booster.
+        seed: seed of the booster.
     """
     model = HistGradientBoostingClassifier(**SERVER, random_state=seed).fit(released, labels)
     classes = 1 + int(max(labels.max(), held.max()))

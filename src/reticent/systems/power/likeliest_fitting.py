@@ -1,5 +1,5 @@
-"""How a release of one of the likeliest labels is fitted: the models, and how many labels are told
-apart, on public rows.
+"""The fit of a release of one of the likeliest labels: the models, and the number of labels that
+are told apart, on public rows.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _SMOOTHING = 0.5  # rows, for each candidate
 
 @dataclass(frozen=True, eq=False)
 class FittedLikeliest:
-    """A release, and what its models say about the public rows.
+    """A release, and its models' scores of the public rows.
 
     Attributes:
         query: the release.
         learnt: scores by what is free, and the forest's shares of labels, of the rows that models
-            learnt from, shapes (n, classes); shares by trees that did not learn from the row.
+            learnt from, shapes (n, classes). Shares are by trees that did not learn from the row.
         held: the same of the rows held out, shapes (k, classes).
         leaf: least rows in a leaf of the forest.
     """
@@ -61,12 +61,13 @@ class FittedLikeliest:
     leaf: int
 
     def again(self, rows: PublicRows, *, seed: int) -> LikeliestQuery:
-        """The release with models that learnt from all public rows, every tree from each; how often
-        the forest names which candidate is still that of the fewer.
+        """Return the release with models that learnt from all public rows, every tree from each.
+
+        How often the forest names which candidate is still that of the fewer.
 
         Args:
             rows: the public rows.
-            seed: of the models.
+            seed: seed of the models.
         """
         query = self.query
         every = np.concatenate([rows.train, rows.held])
@@ -79,19 +80,21 @@ class FittedLikeliest:
         )
 
     def released(self, *, seed: int) -> Array:
-        """What would be released about the rows that models learnt from, had they not, shape
-        (n, outputs).
+        """Return what would be released about the rows that models learnt from, had they not.
+
+        It has shape (n, outputs).
 
         Args:
-            seed: of the response.
+            seed: seed of the response.
         """
         query = self.query
         told = query.mechanism.release(query.places(*self.learnt), sampler=SeededSampler(seed))
         return query.read(self.learnt[0], told)
 
     def answers(self) -> tuple[list[Array], list[Array]]:
-        """What may be released about rows held out, and how likely it is, for each candidate that
-        may be named, shapes (k, outputs) and (k,).
+        """Yield what may be released about rows held out, and its chance, for each candidate.
+
+        They have shapes (k, outputs) and (k,).
         """
         query, chances = self.query, self.query.mechanism.matrix
         scores, told = self.held[0], query.places(*self.held)
@@ -108,16 +111,18 @@ def fit_likeliest(
     seed: int,
     report: Report,
 ) -> Iterator[FittedLikeliest]:
-    """A release for each number of candidates and each way to choose among them, with what the log
-    odds that it gives are worth on the rows held out, exactly over the response's noise.
+    """Return a release for each number of candidates and each way to choose among them.
+
+    Each has what the log odds that it gives are worth on the rows held out, exactly over the
+    response's noise.
 
     Args:
         protection: what is free and what is protected.
         required: budget, radius and scoring.
         rows: public rows. How often the forest is right is counted on rows that the tree did not
             learn from.
-        seed: of the models.
-        report: told after every model.
+        seed: seed of the models.
+        report: receiver of the progress, called after every model.
     """
     train, labels = rows.train, rows.train_labels
     classes = 1 + int(max(labels.max(), rows.held_labels.max()))
@@ -165,7 +170,9 @@ def _given(protection: Protection, rows: Array, labels: Labels, *, seed: int) ->
 
 
 def _scored(fitted: FittedLikeliest, rows: PublicRows) -> FittedLikeliest:
-    """With how often each candidate is named, by the place of the right label, and its utility."""
+    """Return it with how often each candidate is named, by the place of the right label, and its
+    utility.
+    """
     query, size = fitted.query, fitted.query.plan.candidates
     right = query.candidates(fitted.learnt[0]) == rows.train_labels[:, None]
     place = np.where(right.any(axis=1), right.argmax(axis=1), size)

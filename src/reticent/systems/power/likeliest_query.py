@@ -42,8 +42,8 @@ class LikeliestQuery(RowQuery):
         given: scores of labels, of a one and the free coordinates.
         forest: shares of labels, of whole encoded rows.
         hits: shape (candidates + 1, candidates), how often the forest names each candidate where
-            the right label is the first candidate, the second ..., or none of them; above 0, rows
-            sum to 1.
+            the right label is the first candidate, the second ..., or none of them. They are above
+            0, and rows sum to 1.
         plan: mechanism and budget.
     """
 
@@ -77,26 +77,27 @@ class LikeliestQuery(RowQuery):
 
     @property
     def outputs(self) -> int:
-        """Released values per row."""
+        """The number of released values per row."""
         return len(self.given.start) + self.given.classes
 
     def given_scores(self, rows: Array) -> Array:
-        """Scores of all labels from what is free, shape (n, classes)."""
+        """Return scores of all labels from what is free, shape (n, classes)."""
         return all_scores(self.given, self.protection.given(rows))
 
     def candidates(self, scores: Array) -> Integers:
-        """Labels that are likeliest by what is free, the likeliest first, shape (n, candidates).
+        """Return labels that are likeliest by what is free, the likeliest first, shape (n,
+        candidates).
 
         Args:
-            scores: from ``given_scores``.
+            scores: scores from ``given_scores``.
         """
         return np.asarray(np.argsort(-scores, axis=1, kind="stable")[:, : self.plan.candidates])
 
     def places(self, scores: Array, shares: Array) -> Integers:
-        """Which candidate the forest names, from 0, shape (n,). Private.
+        """Return the place of the candidate that the forest names, from 0, shape (n,). Private.
 
         Args:
-            scores: from ``given_scores``.
+            scores: scores from ``given_scores``.
             shares: shape (n, classes), the forest's, of the same rows.
         """
         risen = self.plan.choice == "risen"
@@ -109,11 +110,12 @@ class LikeliestQuery(RowQuery):
         return self._told(rows, self.given_scores(rows), sampler=sampler)
 
     def read(self, scores: Array, places: Integers) -> Array:
-        """Log odds of labels, and the label that is named as a one-hot vector, shape (n, outputs).
+        """Return log odds of labels, and the label that is named as a one-hot vector, shape (n,
+        outputs).
 
         Args:
-            scores: from ``given_scores``: nothing else is read of the record.
-            places: shape (n,), of the candidates that are named.
+            scores: scores from ``given_scores``. Nothing else is read of the record.
+            places: shape (n,), places of the candidates that are named.
         """
         named, index = self.candidates(scores), np.arange(len(scores))
         odds = scores + self._log_chances[-1, places][:, None]
@@ -142,7 +144,7 @@ class LikeliestQuery(RowQuery):
 
     @cached_property
     def _log_chances(self) -> Array:
-        """Logarithm of how likely each candidate is named, lies included, shape of ``hits``."""
+        """The logarithm of how likely each candidate is named, lies included, shape of ``hits``."""
         return np.asarray(np.log(self.hits @ self.mechanism.matrix))
 
     @override
@@ -162,12 +164,14 @@ class LikeliestQuery(RowQuery):
 
 
 def all_scores(given: BoostedTrees, free: Array) -> Array:
-    """Scores of all labels, shape (n, classes): sums of doubles in a fixed order, so the same for
-    neighbours to the last bit, in any batch.
+    """Return scores of all labels, shape (n, classes).
+
+    They are sums of doubles in a fixed order, so the same for neighbours to the last bit, in any
+    batch.
 
     Args:
         given: the public model.
-        free: from ``Protection.given``.
+        free: free coordinates, from ``Protection.given``.
     """
     scores = given.scores(CodedRows.of(free))
     return np.column_stack([np.zeros(len(free)), scores]) if scores.shape[1] == 1 else scores

@@ -1,5 +1,6 @@
-"""Which mechanism releases table rows: all that may be chosen are fitted on public rows, and the
-best by the user's scoring answers.
+"""The choice of the mechanism that releases table rows.
+
+All that may be chosen are fitted on public rows, and the best by the user's scoring answers.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _LEAST_OF_LABEL = 10
 
 
 def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
-    """What "auto" compares for the budget and the radius of ``plan``.
+    """Return what "auto" compares for the budget and the radius of ``plan``.
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
     noise on the protected ones alone leaves the others as they are. The code hides any two records,
@@ -67,8 +68,9 @@ def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
 
 
 def few(labels: Labels, mechanisms: Sequence[str]) -> bool:
-    """Whether public rows are so few that mechanisms are compared across folds: those that give log
-    odds of labels, where every label has rows enough.
+    """Return whether public rows are so few that mechanisms are compared across folds.
+
+    That is for those that give log odds of labels, where every label has rows enough.
     """
     several = len(mechanisms) > 1 and set(mechanisms) <= {*ANY_TWO_RECORDS, *PROTECTED}
     return several and len(labels) < FEW_ROWS and int(np.bincount(labels).min()) >= _LEAST_OF_LABEL
@@ -79,7 +81,7 @@ class PublicRows:
     """Encoded rows that are public, cut in two.
 
     Attributes:
-        train, held: shapes (n, d) and (k, d); encoders are trained on the first and scored on the
+        train, held: shapes (n, d) and (k, d). Encoders are trained on the first and scored on the
             second.
         train_labels, held_labels: shapes (n,) and (k,).
     """
@@ -98,14 +100,14 @@ class PublicRows:
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """What the user may set about training.
+    """The settings of training that the user may choose.
 
     Attributes:
         outputs: numbers of released values that are tried for vectors.
         hidden: widths of the hidden layers of encoder and classifier.
         epochs: passes over the rows.
         head_epochs: passes of the models that utility is measured with.
-        seed: of training.
+        seed: seed of training.
     """
 
     outputs: tuple[int, ...]
@@ -124,16 +126,17 @@ def fit_mechanisms(
     settings: FitSettings,
     report: Report,
 ) -> tuple[RowQuery | CodeQuery, tuple[PowerSetting, ...]]:
-    """The query of the highest utility among ``mechanisms``, and every plan that was scored, best
-    first.
+    """Return the query of the highest utility among ``mechanisms``, and every plan that was scored.
+
+    The best plan comes first.
 
     Args:
         schema: the public description of rows.
         required: budget, radius and scoring.
         rows: public rows.
         mechanisms: names of mechanisms that may be chosen.
-        settings: of training.
-        report: told after every epoch and every public model.
+        settings: settings of training.
+        report: receiver of the progress, called after every epoch and every public model.
 
     Raises:
         InvalidInput: too few rows.

@@ -1,5 +1,5 @@
-"""How a release with free attributes is fitted: which of its answers serves a server best, on
-public rows.
+"""The fit of a release with free attributes: the answer that serves a server best, on public
+rows.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ def fit_protected(
     settings: FitSettings,
     report: Report,
 ) -> tuple[ProtectedQuery | LikeliestQuery, tuple[PowerSetting, ...]]:
-    """The simplest query among ``mechanisms`` that serves as well as the best, up to two standard
-    errors; and the best plan of each kind, best first.
+    """Return the simplest query among ``mechanisms`` that serves as well as the best.
 
-    The simplest is noise on the protected coordinates, on all of them, then on some, then one of
-    the likeliest labels. Of each kind the one is taken whose own log odds are worth most on the
-    rows held out. These are compared by what the same booster makes of them, which sees what is
-    free too.
+    That is up to two standard errors. Return also the best plan of each kind, best first. The
+    simplest is noise on the protected coordinates, on all of them, then on some, then one of the
+    likeliest labels. Of each kind the one is taken whose own log odds are worth most on the rows
+    held out. These are compared by what the same booster makes of them, which sees what is free
+    too.
 
     Args:
         schema: the public description of rows.
-        required: budget, radius and scoring; mechanism and utility are replaced.
+        required: budget, radius and scoring. Mechanism and utility are replaced.
         rows: public rows.
         mechanisms: some of ``PROTECTED``.
-        settings: of training.
-        report: told after every epoch.
+        settings: settings of training.
+        report: receiver of the progress, called after every epoch.
 
     Raises:
         InvalidParameter: a radius that leaves no attribute of the schema free or protected as a
@@ -176,11 +176,12 @@ def _reader(
 def told_columns(
     protection: Protection, rows: PublicRows, *, epsilon: float, seed: int
 ) -> tuple[int, ...]:
-    """Places of the protected coordinates that "clear-noise" answers about; () for all of them.
+    """Return places of the protected coordinates that "clear-noise" answers about, () for all of
+    them.
 
     Noise of m coordinates in l2 has a variance that grows with m + 1, so what says little about the
     label is better left out. Coordinates are ranked by what each, alone with its noise, adds to the
-    free ones; the first, the first two and so on are compared, and the best of these is taken if it
+    free ones. The first, the first two and so on are compared. The best of these is taken if it
     is better than all of them by more than two standard errors of the difference, or if they are
     more than noise is drawn for. A booster learns from some of the public rows and is scored, in
     nats, on the others.
@@ -188,8 +189,8 @@ def told_columns(
     Args:
         protection: what is free and what is protected.
         rows: public rows.
-        epsilon: above 0.
-        seed: of rows and noise.
+        epsilon: epsilon, above 0.
+        seed: seed of rows and noise.
     """
     torch.manual_seed(seed)
     random, norm = np.random.default_rng(seed), protection.norm
@@ -202,7 +203,9 @@ def told_columns(
     near = [protection.steps(values) / UNIT for values in parts]
 
     def losses(places: tuple[int, ...]) -> Array:
-        """Of held rows, shape (k,); the least chance stands for a label that was not learnt."""
+        """Return losses of held rows, shape (k,). The least chance stands for a label that was
+        not learnt.
+        """
         noise = [training_noise(len(part), len(places), output_norm=norm) for part in near]
         noisy = [
             part[:, list(places)] + drawn.numpy() / epsilon
@@ -229,7 +232,7 @@ def told_columns(
 
 
 def held_scores(query: ProtectedQuery, rows: PublicRows, *, seed: int) -> Scores:
-    """Scores of the query's own model on the rows held out."""
+    """Return scores of the query's own model on the rows held out."""
     values, weights = protected_answers(query, rows.held, seed=seed)
     size = query.model.output_dimension
     chances = [label_shares(value[:, :size]) for value in values]

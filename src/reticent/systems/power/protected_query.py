@@ -60,12 +60,12 @@ class ProtectedQuery(RowQuery):
     @property
     @override
     def bound(self) -> EncoderBound:
-        """How far answers of neighbours are apart in radii, rounding included."""
+        """Return how far answers of neighbours are apart in radii, rounding included."""
         return EncoderBound("integers", self.protection.largest_step / UNIT)
 
     @property
     def values(self) -> int:
-        """Numbers in one private answer."""
+        """The number of numbers in one private answer."""
         return len(self.plan.columns) or len(self.protection.protected)
 
     @cached_property
@@ -81,11 +81,11 @@ class ProtectedQuery(RowQuery):
 
     @property
     def outputs(self) -> int:
-        """Released values per row."""
+        """The number of released values per row."""
         return self.model.output_dimension + self.values
 
     def steps(self, rows: Array) -> Array:
-        """What is hidden, in whole steps, shape (n, values). Private."""
+        """Return what is hidden, in whole steps, shape (n, values). Private."""
         steps = self.protection.steps(rows)
         return steps[:, list(self.plan.columns)] if self.plan.columns else steps
 
@@ -99,7 +99,7 @@ class ProtectedQuery(RowQuery):
         return self.mechanism.release(self.steps(rows) / UNIT, sampler=sampler)
 
     def read(self, rows: Array, answer: Array) -> Array:
-        """Log odds that the public model gives, and the answer, shape (n, outputs)."""
+        """Return log odds that the public model gives, and the answer, shape (n, outputs)."""
         seen = np.column_stack([self.protection.given(rows), answer / ANSWER_UNIT])
         return np.column_stack([self.model.forward_each(seen), answer])
 

@@ -1,9 +1,9 @@
-"""What neighbours of a table row are where every attribute has a radius of its own, and which of
-its encoded coordinates are protected and which are not.
+"""Neighbours of a table row where every attribute has a radius of its own.
 
-An attribute is *free* where neighbours agree in it: a release may do with it what it likes.
-Protected coordinates are taken in whole multiples of a 4096th of their own radius, so that all
-that a guarantee rests on is arithmetic of integers.
+They decide which of its encoded coordinates are protected and which are not. An attribute is *free*
+where neighbours agree in it: a release may do with it what it likes. Protected coordinates are
+taken in whole multiples of a 4096th of their own radius, so that all that a guarantee rests on is
+arithmetic of integers.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class AttributeRadii:
     own.
 
     Attributes:
-        radii: name and radius of each attribute, in the schema's order. In the column's own units:
-            of a number its unit, of a date days, of ordered categories ranks. 0: neighbours agree
-            in it, it is not protected. Infinity: any value. A category has 0 or infinity.
+        radii: name and radius of each attribute, in the schema's order. A radius is in the column's
+            own units: for a number its unit, for a date days, for ordered categories ranks. 0:
+            neighbours agree in it, it is not protected. Infinity: any value. A category has 0 or
+            infinity.
 
     Example:
         >>> schema = TabularSchema.numbers(2, 0, 10, names=["age", "income"])
@@ -63,7 +64,7 @@ class AttributeRadii:
 
     @classmethod
     def of(cls, radii: Mapping[str, float], schema: TabularSchema) -> AttributeRadii:
-        """Checked radii.
+        """Return checked radii.
 
         Raises:
             InvalidParameter: an attribute that is missing or unknown, a radius that its kind of
@@ -90,18 +91,18 @@ class AttributeRadii:
         return cls(found)
 
     def describe(self) -> str:
-        """In words, in the table's own units."""
+        """Describe them in words, in the table's own units."""
         return "; ".join(
             f"{name} {'not at all' if not radius else reach(radius)}" for name, radius in self.radii
         )
 
     def to_dict(self) -> dict[str, float | str]:
-        """Plain JSON values, infinity as "any"; ``of`` reads them after ``numbers``."""
+        """Return plain JSON values, infinity as "any". ``of`` reads them after ``numbers``."""
         return {name: "any" if math.isinf(radius) else radius for name, radius in self.radii}
 
     @staticmethod
     def numbers(values: Mapping[str, float | str]) -> dict[str, float]:
-        """What ``to_dict`` wrote, "any" as infinity."""
+        """Return what ``to_dict`` wrote, "any" as infinity."""
         return {
             name: math.inf if radius == "any" else float(radius) for name, radius in values.items()
         }
@@ -133,8 +134,9 @@ def _checked(attribute: Attribute, radius: float) -> float:
 
 
 def encoded_radius(attribute: Attribute, radius: float) -> float:
-    """How far apart two encoded values of the attribute may be, at most 1, if they are within
-    ``radius`` in its own units; up to a rounding error.
+    """Return how far apart two encoded values of the attribute may be, at most 1.
+
+    They are within ``radius`` in its own units, and it holds up to a rounding error.
     """
     if math.isinf(radius) or attribute.codes:
         return 1.0 if radius else 0.0
@@ -159,8 +161,8 @@ class Protection:
         at most ``largest_step`` long in ``norm``.
 
     Attributes:
-        schema: public.
-        radius: an l2 radius of encoded rows, at most ``LARGEST_SHARED_RADIUS``; or a radius for
+        schema: the public schema.
+        radius: an l2 radius of encoded rows, at most ``LARGEST_SHARED_RADIUS``, or a radius for
             each attribute.
     """
 
@@ -179,7 +181,7 @@ class Protection:
 
     @property
     def adjacency(self) -> Adjacency:
-        """Neighbours, if each attribute has its own radius."""
+        """Return the adjacency of neighbours, if each attribute has its own radius."""
         assert isinstance(self.radius, AttributeRadii)
         described = [self.schema.digest, sorted(self.radius.to_dict().items())]
         digest = hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
@@ -187,15 +189,17 @@ class Protection:
 
     @property
     def norm(self) -> Norm:
-        """In which protected coordinates of neighbours are at most a radius apart: l2, or each by
-        its own.
+        """The norm in which protected coordinates of neighbours are at most a radius apart.
+
+        It is l2, or each by its own.
         """
         return Norm.LINF if isinstance(self.radius, AttributeRadii) else Norm.L2
 
     @cached_property
     def groups(self) -> tuple[tuple[slice, bool, float], ...]:
-        """Encoded coordinates of each protected attribute, whether they are a one-hot code, and
-        their encoded radius.
+        """The encoded coordinates of each protected attribute.
+
+        With them is whether they are a one-hot code, and their encoded radius.
         """
         return tuple(self._groups())
 
@@ -215,13 +219,13 @@ class Protection:
 
     @cached_property
     def protected(self) -> Integers:
-        """Places of protected coordinates, in order."""
+        """The places of protected coordinates, in order."""
         places = [np.arange(part.start, part.stop) for part, _, _ in self.groups]
         return np.concatenate([np.zeros(0, dtype=np.int64), *places])
 
     @cached_property
     def free(self) -> Integers:
-        """Places of all others."""
+        """The places of all others."""
         return np.setdiff1d(np.arange(self.schema.dimension), self.protected)
 
     @property
@@ -231,7 +235,7 @@ class Protection:
 
     @cached_property
     def scales(self) -> Array:
-        """Steps in one unit of each protected coordinate."""
+        """The steps in one unit of each protected coordinate."""
         return np.concatenate(
             [
                 np.zeros(0),
@@ -241,13 +245,13 @@ class Protection:
 
     @cached_property
     def largest_step(self) -> int:
-        """Steps that stand for one radius, rounding included."""
+        """The steps that stand for one radius, rounding included."""
         if self.norm is Norm.LINF:
             return UNIT + 1
         return UNIT + 2 + math.isqrt(len(self.protected))
 
     def steps(self, rows: Array) -> Array:
-        """Protected coordinates in whole steps, shape (n, protected), as float64 integers.
+        """Return protected coordinates in whole steps, shape (n, protected), as float64 integers.
 
         Args:
             rows: shape (n, dimension), encoded.
@@ -267,7 +271,7 @@ class Protection:
         )
 
     def given(self, rows: Array) -> Array:
-        """What a release may do with as it likes, shape (n, 1 + free): a one, and the free
+        """Return what a release may do with as it likes, shape (n, 1 + free): a one, and the free
         coordinates.
         """
         return np.column_stack([np.ones(len(rows)), rows[:, self.free]])

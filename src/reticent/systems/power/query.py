@@ -71,16 +71,16 @@ class PowerSetting:
     Attributes:
         mechanism: one of ``MECHANISMS``.
         epsilon, delta: cost of one answer.
-        radius: l2 distance of neighbours; a radius for each attribute; None: any two records are
-            neighbours.
-        utility: what calibration rows expect of the release by ``scoring``.
-        information: nats about the label that they expect of it; ties of utility are broken by it.
+        radius: l2 distance of neighbours, or a radius for each attribute, or None where any two
+            records are neighbours.
+        utility: worth of the release by ``scoring`` that calibration rows expect.
+        information: nats about the label that they expect of it. It breaks ties of utility.
         scoring: one of ``SCORINGS``.
         columns: with the mechanism "clear-noise", rising places among the protected coordinates of
-            those that are answered about; () for all of them, and with others.
-        candidates: with the mechanism "clear-code", how many labels are told apart, two or more; 0
-            otherwise.
-        choice: with the mechanism "clear-code", one of ``CHOICES``; "" otherwise.
+            those that are answered about, () for all of them, and with others.
+        candidates: with the mechanism "clear-code", number of labels that are told apart, two or
+            more, 0 otherwise.
+        choice: with the mechanism "clear-code", one of ``CHOICES``, "" otherwise.
     """
 
     mechanism: str
@@ -135,7 +135,7 @@ class PowerSetting:
         one_of(self.scoring, SCORINGS, name="scoring")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, the constructor's arguments."""
+        """Return plain JSON values, the constructor's arguments."""
         radius = self.radius.to_dict() if isinstance(self.radius, AttributeRadii) else self.radius
         return {**asdict(self), "columns": list(self.columns), "radius": radius}
 
@@ -149,17 +149,17 @@ class PowerSetting:
 
 
 def rank(plan: PowerSetting) -> tuple[float, float]:
-    """What plans are sorted by, best first: utility, and information where utilities tie."""
+    """Return what plans are sorted by, best first: utility, and information where utilities tie."""
     return -round(plan.utility / TIE) * TIE, -plan.information
 
 
 def neighbours_within(radius: float | AttributeRadii | None, schema: TabularSchema) -> Adjacency:
-    """Records at most ``radius`` apart under this schema, all at once or in each attribute, or one
-    record replaced by any other.
+    """Return the adjacency of records at most ``radius`` apart under this schema.
 
-    The latter holds for any two records whatever the schema, so costs of bundles with different
-    schemas add up. It has no data set: the records are those that a release is given, and whose
-    they are is said by its scope.
+    They are so all at once or in each attribute, or one record is replaced by any other. The latter
+    holds for any two records whatever the schema, so costs of bundles with different
+    schemas add up. It has no data set: the records are those that a release is given, and the scope
+    says whose they are.
     """
     if radius is None:
         return Replace(1)
@@ -190,19 +190,19 @@ class RowQuery(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Released values per row."""
+        """The number of released values per row."""
 
     @abstractmethod
     def exact(self, inputs: Array | CodedRows) -> Array:
-        """What would be released without noise, shape (n, outputs). Private."""
+        """Return what would be released without noise, shape (n, outputs). Private."""
 
     @abstractmethod
     def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
-        """One vector for each encoded row, shape (n, outputs)."""
+        """Return one vector for each encoded row, shape (n, outputs)."""
 
     @abstractmethod
     def parts(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``rebuilt`` reads."""
+        """Return plain JSON values and named arrays that ``rebuilt`` reads."""
 
     @classmethod
     @abstractmethod
@@ -213,12 +213,13 @@ class RowQuery(ABC):
 
     @property
     def columns(self) -> int:
-        """Columns of a row."""
+        """The columns of a row."""
         return self.schema.columns
 
     @cached_property
     def protection(self) -> Protection:
-        """What is free and what is protected; of the plan and the schema, and of nothing else.
+        """Return what is free and what is protected, from the plan and the schema, and from nothing
+        else.
 
         Raises:
             CorruptBundle: any two records are neighbours.
@@ -227,41 +228,44 @@ class RowQuery(ABC):
 
     @cached_property
     def adjacency(self) -> Adjacency:
-        """What neighbours are: see ``neighbours_within``."""
+        """The adjacency, by ``neighbours_within``."""
         return neighbours_within(self.plan.radius, self.schema)
 
     @property
     def bound(self) -> EncoderBound:
-        """No constant is needed: any two nodes of a channel are told apart by at most e^epsilon."""
+        """The bound: no constant is needed, since any two nodes of a channel are told apart by at
+        most e^epsilon.
+        """
         return EncoderBound("none", 0.0)
 
     @property
     def certificate(self) -> str:
-        """Kind of ``bound``."""
+        """The kind of ``bound``."""
         return self.bound.kind
 
     def encode(self, table: npt.NDArray[Any]) -> CodedRows:
-        """Checked rows of a table, ready to be answered; raises what ``TabularSchema.code``
-        raises.
+        """Return checked rows of a table, ready to be answered.
+
+        It raises what ``TabularSchema.code`` raises.
         """
         return self.schema.code(table)
 
     def answer(
         self, inputs: Array | CodedRows, *, sampler: Sampler
     ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """One vector for each encoded row, shape (n, outputs), and which of them are withheld:
-        none.
+        """Return one vector for each encoded row, shape (n, outputs), and which are withheld: none.
 
         Args:
-            inputs: rows that ``encode`` gave; or in full, shape (n, dimension), which moves values
+            inputs: rows that ``encode`` gave, or in full, shape (n, dimension), which moves values
                 by a rounding error at most.
             sampler: source of randomness.
         """
         return self.drawn(inputs, sampler=sampler), np.zeros(len(inputs), dtype=np.bool_)
 
     def rehearse(self) -> None:
-        """Answers about a corner of the public box, with a seed, and forgets it: what cannot answer
-        fails before any charge.
+        """Answer about a corner of the public box, with a seed, and forget it.
+
+        So what cannot answer fails before any charge.
 
         Raises:
             ReticentError: the encoder has no certificate, or its noise is beyond what the grid
@@ -271,7 +275,7 @@ class RowQuery(ABC):
         self.answer(self.schema.domain.upper[None, :], sampler=SeededSampler(0))
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+        """Return plain JSON values and named arrays that ``from_description`` reads."""
         settings, arrays = self.parts()
         return {"schema": self.schema.to_dict(), "plan": self.plan.to_dict(), **settings}, arrays
 
@@ -291,7 +295,7 @@ class RowQuery(ABC):
 
 
 def protection_of(schema: TabularSchema, plan: PowerSetting) -> Protection:
-    """What ``plan`` protects of records of ``schema``.
+    """Return what ``plan`` protects of records of ``schema``.
 
     Raises:
         CorruptBundle: any two records are neighbours.
@@ -302,12 +306,12 @@ def protection_of(schema: TabularSchema, plan: PowerSetting) -> Protection:
 
 
 def dense(inputs: Array | CodedRows) -> Array:
-    """Rows in full, shape (n, dimension)."""
+    """Return rows in full, shape (n, dimension)."""
     return inputs.dense() if isinstance(inputs, CodedRows) else inputs
 
 
 def coded(inputs: Array | CodedRows) -> CodedRows:
-    """Rows by what differs from zero."""
+    """Return rows by what differs from zero."""
     return inputs if isinstance(inputs, CodedRows) else CodedRows.of(inputs)
 
 
@@ -352,7 +356,7 @@ class PowerQuery(RowQuery):
 
     @property
     def outputs(self) -> int:
-        """Released values per row."""
+        """The number of released values per row."""
         return self.network.output_dimension
 
     @override

@@ -1,4 +1,4 @@
-"""What estimators share that release rows of a table: the schema, checks, saving."""
+"""The common part of estimators that release rows of a table: the schema, checks, saving."""
 
 from __future__ import annotations
 
@@ -31,29 +31,30 @@ class RowEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @abstractmethod
     def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written."""
+        """Return everything that ``release`` needs, ready to be written."""
 
     def transform(self, X: npt.ArrayLike) -> Array:
-        """The values of ``release(X)``: fresh noise, and a cost, at every call; NaN where
-        withheld.
+        """Return the values of ``release(X)``, NaN where withheld.
+
+        Every call has fresh noise, and a cost.
         """
         return np.asarray(self.release(X).values)
 
     @property
     @override
     def bundle_identity_(self) -> str:
-        """SHA-256 of the bundle."""
+        """The SHA-256 of the bundle."""
         self._fitted()
         return self._identity
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
+        """The cost of one answer."""
         guarantee: Guarantee = self._fitted().mechanism.guarantee
         return guarantee
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        """Write the bundle, whole or not at all, by ``Bundle.write``."""
         return self.bundle().write(folder, overwrite=overwrite)
 
     def _become(self) -> None:

@@ -55,15 +55,15 @@ class Server:
     shares: Array
 
     def predict(self, released: npt.ArrayLike, *, balanced: bool = False) -> npt.NDArray[Any]:
-        """Labels, shape (n,), of released values (shape (n, m)).
+        """Return labels, shape (n,), of released values (shape (n, m)).
 
         A withheld row (NaN) gets what no accuracy counts as right: -1, an empty word, or None where
         labels are truth values.
 
         Args:
             released: shape (n, m).
-            balanced: False: the likeliest label. True: the label whose probability exceeds its
-                share of the training labels by the largest factor, which serves rare labels.
+            balanced: False for the likeliest label. True for the label whose probability exceeds
+                its share of the training labels by the largest factor, which serves rare labels.
         """
         values, known = _rows(released)
         places = np.zeros(len(values), dtype=np.int64)
@@ -83,9 +83,10 @@ class Server:
         return np.asarray(labels)
 
     def predict_proba(self, released: npt.ArrayLike) -> Array:
-        """Probability of each of ``classes``, shape (n, labels); for a withheld row their shares.
+        """Return the probability of each of ``classes``, shape (n, labels), for a withheld row
+        their shares.
 
-        Those of the server "channel" are calibrated by what they are; those of others as far as
+        Those of the server "channel" are calibrated by what they are, those of others as far as
         their model is.
         """
         values, known = _rows(released)
@@ -106,19 +107,19 @@ def train_server(
     seed: int,
     channel: npt.ArrayLike | None = None,
 ) -> Server:
-    """A model trained on released values as they are; withheld rows (NaN) are left out.
+    """Return a model trained on released values as they are. Withheld rows (NaN) are left out.
 
     Args:
         name: one of ``SERVERS``.
         released: shape (n, m).
         labels: shape (n,), whole numbers, words or truth values.
-        seed: of the model.
+        seed: seed of the model.
         channel: for the server "channel", and no other: shape (bins, m), probability of each
             released output given the bin, such as ``PowerEncoder.channel_``.
 
     Raises:
         UnknownName: no such server.
-        MissingExtra: what the server is made with is not installed.
+        MissingExtra: a package that the server is made with is not installed.
         InvalidParameter: a channel for another server, or none for "channel".
         InvalidInput: shapes that do not fit, or fewer than two released rows.
 

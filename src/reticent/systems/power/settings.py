@@ -10,7 +10,7 @@ from reticent.core.settings import Group
 
 @dataclass(frozen=True, kw_only=True)
 class VectorTraining(Group):
-    """How encoders of vectors are trained, and how mechanisms are compared.
+    """Settings of the training of vectors' encoders, and of the comparison of mechanisms.
 
     Args:
         outputs: numbers of released values that are tried for vectors.

@@ -15,12 +15,12 @@ from reticent.training.features import Origin
 
 @dataclass(frozen=True)
 class KnnCircumstances:
-    """What a card says beyond its plan; it is stored with a bundle, where the feature map itself is
+    """What a card says beyond its plan. It is stored with a bundle, where the feature map itself is
     not.
 
     Attributes:
         features: name of the feature map (of the first round, if there are several).
-        origin: what it was made from.
+        origin: source of the feature map.
         by_person: whether all records of one person are protected together.
         classes_given: whether the labels were named, and not taken from the records.
     """
@@ -31,7 +31,7 @@ class KnnCircumstances:
     classes_given: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; ``from_dict`` reads them back."""
+        """Return plain JSON values, which ``from_dict`` reads back."""
         return {
             "features": self.features,
             "origin": self.origin.value,
@@ -41,7 +41,7 @@ class KnnCircumstances:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The circumstances that ``to_dict`` described.
+        """Return the circumstances that ``to_dict`` described.
 
         Raises:
             KeyError, TypeError, ValueError: not such a description.

@@ -1,4 +1,4 @@
-"""Whether a student is better than the labels that it learned from, on labelled public rows.
+"""The choice between a student and the labels that it learned from, on labelled public rows.
 
 Everything here is public or released, so the choice is post-processing, and costs nothing.
 """
@@ -38,11 +38,11 @@ class ValidationRows:
 
 @dataclass(frozen=True)
 class StudentCheck:
-    """What the student and its labels' own classifier get right of the validation rows.
+    """Right answers of the student and of its labels' own classifier on the validation rows.
 
     Attributes:
         student: share of right answers of the trained student, from 0 to 1.
-        labels: that of the nearest released label.
+        labels: the same share of the nearest released label.
     """
 
     student: float
@@ -50,7 +50,7 @@ class StudentCheck:
 
     @property
     def kept(self) -> bool:
-        """Whether the student stays: it has to be better, not as good."""
+        """Whether the student stays. It has to be better, not as good."""
         return self.student > self.labels
 
 
@@ -62,14 +62,14 @@ def validation_rows(
     names: Names | None,
     shape: tuple[int, ...],
 ) -> ValidationRows | None:
-    """The rows, checked; None where there are none.
+    """Return the rows, checked, or None where there are none.
 
     Args:
-        X: inputs of ``shape``, public, that are not among those that the student learns from.
+        X: public inputs of ``shape`` that are not among those that the student learns from.
         y: their labels.
         classes: the labels that there are.
         names: columns of the private records, if they have names.
-        shape: of one private input.
+        shape: shape of one private input.
 
     Raises:
         InvalidInput: only one of both, no row, another shape, or labels that are not in
@@ -98,14 +98,15 @@ def checked_student(
     rows: ValidationRows,
     feature_map: FeatureMap,
 ) -> tuple[AnyStudent, StudentCheck]:
-    """The student where it beats its labels on ``rows``, else the labels' own classifier; and how
-    both did.
+    """Return the student where it beats its labels on ``rows``, else the labels' own classifier.
+
+    Return how both did as well.
 
     Args:
-        student: as trained, or ``own`` where there was nothing to train on.
+        student: the trained student, or ``own`` where there was nothing to train on.
         own: the released labels it learned from, as a classifier on features.
-        rows: public.
-        feature_map: from inputs to the features of ``own`` and of a support vector machine.
+        rows: public rows.
+        feature_map: map from inputs to the features of ``own`` and of a support vector machine.
     """
     features = feature_map.features(rows.inputs)
     found = student.probabilities(rows.inputs if isinstance(student, Student) else features)

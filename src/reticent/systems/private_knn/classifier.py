@@ -55,28 +55,29 @@ if TYPE_CHECKING:
 
 @with_settings
 class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin, BaseEstimator):
-    """Releases labels for public queries by the noisy votes of their nearest private records.
+    """Release labels for public queries by the noisy votes of their nearest private records.
 
     Guarantee:
         All labels that one fitted classifier ever releases, withheld answers included, are
-        (epsilon, delta)-differentially private together, for two sets of private records one of
-        which has one record more; with ``persons``, all records of one person more. ``guarantee``
-        is that total, ``card()`` says what is assumed, docs/private-knn.md has the proof. The
+        (epsilon, delta)-differentially private together. The two sets of private records differ
+        by one record more, or with ``persons`` by all records of one person more. ``guarantee``
+        is that total, ``card()`` says what is assumed, and docs/private-knn.md has the proof. The
         queries are public. ``exact_predict`` is the owner's own answer and is *not* private.
 
     Args:
-        epsilon: of the total, above 0.
-        delta: of the total, in (0, 1).
-        queries: how many queries will ever be asked.
-        answers: how many labels will ever be released; None for as many as queries.
-        neighbours: which records vote on a query, and when their vote counts; None for the usual.
-        features: what the columns of a record are, and how a row becomes a vector: schema, map and
-            range, the grid that neighbours are compared on; None for ``Features()``.
-        classes: the labels that there are, a public list; or "observed" to take those that occur
-            among the records, which publishes them: the card then says that they are not protected.
-        data_set: what the private records are called, by their owner; the same name whenever they
+        epsilon: epsilon of the total, above 0.
+        delta: delta of the total, in (0, 1).
+        queries: number of queries that will ever be asked.
+        answers: number of labels that will ever be released, or None for as many as queries.
+        neighbours: rule for which records vote on a query, and when their vote counts, or None for
+            the usual.
+        features: meaning of a record's columns, and the map of a row to a vector: schema, map and
+            range, the grid that neighbours are compared on. None for ``Features()``.
+        classes: the labels that there are, a public list, or "observed" to take those that occur
+            among the records. That publishes them: the card then says that they are not protected.
+        data_set: the owner's name for the private records. It stays the same whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
-        fallback: the public label that ``predict`` gives where an answer is withheld. None where
+        fallback: the public label that ``predict`` gives where an answer is withheld, or None where
             none is.
 
     Attributes:
@@ -146,15 +147,15 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         y: npt.ArrayLike | None = None,
         persons: Sequence[Any] | None = None,
     ) -> Self:
-        """Keeps the private records, and settles the noise without looking at them.
+        """Keep the private records, and settle the noise without looking at them.
 
         Args:
             X: shape (n, features) or (n, height, width) or (n, channels, height, width). Or
-                ``reticent.tables.Shards``, which hold the labels too: they are read block by block
+                ``reticent.tables.Shards``, which hold the labels too. They are read block by block
                 and kept as 16-bit points, and answers do not depend on how they are split.
-            y: shape (n,), labels; None with shards.
-            persons: one per record, equal for the records of one person. A person then counts as
-                one: only the nearest record of each may vote, and the guarantee covers all of
+            y: shape (n,), labels, or None with shards.
+            persons: one name per record, equal for the records of one person. A person then counts
+                as one: only the nearest record of each may vote, and the guarantee covers all of
                 them. None where every record is a person's only one.
 
         Raises:
@@ -203,11 +204,12 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
     def calibrate(
         self, *, epsilon: float, delta: float, queries: int, answers: int | None = None
     ) -> Self:
-        """A new total and number of queries, with the least noise for them; the private records are
-        not looked at.
+        """Set a new total and number of queries, with the least noise for them.
+
+        The private records are not looked at.
 
         Args:
-            epsilon, delta, queries, answers: as in the constructor.
+            epsilon, delta, queries, answers: arguments of the constructor.
 
         Raises:
             InvalidParameter: labels were released already, under the total that they were promised,
@@ -228,7 +230,7 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         """Return public queries on the public grid, shape (n, d).
 
         Raises:
-            NotFittedYet, InvalidInput: as ``release``.
+            NotFittedYet, InvalidInput: the errors of ``release``.
         """
         self._fitted()
         queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
@@ -250,8 +252,9 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         return Drawn(class_names(labels, self.classes_, withheld=withheld), withheld)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
-        """As the whole plan on X, with noise and samples from a seed: for experiments, *not
-        private*, and not counted.
+        """Answer as the whole plan would on X, with noise and samples from a seed.
+
+        It is for experiments, *not private*, and not counted.
 
         Raises:
             BudgetExceeded: more queries than the plan has.
@@ -293,18 +296,18 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of everything that this fitted classifier will ever release."""
+        """The cost of everything that this fitted classifier will ever release."""
         self._fitted()
         return self.plan_.guarantee
 
     @property
     def remaining_(self) -> int:
-        """Queries that may still be asked."""
+        """The number of queries that may still be asked."""
         self._fitted()
         return self._prepaid.remaining
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
+        """Return the guarantee in plain words."""
         self._fitted()
         found, given = self.feature_map_, not is_observed(self.classes)
         return knn_card(

@@ -1,5 +1,6 @@
-"""The private records of an individual-budget classifier: they come, go and come back, and each
-unit keeps one number for good.
+"""The private records of an individual-budget classifier: they come, go and come back.
+
+Each unit keeps one number for good.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class HeldRecords:
     taken in again, it goes on spending from where it was.
 
     Args:
-        filter: whose numbers are handed out.
-        dimension: of the points.
+        filter: the filter whose numbers are handed out.
+        dimension: number of coordinates of a point.
         by_person: whether units are named.
 
-    What stays of a forgotten unit is its number, its spending and a keyed digest of its name; the
+    What stays of a forgotten unit is its number, its spending and a keyed digest of its name. The
     digest's own key is drawn anew for every object.
     """
 
@@ -49,13 +50,13 @@ class HeldRecords:
         return len(self.labels)
 
     def insert(self, points: Points, labels: Integers, persons: Sequence[Any] | None) -> None:
-        """Takes records in.
+        """Take records in.
 
         Args:
             points: shape (n, d), from the public grid.
             labels: shape (n,), codes.
-            persons: one per record; None where every record is a unit of its own, which nobody can
-                name later.
+            persons: one name per record, or None where every record is a unit of its own, which
+                nobody can name later.
 
         Raises:
             InvalidInput: persons where there were none, or none where there were some.
@@ -76,10 +77,10 @@ class HeldRecords:
         )
 
     def forget(self, person: Any) -> int:
-        """Removes all records of one unit, at once; its spending stays.
+        """Remove all records of one unit, at once. Its spending stays.
 
         Returns:
-            How many records there were. Private.
+            The number of its records. Private.
 
         Raises:
             InvalidInput: there are no persons.
@@ -97,13 +98,13 @@ class HeldRecords:
         return int(gone.sum())
 
     def beside(self, filter: IndividualFilter) -> HeldRecords:
-        """The same records under the same names and numbers, in a copy of their filter."""
+        """Return the same records under the same names and numbers, in a copy of their filter."""
         twin = copy(self)
         twin.filter, twin._known = filter, dict(self._known)
         return twin
 
     def anew(self, filter: IndividualFilter) -> HeldRecords:
-        """The same records, none of which has spent anything, in another filter."""
+        """Return the same records, none of which has spent anything, in another filter."""
         twin = HeldRecords(filter, dimension=self.points.shape[1], by_person=self.by_person)
         twin.points, twin.labels, twin._search = self.points, self.labels, self._search
         names, numbers = np.unique(self.numbers, return_inverse=True)
@@ -113,8 +114,9 @@ class HeldRecords:
     def near(
         self, queries: Points, limits: Integers
     ) -> Iterator[tuple[Integers, Integers, Integers]]:
-        """For each query in turn, the units with a record nearer than its limit: numbers, squared
-        distances and labels of their nearest ones.
+        """Yield for each query in turn the units with a record nearer than its limit.
+
+        They are numbers, squared distances and labels of their nearest records.
 
         Args:
             queries: shape (b, d), integer points.

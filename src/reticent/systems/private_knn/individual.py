@@ -1,5 +1,6 @@
-"""``IndividualKNNClassifier``: labels for public queries from private records, each of which has a
-budget of its own and retires when it is spent.
+"""``IndividualKNNClassifier``: labels for public queries from private records with own budgets.
+
+A record whose budget is spent retires.
 """
 
 from __future__ import annotations
@@ -55,34 +56,37 @@ if TYPE_CHECKING:
 
 @with_settings
 class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin, BaseEstimator):
-    """Answers public queries by the noisy votes of the private records near them, without a limit
-    on their number; a record that has voted as much as its budget allows votes no more.
+    """Answer public queries by the noisy votes of the private records near them.
+
+    There is no limit on the number of queries. A record that has voted as much as its budget allows
+    votes no more.
 
     Guarantee:
         Everything that one fitted classifier ever releases is (epsilon, delta)-differentially
-        private together, for two sets of private records one of which has one record more; with
-        ``persons``, all records of one person more, whenever they are inserted or forgotten.
+        private together. The two sets of private records differ by one record more, or with
+        ``persons`` by all records of one person more, whenever they are inserted or forgotten.
         Queries are public, and may be chosen from earlier answers. ``card()`` says what is assumed,
-        docs/private-knn.md has the proof. ``exact_predict`` is the owner's own, noise-free answer
-        and is *not* private, and neither is what a record has spent, which nothing shows.
+        and docs/private-knn.md has the proof. ``exact_predict`` is the owner's own, noise-free
+        answer and is *not* private, and neither is what a record has spent, which nothing shows.
 
     Each record within a query's public radius votes for its label, with a weight that falls with
     the distance. Where there are ``public_X``, a query's radius is such that a share of them lies
-    within it. Answers get worse as records retire; no answer is ever withheld.
+    within it. Answers get worse as records retire, but no answer is ever withheld.
 
     Args:
-        epsilon: of everything, above 0.
-        delta: of everything, in (0, 1).
-        classes: the labels that there are, a public list; or "observed" to take those that occur
-            among the records, which publishes them: the card then says that they are not protected.
-        votes: how many whole votes a record gives in its life, 1 to 2^20; noise grows with the
-            square root. About the number of queries that a record will be near.
-        ball: which records are near a query, and how far each votes; None for the usual.
-        looks: precisions of the noisy looks at one query, whole numbers; (1,) for one look.
+        epsilon: epsilon of everything, above 0.
+        delta: delta of everything, in (0, 1).
+        classes: the labels that there are, a public list, or "observed" to take those that occur
+            among the records. That publishes them: the card then says that they are not protected.
+        votes: number of whole votes that a record gives in its life, 1 to 2^20. Noise grows with
+            the square root. Take about the number of queries that a record will be near.
+        ball: rule for which records are near a query, and how far each votes, or None for the
+            usual.
+        looks: precisions of the noisy looks at one query, whole numbers, or (1,) for one look.
         lead: standard deviations by which a class must lead for a query to get no further look.
-        features: what the columns of a record are, and how a row becomes a vector: schema, map and
-            range; None for ``Features()``. Without a range the grid is one around the public rows.
-        data_set: what the private records are called, by their owner; the same name whenever they
+        features: meaning of a record's columns, and the map of a row to a vector: schema, map and
+            range. None for ``Features()``. Without a range the grid is one around the public rows.
+        data_set: the owner's name for the private records. It stays the same whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
 
     Attributes:
@@ -152,14 +156,14 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         *,
         public_X: npt.ArrayLike | None = None,
     ) -> Self:
-        """Keeps the private records, and settles the noise without looking at them.
+        """Keep the private records, and settle the noise without looking at them.
 
         Args:
             X: shape (n, features) or (n, height, width) or (n, channels, height, width).
             y: shape (n,), labels.
-            persons: one per record, equal for the records of one person. A person then has one
+            persons: one name per record, equal for the records of one person. A person then has one
                 budget and one vote at a time, by the nearest record, and can be forgotten.
-            public_X: public rows of the same shape, without labels; they set the radii, and the
+            public_X: public rows of the same shape, without labels. They set the radii, and the
                 grid where the range of ``features`` does not.
 
         Raises:
@@ -206,14 +210,15 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
     def insert(
         self, X: npt.ArrayLike, y: npt.ArrayLike, persons: Sequence[Any] | None = None
     ) -> Self:
-        """Takes in further private records, which vote from the next query on. Who was there before
-        goes on spending from where they were, forgotten or not.
+        """Take in further private records, which vote from the next query on.
+
+        Whoever was there before goes on spending from where they were, forgotten or not.
 
         Args:
-            X, y, persons: as in ``fit``; persons in every call or in none.
+            X, y, persons: arguments of ``fit``, with persons in every call or in none.
 
         Raises:
-            InvalidInput: other shapes, labels or persons; nothing is taken in.
+            InvalidInput: other shapes, labels or persons. Nothing is taken in.
         """
         points = self._points(X, records=True)
         known = list(self.classes_)
@@ -245,7 +250,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         """Return public rows on the public grid, shape (n, d).
 
         Raises:
-            NotFittedYet, InvalidInput: as ``release``.
+            NotFittedYet, InvalidInput: the errors of ``release``.
         """
         return self._points(X, records=False)
 
@@ -262,18 +267,19 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
 
     @override
     def draw(self, inputs: Points, sampler: Sampler) -> Drawn:
-        """Return a label for each of the checked queries, in order; they must be paid for."""
+        """Return a label for each of the checked queries, in order. They must be paid for."""
         return self._labelled(self.session_, self.held_, inputs, sampler)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
-        """As the first queries of a new total, with noise from a seed: for experiments, *not
-        private*, and not counted.
+        """Answer as the first queries of a new total, with noise from a seed.
+
+        It is for experiments, *not private*, and not counted.
 
         Args:
             X: the queries.
-            seed: of the noise.
-            noise_scale: noise in units of the plan's, above 0; records here over private records,
-                where the effect on a private set of another size is looked for.
+            seed: seed of the noise.
+            noise_scale: noise in units of the plan's, above 0. Take records here over private
+                records, where the effect on a private set of another size is looked for.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
         return release(
@@ -298,12 +304,12 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of everything that this fitted classifier will ever release."""
+        """The cost of everything that this fitted classifier will ever release."""
         self._fitted()
         return self.plan_.guarantee
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
+        """Return the guarantee in plain words."""
         self._fitted()
         found, given = self.feature_map_, not is_observed(self.classes)
         return individual_card(
@@ -311,7 +317,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has no budget."""
+        """Return the state of a copy, which has no budget."""
         state = dict(super().__getstate__())
         if "session_" in state:
             with self.session_.turn:
@@ -321,7 +327,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         return state
 
     def _points(self, X: npt.ArrayLike, *, records: bool) -> Points:
-        """Queries, or records, of which there may be none, on the public grid."""
+        """Return queries, or records, of which there may be none, on the public grid."""
         self._fitted()
         inputs, shape = input_rows(rows_as_fitted(self, X), records=records)
         rows = inputs_as_fitted(self, inputs, shape)
@@ -341,7 +347,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
     def _kernels(
         self, grid: PointGrid, public: Exhaustive | None, rows: int, points: Points
     ) -> list[RadiusKernel]:
-        """A kernel for each query, from public things only."""
+        """Return a kernel for each query, from public things only."""
         ball = a_part(self.ball, Ball, name="ball")
         if ball.radius is not None:
             return kernels_of_radius(
@@ -380,7 +386,7 @@ class _Simulated:
         self.checked, self.price = fitted.checked, fitted.price
 
     def draw(self, inputs: Points, sampler: Sampler) -> Drawn:
-        """See ``System``."""
+        """Draw, as ``System`` says."""
         session = IndividualSession(self._fitted.plan_, noise_scale=self._noise_scale)
         with self._fitted.session_.turn:
             held = self._fitted.held_.anew(session.filter)

@@ -1,4 +1,4 @@
-"""What an individual-budget classifier may release, and the one place where it answers."""
+"""The releases of an individual-budget classifier, and the one place where it answers."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class IndividualNoise:
     """Noise, looks and cap of an individual-budget classifier, from public numbers.
 
     A record with weight w (of WEIGHT_STEPS) adds w (c e_label - 1) to a sum over c classes, of
-    squared norm w^2 c (c - 1): what all classes share tells nothing, so it is left out, which saves
+    squared norm w^2 c (c - 1). What all classes share tells nothing, so it is left out. That saves
     a factor sqrt(1 - 1/c) of noise over one vote for the label. A query is *looked* at several
     times, with precisions ``looks``, until one class leads by ``lead`` standard deviations.
 
     Attributes:
         budget: the cap of one record, and what it proves.
-        delta: of the total.
-        classes: at least 2.
+        delta: delta of the total.
+        classes: number of classes, at least 2.
         looks: precisions, whole numbers of at least 1.
-        lead: in standard deviations of the difference of two classes; at least 0.
-        adjacency: what is protected.
+        lead: lead in standard deviations of the difference of two classes, at least 0.
+        adjacency: the protected difference.
     """
 
     budget: IndividualGaussianBudget
@@ -70,16 +70,16 @@ class IndividualNoise:
         lead: float,
         adjacency: AddRemove,
     ) -> IndividualNoise:
-        """The plan with the least noise that keeps (``epsilon``, ``delta``).
+        """Return the plan with the least noise that keeps (``epsilon``, ``delta``).
 
         Args:
-            epsilon, delta: of everything that is ever released.
-            classes: at least 2.
-            votes: how many whole votes, at all looks, one record gives before it retires; 1 to
-                2^20.
+            epsilon, delta: total of everything that is ever released.
+            classes: number of classes, at least 2.
+            votes: number of whole votes, at all looks, that one record gives before it retires, 1
+                to 2^20.
             looks: precisions.
-            lead: see the class.
-            adjacency: what is protected.
+            lead: the attribute of that name.
+            adjacency: the protected difference.
 
         Raises:
             InvalidParameter, CalibrationFailed: a parameter out of its range.
@@ -114,12 +114,12 @@ class IndividualNoise:
 
     @property
     def weight_cap(self) -> int:
-        """Most that a record spends in precision times squared weight: the filter's cap."""
+        """The most that a record spends in precision times squared weight: the filter's cap."""
         return self.budget.cap // (self.classes * (self.classes - 1))
 
     @property
     def sigma_votes(self) -> float:
-        """Noise of a class's count, in votes, if a query gets all its looks."""
+        """The noise of a class's count, in votes, if a query gets all its looks."""
         return self.budget.sigma / (self.classes * WEIGHT_STEPS * math.sqrt(sum(self.looks)))
 
     @cached_property
@@ -136,21 +136,21 @@ class IndividualNoise:
 
 
 class IndividualSession:
-    """Answers queries from records that retire one by one.
+    """Answer queries from records that retire one by one.
 
-    **Guarantee.** All sums that one session ever draws - their number without limit, queries and
-    stops chosen from earlier ones, records coming and going - cost ``plan.guarantee`` together: a
-    record takes part only while the filter lets it. A forked or copied session has no budget.
+    **Guarantee.** All sums that one session ever draws cost ``plan.guarantee`` together. Their
+    number is without limit, queries and stops may be chosen from earlier ones, and records come and
+    go: a record takes part only while the filter lets it. A forked or copied session has no budget.
 
     Args:
         plan: noise and cap.
-        noise_scale: noise in units of the plan's: 1 for a release; for the choice of settings, the
+        noise_scale: noise in units of the plan's: 1 for a release. The choice of settings takes the
             number of records there over that of private ones.
-        cap_scale: cap in units of the plan's, at most 1: for that choice with fewer queries.
+        cap_scale: cap in units of the plan's, at most 1, for that choice with fewer queries.
 
     Attributes:
-        turn: held while queries are answered, so that two threads cannot both find room for what
-            only one of them has; whoever changes the records has to hold it too.
+        turn: lock that is held while queries are answered, so that two threads cannot both find
+            room for what only one of them has. Whoever changes the records has to hold it too.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class IndividualSession:
 
     @property
     def is_here(self) -> bool:
-        """Whether anything may be asked: not in a forked child, nor in a copy."""
+        """Return whether anything may be asked: not in a forked child, nor in a copy."""
         return self.filter.is_here
 
     def answer(
@@ -190,7 +190,7 @@ class IndividualSession:
         *,
         sampler: Sampler,
     ) -> Integers:
-        """A label for each query, shape (n,): the class with the largest noisy sum."""
+        """Return a label for each query, shape (n,): the class with the largest noisy sum."""
         return np.asarray(self.sums(held, queries, kernels, sampler=sampler).argmax(axis=1))
 
     def sums(
@@ -201,19 +201,19 @@ class IndividualSession:
         *,
         sampler: Sampler,
     ) -> Integers:
-        """Noisy sums over the looks of each query: precision times steps of vote.
+        """Return noisy sums over the looks of each query: precision times steps of vote.
 
         Args:
             held: the records, with numbers in this session's filter.
             queries: shape (n, d), integer points.
-            kernels: one for each query; public.
+            kernels: one public kernel for each query.
             sampler: source of randomness.
 
         Returns:
             Shape (n, classes), int64.
 
         Raises:
-            BudgetExceeded: a forked or copied session; nothing is computed.
+            BudgetExceeded: a forked or copied session. Nothing is computed.
         """
         if not self.is_here:
             raise BudgetExceeded(
@@ -241,7 +241,7 @@ class IndividualSession:
     def _looked(
         self, numbers: Integers, weights: Integers, labels: Integers, noise: Sequence[Integers]
     ) -> Integers:
-        """One query, look after look, until a class leads clearly."""
+        """Answer one query, look after look, until a class leads clearly."""
         classes, costs = self.plan.classes, weights * weights
         total, precision = np.zeros(classes, dtype=np.int64), 0
         for look, drawn in zip(self.plan.looks, noise, strict=True):
@@ -257,9 +257,9 @@ class IndividualSession:
         return total
 
     def _noisy(self, exact: Integers, drawn: Integers) -> Integers:
-        """What one look draws: the exact sum, which is private, and its noise."""
+        """Draw one look: the exact sum, which is private, and its noise."""
         return np.asarray(exact + drawn)
 
     def lead_at(self, precision: int) -> float:
-        """How far a class has to be ahead after looks of this precision to be the answer."""
+        """Return how far a class has to be ahead after looks of this precision to be the answer."""
         return self.plan.lead * self._sigma * math.sqrt(2 * precision)

@@ -1,6 +1,4 @@
-"""What the Private-kNN estimators check and turn into arrays before anything is kept, spent or
-computed.
-"""
+"""Checks of the Private-kNN estimators, before anything is kept, spent or computed."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ def shaped(estimator: Any) -> Features:
     """Return the part ``features`` of an estimator of neighbours.
 
     Raises:
-        InvalidParameter: it is none, or sets what neighbours do not use.
+        InvalidParameter: it is no such part, or sets what neighbours do not use.
     """
     given: Features = a_part(estimator.features, Features, name="features")
     return given.only("schema", "map", "range", of=estimator)
@@ -53,7 +51,7 @@ def shaped(estimator: Any) -> Features:
 def checked_persons(
     persons: Sequence[Any] | npt.NDArray[Any] | None, records: int
 ) -> list[Any] | None:
-    """The persons as a list, if there is one for every record and ties can be broken by them.
+    """Return the persons as a list, if there is one for every record and they can break ties.
 
     Raises:
         InvalidInput: another number of persons, or one that is no text, bytes or integer. Keys are
@@ -70,14 +68,14 @@ def checked_persons(
 def grid_of(
     feature_range: Any, feature_map: FeatureMap, features: int, schema: TabularSchema | None
 ) -> PointGrid:
-    """The public grid that features are moved to, settled before any query is seen.
+    """Return the public grid that features are moved to, settled before any query is seen.
 
     Args:
         feature_range: a pair (lower, upper), a grid, or None where the feature map or the schema
             knows where features lie.
         feature_map: the map.
-        features: how many it has.
-        schema: of the rows, or None.
+        features: number of features.
+        schema: schema of the rows, or None.
 
     Raises:
         InvalidParameter: no range for a map that knows none, or one that does not fit.
@@ -119,13 +117,13 @@ def sharded_records(
     feature_map: FeatureMap,
     grid: PointGrid,
 ) -> ShardedRecords:
-    """The records of shards as 16-bit points, a block of them at a time.
+    """Return the records of shards as 16-bit points, a block of them at a time.
 
     Args:
         shards: the records.
         codes: shape (n,), places of labels, in the order of the shards.
-        persons: one for each record, or None.
-        feature_map, grid: public.
+        persons: one name for each record, or None.
+        feature_map, grid: public map and grid.
 
     Raises:
         InvalidInput: NaN or infinity.
@@ -142,8 +140,9 @@ def sharded_records(
 
 
 def protected(data_set: str | None, persons: Sequence[Any] | None) -> AddRemove:
-    """What a plan for one fit protects: a person's records where ``persons`` say whose they are,
-    one record otherwise.
+    """Return what a plan for one fit protects.
+
+    That is a person's records where ``persons`` say whose they are, one record otherwise.
 
     Raises:
         InvalidParameter: no such name for a data set.
@@ -154,7 +153,7 @@ def protected(data_set: str | None, persons: Sequence[Any] | None) -> AddRemove:
 def feature_map_of(
     choice: str | FeatureMap | nn.Module | None, shape: tuple[int, ...]
 ) -> FeatureMap:
-    """The feature map that an estimator was asked for, for inputs of ``shape``.
+    """Return the feature map that an estimator was asked for, for inputs of ``shape``.
 
     Raises:
         UnknownName: a name that is not in ``FEATURE_MAPS``.
@@ -187,7 +186,7 @@ def feature_map_of(
 
 
 def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Channels, height and width of inputs of ``shape``.
+    """Return channels, height and width of inputs of ``shape``.
 
     Raises:
         InvalidParameter: the inputs are not pictures.

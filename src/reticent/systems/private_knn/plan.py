@@ -1,4 +1,4 @@
-"""What a Private-kNN estimator may release, and the one place where its queries are answered."""
+"""The releases of a Private-kNN estimator, and the one place where its queries are answered."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ ONE_RECORD = AddRemove(1)
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbours(Group):
-    """Which private records vote on a query, and when their vote counts.
+    """Rule for which private records vote on a query, and when their vote counts.
 
     Args:
-        number: k, how many included records vote, at least 1.
-        sampling_probability: with which every record is included, afresh for every query and step;
-            in (0, 1].
+        number: number of included records that vote, k, at least 1.
+        sampling_probability: probability of including a record, afresh for every query and step, in
+            (0, 1].
         threshold: votes, noise included, that the largest count of a query must reach before it is
-            answered; None to answer all.
-        engine: "numpy" or "faiss", which finds them; the answers are the same.
+            answered, or None to answer all.
+        engine: "numpy" or "faiss", which finds them. The answers are the same.
 
     Example:
         >>> Neighbours(number=50).get_params()["sampling_probability"]
@@ -65,7 +65,7 @@ class Neighbours(Group):
 
 @dataclass(frozen=True)
 class KnnNoise:
-    """All the queries that will ever be asked, and what they cost together.
+    """The queries that will ever be asked, and their cost together.
 
     **Guarantee.** ``guarantee`` holds for everything that is ever released under this plan: at most
     ``steps.queries`` queries, chosen in public or from earlier answers, of which at most
@@ -74,7 +74,7 @@ class KnnNoise:
 
     Attributes:
         steps: the noisy steps.
-        delta: of the total.
+        delta: delta of the total.
         classes: number of classes, at least 2.
         adjacency: one record more or less, or all records of one person, of which data set.
     """
@@ -101,16 +101,16 @@ class KnnNoise:
         classes: int,
         adjacency: AddRemove = ONE_RECORD,
     ) -> KnnNoise:
-        """The plan with the least noise that fits into (epsilon, delta).
+        """Return the plan with the least noise that fits into (epsilon, delta).
 
         Args:
-            epsilon, delta: of the total.
-            queries: asked at most.
-            answers: labels at most; None for as many as queries.
-            neighbours, sampling_probability: see ``PrivateKnnSteps``.
-            threshold: votes that screening asks for, None for no screening.
+            epsilon, delta: the total.
+            queries: most queries that are asked.
+            answers: most labels, or None for as many as queries.
+            neighbours, sampling_probability: the same of ``PrivateKnnSteps``.
+            threshold: votes that screening asks for, or None for no screening.
             classes: number of classes.
-            adjacency: what is protected.
+            adjacency: the protected difference.
 
         Raises:
             InvalidParameter: a parameter out of its range.
@@ -139,7 +139,7 @@ class KnnNoise:
 
     @cached_property
     def total(self) -> PrivateKnnTotal:
-        """The cost of the whole plan, and the bound that proves it."""
+        """Return the cost of the whole plan, and the bound that proves it."""
         return private_knn_total(self.steps, delta=self.delta, interval=None)
 
     @property
@@ -153,8 +153,8 @@ class KnnNoise:
         return PrivacyEvent("Private-kNN plan", self.guarantee)
 
     def rehearse(self) -> None:
-        """Screens and labels a query without votes, with a seed: what cannot answer fails before
-        any charge.
+        """Screen and label a query without votes, with a seed: what cannot answer fails before any
+        charge.
 
         Raises:
             ReticentError: the noise is beyond what the sampler holds.
@@ -166,7 +166,7 @@ class KnnNoise:
 
     @cached_property
     def screening(self) -> NoisyScreening | None:
-        """The screening mechanism, None without screening."""
+        """The screening mechanism, or None without screening."""
         if self.steps.threshold is None or self.steps.sigma_screening is None:
             return None
         return NoisyScreening(
@@ -191,9 +191,9 @@ class KnnNoise:
     def answer(self, queries: Points, voters: SampledNeighbours, *, sampler: Sampler) -> Integers:
         """Return a label for each query, or ``UNANSWERED``. Counting them is the caller's part.
 
-        **Guarantee.** That of the plan, for all answers together, over whatever searches they are
-        answered from, as long as every search holds the same private records and its features
-        came from public things or these answers.
+        **Guarantee.** The guarantee of the plan, for all answers together, over whatever searches
+        they are answered from. Every search has to hold the same private records, and its features
+        have to come from public things or these answers.
 
         Args:
             queries: shape (n, d), integer points.

@@ -1,4 +1,4 @@
-"""How near a record has to be to vote on a query: radii from public rows, or one for all."""
+"""The distance within which a record votes on a query: radii from public rows, or one for all."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ _INNER = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Ball(Group):
-    """Which private records are near a query, by public things alone, and how far each one votes.
+    """Rule for which private records are near a query, by public things alone, and how far each
+    votes.
 
     Args:
-        share: of the public rows within the radius of a query, in (0, 1]; used where ``radius`` is
-            None.
-        radius: one radius for all queries, above 0, in units of the features; None for ``share``.
-        power: of the fall of a vote between half the radius (with ``share``: the distance that a
-            sixteenth of these rows are within) and the radius; 0, 1 or 2.
+        share: share of the public rows within the radius of a query, in (0, 1], used where
+            ``radius`` is None.
+        radius: one radius for all queries, above 0, in units of the features, or None for
+            ``share``.
+        power: power of the fall of a vote between half the radius (with ``share``: the distance
+            that a sixteenth of these rows are within) and the radius: 0, 1 or 2.
 
     Example:
         >>> Ball(share=0.1).get_params()
@@ -50,14 +52,14 @@ class Ball(Group):
 def kernels_by_share(
     points: Points, public: Exhaustive, rows: int, *, share: float, power: int
 ) -> list[RadiusKernel]:
-    """For each query the kernel whose radius holds ``share`` of the public rows.
+    """Return for each query the kernel whose radius holds ``share`` of the public rows.
 
     Args:
         points: shape (n, d), the queries.
         public: the public rows, on the same grid.
-        rows: how many public rows there are.
-        share: in (0, 1].
-        power: of the kernels.
+        rows: number of public rows.
+        share: share in (0, 1].
+        power: power of the kernels.
 
     Raises:
         InvalidParameter: a share outside (0, 1], or another power.
@@ -83,8 +85,10 @@ def kernels_by_share(
 def kernels_of_radius(
     queries: int, radius: float, *, per_unit: float, power: int
 ) -> list[RadiusKernel]:
-    """The same kernel for each of so many queries: whole votes up to half of ``radius``, which is
-    in units of the features; ``per_unit`` grid steps are one of these.
+    """Return the same kernel for each of so many queries, with whole votes up to half of
+    ``radius``.
+
+    ``radius`` is in units of the features, and ``per_unit`` grid steps are one of these.
 
     Raises:
         InvalidParameter: a radius that is not above 0, or another power.

@@ -1,9 +1,8 @@
-"""Settings of the neighbour classifiers, chosen on labelled public rows: a private record is never
-looked at, and so never paid for.
+"""Settings of the neighbour classifiers, chosen on labelled public rows.
 
-What public rows cannot show is how many private records there are. ``records`` says about how
-many, a public number; noise is weighed as it will be among so many, and neighbours are counted as
-shares.
+A private record is never looked at, and so never paid for. What public rows cannot show is how many
+private records there are. ``records`` says about how many, a public number. Noise is weighed as it
+will be among so many, and neighbours are counted as shares.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class PublicFold:
     """Public rows in the part of private records, and others in that of queries.
 
     Attributes:
-        points, labels: the former.
-        asked, truth: the latter.
+        points, labels: rows in the part of private records.
+        asked, truth: rows in the part of queries.
     """
 
     points: Points
@@ -64,7 +63,7 @@ class PublicFold:
 
 
 def public_folds(features: Array, codes: Integers, *, seed: int) -> list[PublicFold]:
-    """Each half of the rows asks the other one.
+    """Return two folds. Each half of the rows asks the other one.
 
     Raises:
         InvalidParameter: fewer than 20 rows.
@@ -105,11 +104,12 @@ class TunedOnPublicRows:
         No private record is looked at, so nothing is paid for the choice.
 
         Args:
-            public_X, public_y: labelled public rows, from 20 on; half of them ask the other half.
-            epsilon, delta, classes: as in the constructor.
-            records: about how many private records there will be, a public number.
-            queries: about how many will be asked; for ``PrivateKNNClassifier`` the most.
-            seed: of the noise in the choice.
+            public_X, public_y: labelled public rows, from 20 on. Half of them ask the other half.
+            epsilon, delta, classes: arguments of the constructor.
+            records: public number, about how many private records there will be.
+            queries: number of queries that will be asked, about, or for ``PrivateKNNClassifier`` at
+                most.
+            seed: seed of the noise in the choice.
             settings: further arguments of the constructor.
 
         Raises:
@@ -153,14 +153,14 @@ def individual_settings(
     lead: float,
     seed: int,
 ) -> dict[str, Any]:
-    """``ball``, ``votes`` and ``looks`` that answer most public queries right.
+    """Return the ``ball``, ``votes`` and ``looks`` that answer most public queries right.
 
     Args:
-        folds: from ``public_folds``.
-        epsilon, delta, classes, lead: of the classifier.
-        records: about how many private records there will be; public.
-        queries: about how many queries will be asked.
-        seed: of the noise.
+        folds: folds from ``public_folds``.
+        epsilon, delta, classes, lead: arguments of the classifier.
+        records: public number, about how many private records there will be.
+        queries: number, about, of queries that will be asked.
+        seed: seed of the noise.
     """
     records, queries = count(records, name="records"), count(queries, name="queries")
     size = min(queries, _MOST_QUERIES)
@@ -186,8 +186,9 @@ def _best_of_share(
     seed: int,
     shared: dict[str, Any],
 ) -> tuple[float, dict[str, Any]]:
-    """The largest share of ``size`` public queries that is right, and the settings that reach it
-    first, of all numbers of votes and of looks.
+    """Return the largest share of ``size`` public queries that is right, and its first settings.
+
+    The settings are of all numbers of votes and of looks.
     """
     rehearsals = [Rehearsal.of(fold, size, share=share, power=power) for fold in folds]
     each = float(np.mean([rehearsal.spending for rehearsal in rehearsals])) * queries / size
@@ -211,7 +212,7 @@ class Rehearsal:
     Attributes:
         fold: the rows.
         asked, truth: queries, some of them repeated, and their labels.
-        kernels: one for each.
+        kernels: one kernel for each.
         spending: whole votes, squared, that a record gives on average if none retires.
     """
 
@@ -223,7 +224,7 @@ class Rehearsal:
 
     @classmethod
     def of(cls, fold: PublicFold, size: int, *, share: float, power: int) -> Rehearsal:
-        """``size`` queries of ``fold``, at radii that hold ``share`` of its records."""
+        """Return ``size`` queries of ``fold``, at radii that hold ``share`` of its records."""
         places = np.resize(np.arange(len(fold.asked)), size)
         asked, public = fold.asked[places], Exhaustive(fold.points)
         kernels = kernels_by_share(asked, public, len(fold.points), share=share, power=power)
@@ -235,7 +236,7 @@ class Rehearsal:
         return cls(fold, asked, fold.truth[places], kernels, spending / len(fold.points))
 
     def right(self, plan: IndividualNoise, records: int, part_asked: float, seed: int) -> float:
-        """Share of the queries that ``records`` private records would answer right."""
+        """Return the share of the queries that ``records`` private records would answer right."""
         session = IndividualSession(
             plan, noise_scale=len(self.fold.points) / records, cap_scale=part_asked
         )
@@ -255,14 +256,14 @@ def private_knn_settings(
     queries: int,
     seed: int,
 ) -> dict[str, Any]:
-    """``neighbours`` that answer most public queries right, all of them answered.
+    """Return the ``neighbours`` that answer most public queries right, all of them answered.
 
     Args:
-        folds: from ``public_folds``.
-        epsilon, delta, classes: of the classifier.
-        records: about how many private records there will be; public.
-        queries: how many will be asked.
-        seed: of the noise.
+        folds: folds from ``public_folds``.
+        epsilon, delta, classes: arguments of the classifier.
+        records: public number, about how many private records there will be.
+        queries: number of queries that will be asked.
+        seed: seed of the noise.
     """
     records = count(records, name="records")
     rng = np.random.default_rng(seed)
@@ -295,7 +296,9 @@ def private_knn_settings(
 
 
 def _nearest_votes(fold: PublicFold, share: float, classes: int) -> Array:
-    """Shares of the labels among the nearest ``share`` of the rows, shape (queries, classes)."""
+    """Return shares of the labels among the nearest ``share`` of the rows, shape (queries,
+    classes).
+    """
     everybody, depth = Exhaustive(fold.points), max(1, round(share * len(fold.points)))
     limits = everybody.ranked(fold.asked, (depth,))[:, 0] + 1
     found = everybody.within(fold.asked, limits)

@@ -14,7 +14,7 @@ from reticent.training.students import Student
 
 
 def network_parts(student: Student) -> tuple[dict[str, Any], Arrays]:
-    """Sizes that a settings file holds, and weights by name."""
+    """Return the sizes that a settings file holds, and weights by name."""
     sizes = {
         "image_shape": list(student.image_shape),
         "channels": [student.features[0].out_channels, student.features[3].out_channels],
@@ -24,18 +24,19 @@ def network_parts(student: Student) -> tuple[dict[str, Any], Arrays]:
 
 
 def stored_network(settings: dict[str, Any], classes: int, arrays: Arrays) -> Student:
-    """The stored network; sizes from a file are compared with its weights before any memory is
-    taken for them.
+    """Return the stored network.
+
+    Sizes from a file are compared with its weights before any memory is taken for them.
 
     Args:
-        settings: with the sizes of ``network_parts``.
-        classes: how many labels there are.
+        settings: settings with the sizes of ``network_parts``.
+        classes: number of labels.
         arrays: the weights.
 
     Raises:
         CorruptBundle: weights that are not of 32 bits.
         InvalidParameter, KeyError, RuntimeError, TypeError, ValueError: sizes that cannot be, or
-            that are not those of the weights; ``rebuilding`` makes one error of them.
+            that are not those of the weights. ``rebuilding`` makes one error of them.
     """
     planes, height, width = (count(size, name="image_shape") for size in settings["image_shape"])
     first, second = (count(size, name="channels") for size in settings["channels"])

@@ -71,48 +71,49 @@ _USUAL = Features(map="hog", components=40)
 
 @with_settings
 class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
-    """Labels some public pictures by private neighbours, trains a student on them, and does it
-    again with the student's features.
+    """Label some public pictures by private neighbours, train a student on them, and do it again
+    with the student's features.
 
     Guarantee:
         Everything that comes out - the student, the released labels, which queries were withheld -
-        is (epsilon, delta)-differentially private together, for two sets of private records one of
-        which has one record more; with ``persons``, all records of one person more. ``predict`` is
+        is (epsilon, delta)-differentially private together. The two sets of private records differ
+        by one record more, or with ``persons`` by all records of one person more. ``predict`` is
         post-processing, for anyone and any number of times. ``card()`` says what is assumed.
 
-    Each round asks for labels of public pictures that were not asked for before, all with the same
-    mechanisms, so that all rounds are one plan with one total. The student learns from the labels
-    so far and from all public pictures. A label of an earlier round that the previous student
-    contradicts is left out: its features were worse.
+    Each round asks for labels of public pictures that were not asked for before. All rounds have
+    the same mechanisms, so that they are one plan with one total. The student learns from the
+    labels so far and from all public pictures. A label of an earlier round that the previous
+    student contradicts is left out: its features were worse.
 
     Args:
-        epsilon: of the total, above 0.
-        delta: of the total, in (0, 1).
+        epsilon: epsilon of the total, above 0.
+        delta: delta of the total, in (0, 1).
         queries: public pictures asked for in each round.
-        neighbours: which records vote on a query, and when their vote counts; None for the usual.
+        neighbours: rule for which records vote on a query, and when their vote counts, or None for
+            the usual.
         features: map of the first round, and the number of principal components, of public
-            pictures, that it is reduced to; None for 40 of "hog".
+            pictures, that it is reduced to. None for 40 of "hog".
         student: settings of the students, or those of all but the last and of the last one, which
-            is published; None for the usual ones. Their seeds come from
-            ``random_state``. "svm" for a linear support vector machine on the features of the first
-            round, trained on the surest of the labels; all rounds then search in these features,
-            and such a student has no bundle.
-        classes: the labels that there are, a public list; or "observed" to take those that occur
-            among the records, which publishes them: the card then says that they are not protected.
-        data_set: what the private records are called, by their owner; the same name whenever they
+            is published, or None for the usual ones. Their seeds come from ``random_state``. "svm"
+            for a linear support vector machine on the features of the first round, trained on the
+            surest of the labels. All rounds then search in these features, and such a student has
+            no bundle.
+        classes: the labels that there are, a public list, or "observed" to take those that occur
+            among the records. That publishes them: the card then says that they are not protected.
+        data_set: the owner's name for the private records. It stays the same whenever they
             are the same, since a ledger charges every fit on them to it. None books in no ledger.
-        random_state: seed of training and of the choice of queries; samples and noise never depend
+        random_state: seed of training and of the choice of queries. Samples and noise never depend
             on it.
 
     Attributes:
         plan_: noise and total.
-        feature_map_: of the first round.
-        student_: the last student; or a ``NearestLabels``, where that student did not beat its own
+        feature_map_: feature map of the first round.
+        student_: the last student, or a ``NearestLabels`` where that student did not beat its own
             labels on the validation rows, or where every label was withheld.
-        check_: what the student and its labels got right there; None without validation rows.
-        released_: shape (public pictures,), the released labels; -1, or None, where none was asked
-            for or released.
-        rounds_: for each round, the places of the public pictures that were asked for.
+        check_: right answers of the student and its labels there, or None without validation rows.
+        released_: shape (public pictures,), the released labels, with -1 or None where none was
+            asked for or released.
+        rounds_: places of the public pictures that were asked for, for each round.
         classes_: the labels, sorted.
         n_features_in_: number of input features.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
@@ -179,27 +180,29 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         scope: Scope | None = None,
         report: Report | None = None,
     ) -> Self:
-        """Labels, trains and looks again, once per round; the whole plan is charged before the
-        first label.
+        """Label, train and look again, once per round.
+
+        The whole plan is charged before the first label.
 
         Args:
-            X: shape (n, height, width), (n, channels, height, width) or (n, pixels); private.
+            X: shape (n, height, width), (n, channels, height, width) or (n, pixels), private.
             y: shape (n,), labels of the private records.
-            persons: one per record, equal for the records of one person; see
+            persons: one name per record, equal for the records of one person, as in
                 ``PrivateKNNClassifier.fit``.
             public: pictures of the same shape, without labels.
             validation_X, validation_y: further public pictures of the same shape, with public
                 labels, both or neither. The last student is kept only if it is right on more of
-                them than the nearest released label is, in the first round's features; otherwise
+                them than the nearest released label is, in the first round's features. Otherwise
                 these labels answer in its place. That is post-processing.
-            ledger, scope: where the plan is booked, both or neither.
-            report: told after every epoch of training, such as ``reticent.training.progress.bar``.
+            ledger, scope: ledger and scope that the plan is booked in, both or neither.
+            report: receiver of the progress, called after every epoch of training, such as
+                ``reticent.training.progress.bar``.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName, CalibrationFailed: nothing is charged.
             BudgetExceeded: nothing is released.
             LedgerUnavailable: nothing is released. Where the plan was paid for and only its receipt
-                could not be written, ``commit`` tries that again; the student is kept.
+                could not be written, ``commit`` tries that again, and the student is kept.
         """
         source = SecureSampler()
         adjacency = protected(self.data_set, persons)
@@ -302,13 +305,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         return self.commit()
 
     def commit(self) -> Self:
-        """Books the receipt of a student that ``fit`` could not book, and takes the student on.
+        """Book the receipt of a student that ``fit`` could not book, and take the student on.
 
-        The plan was paid for before the first label; ``fit`` again would pay for another one.
+        The plan was paid for before the first label. Another ``fit`` would pay for another one.
 
         Raises:
             NotFittedYet: there is none.
-            LedgerUnavailable: could not be written; the student is kept for another try.
+            LedgerUnavailable: the ledger could not be written. The student is kept for another try.
         """
         finished = getattr(self, "_unbooked", None)
         if finished is None:
@@ -331,12 +334,13 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is not booked stays where it was made."""
+        """Return the state without what is not booked, which stays where it was made."""
         return {**super().__getstate__(), "_unbooked": None}
 
     def predict_proba(self, X: npt.ArrayLike) -> Array:
-        """The student's probability of every class, shape (n, classes); anyone may ask, as often
-        as they like.
+        """Return the student's probability of every class, shape (n, classes).
+
+        Anyone may ask, as often as they like.
         """
         self._fitted()
         inputs, _ = input_rows(rows_as_fitted(self, X))
@@ -347,23 +351,23 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         return self.student_.probabilities(self.feature_map_.features(inputs))
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The student's labels, shape (n,)."""
+        """Return the student's labels, shape (n,)."""
         likely = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[likely])
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of the student and all released labels together."""
+        """The cost of the student and all released labels together."""
         self._fitted()
         return self.plan_.guarantee
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
+        """Return the guarantee in plain words."""
         self._fitted()
         return knn_card(self.plan_, self._circumstances)
 
     def bundle(self) -> Bundle:
-        """The student with its guarantee, ready to be written; no private record is in it.
+        """Return the student with its guarantee, ready to be written. No private record is in it.
 
         Raises:
             InvalidInput: a support vector machine, or labels that no student beat, which need
@@ -395,13 +399,14 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        """Write the bundle, whole or not at all, by ``Bundle.write``."""
         return self.bundle().write(folder, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path, *, trusted_key: str | Path | None = None) -> Self:
-        """A student that predicts, from what ``save`` wrote; it has nothing private and nothing
-        left to ask.
+        """Return a student that predicts, from what ``save`` wrote.
+
+        It has nothing private and nothing left to ask.
 
         Args:
             folder: the bundle.
@@ -468,7 +473,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
         persons: Sequence[Any] | None,
         plan: KnnNoise,
     ) -> tuple[SampledNeighbours, PointGrid]:
-        """The private records on a grid around all public pictures."""
+        """Return the private records on a grid around all public pictures."""
         grid = PointGrid.around(public)
         search = NeighbourSearch(
             Records.of(grid.points(private), codes, persons), engine=self._neighbours.engine
@@ -503,7 +508,7 @@ class PrivateKNNStudent(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Finished:
-    """What a fit came to, until it is booked."""
+    """The outcome of a fit, until it is booked."""
 
     payment: Payment
     plan: KnnNoise

@@ -14,11 +14,12 @@ def student_configs(
     student: StudentConfig | tuple[StudentConfig, StudentConfig] | Literal["svm"] | None,
     shape: tuple[int, ...],
 ) -> tuple[StudentConfig | None, StudentConfig | None]:
-    """Settings of the students and of the last one; both None for a support vector machine.
+    """Return settings of the students and of the last one, both None for a support vector machine.
 
     Args:
-        student: of all rounds, or of all but the last and of the last; None for the usual ones.
-        shape: of one picture.
+        student: settings of all rounds, or of all but the last and of the last, or None for the
+            usual ones.
+        shape: shape of one picture.
 
     Raises:
         InvalidParameter: neither settings, "svm" nor None, or for pictures of another size.

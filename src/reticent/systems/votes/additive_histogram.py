@@ -52,14 +52,15 @@ class AdditiveHistogramClassifier(ReleasedClassifier):
     side by side, of which no public row has two, are one column.
 
     Args:
-        epsilon, delta, counting, data_set: see ``ReleasedModel``.
-        features: a feature map, or the public range of columns; None where public rows are given.
-        classes: see ``ReleasedClassifier``.
+        epsilon, delta, counting, data_set: arguments of ``ReleasedModel``.
+        features: a feature map, or the public range of columns, or None where public rows are
+            given.
+        classes: argument of ``ReleasedClassifier``.
         student_share: None, for bins are no vectors that a student could learn from.
-        bins: at most so many bins of a column of numbers, from 2 to 1024.
+        bins: most bins of a column of numbers, from 2 to 1024.
 
     Attributes:
-        tables_: shape (bins of all columns + 1, labels), scores that a row adds up; the last row
+        tables_: shape (bins of all columns + 1, labels), scores that a row adds up. The last row
             is the constant.
 
     Utility:
@@ -143,7 +144,7 @@ class AdditiveHistogramClassifier(ReleasedClassifier):
 
     @property
     def _length(self) -> float:
-        """Length of what a record adds, rounded up."""
+        """The length of what a record adds, rounded up."""
         return math.nextafter(VOTE * math.sqrt(self.space_.dimension + 1), math.inf)
 
     @override
@@ -231,13 +232,13 @@ def additive_tables(
     """Return scores of bins, from noisy counts of them by label. It is post-processing.
 
     Args:
-        counts: shape (bins + 1, labels), in records; the last row counts labels.
+        counts: shape (bins + 1, labels), in records. The last row counts labels.
         noise: the standard deviation of their noise.
         sizes: shape (columns,), bins of each column.
         public: shape (m, columns), places of public rows among all bins, or None.
 
     Returns:
-        Shape (bins + 1, labels); the last row is the constant.
+        Shape (bins + 1, labels). The last row is the constant.
     """
     bias = _constant(counts[-1], noise)
     odds = _log_odds(counts[:-1], bias, noise)

@@ -1,6 +1,4 @@
-"""What bundles of released models have in common: settings, the public space, the feature map and
-the receipt.
-"""
+"""The common parts of released models' bundles: settings, public space, feature map and receipt."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ _OWN = "own"
 
 
 def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
-    """Settings and arrays of everything but the model itself."""
+    """Return settings and arrays of everything but the model itself."""
     arguments = {
         name: _plain(value)
         for name, value in model.get_params(deep=False).items()
@@ -57,7 +55,7 @@ def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
-    """An estimator with everything that ``common_settings`` stored.
+    """Return an estimator with everything that ``common_settings`` stored.
 
     Raises:
         InvalidInput: a feature map that is missing, or given where the bundle holds it.

@@ -19,7 +19,7 @@ _SEEDED = "seeded: not private"
 def released_model_card(
     model: ReleasedModel, details: tuple[tuple[str, str], ...]
 ) -> GuaranteeCard:
-    """The card of a fitted model: what is protected, from whom, and what is assumed."""
+    """Return the card of a fitted model: what is protected, from whom, and what is assumed."""
     # A loaded model was fitted by another process, and a simulated one costs nothing.
     use = None if model.simulated_ else getattr(model, "_data_use", None)
     together = "" if use is None else use.card_line()
@@ -41,7 +41,7 @@ def released_model_card(
 def query_votes_card(
     system: QueryAnswers, details: tuple[tuple[str, str], ...], *, title: str
 ) -> GuaranteeCard:
-    """The card of what answers each public query by a noisy sum of its own."""
+    """Return the card of what answers each public query by a noisy sum of its own."""
     return _card(
         system,
         system.guarantee,

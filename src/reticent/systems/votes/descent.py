@@ -32,7 +32,7 @@ _MOST_RECORDS = 2**53
 
 @with_settings
 class Descent(LinearModel):
-    """Every step is a noisy sum of clipped residuals times directions, for every column of labels.
+    """A noisy sum of clipped residuals times directions in every step, for every column of labels.
 
     What is divided by, the momentum, the rate and the average of the iterates of the second half
     are post-processing of released sums with public numbers.
@@ -110,19 +110,21 @@ class Descent(LinearModel):
     @property
     @abstractmethod
     def _rate(self) -> float:
-        """What a mean gradient is multiplied by."""
+        """Return the factor of a mean gradient."""
 
     def _turned(self, gradient: Array) -> Array:
-        """A mean gradient as the direction of a step."""
+        """Return a mean gradient as the direction of a step."""
         return gradient
 
     @abstractmethod
     def _residuals(
         self, directions: Array, codes: Integers, weights: Array, output: Output
     ) -> Array:
-        """Derivatives of every record's loss by its scores, cut, in steps of 1 / ``RESIDUAL``:
-        shape (n, output.width), whole numbers of an l2 norm of at most ``RESIDUAL``; each row from
-        that record and the weights alone, to the last bit.
+        """Return derivatives of every record's loss by its scores, cut, in steps of 1 /
+        ``RESIDUAL``.
+
+        They have shape (n, output.width) and are whole numbers of an l2 norm of at most
+        ``RESIDUAL``. Each row is from that record and the weights alone, to the last bit.
         """
 
     @override
@@ -134,8 +136,9 @@ class Descent(LinearModel):
 
 
 def scores_of(directions: Array, weights: Array) -> Array:
-    """Directions of length 1 times weights, shape (n, columns), each row from its own direction
-    alone, to the last bit.
+    """Return directions of length 1 times weights, shape (n, columns).
+
+    Each row is from its own direction alone, to the last bit.
 
     Args:
         directions: shape (n, m), whole numbers, of an l2 norm of at most ``LENGTH``.
@@ -147,8 +150,9 @@ def scores_of(directions: Array, weights: Array) -> Array:
 
 
 def cut_weights(weights: Array) -> Array:
-    """Weights of which no column is longer than 2^16, so that logits are exact; released numbers,
-    hence public.
+    """Return weights of which no column is longer than 2^16, so that logits are exact.
+
+    They are released numbers, hence public.
     """
     lengths = np.linalg.norm(weights, axis=0)
     return np.asarray(weights * np.minimum(1.0, _LONGEST_WEIGHTS / np.maximum(lengths, 1.0)))

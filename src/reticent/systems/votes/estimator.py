@@ -1,4 +1,6 @@
-"""``VoteEstimator``: what all estimators of this package check and prepare, before any charge."""
+"""``VoteEstimator``: the checks and preparations of all estimators of this package, before any
+charge.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class PublicRows:
 
     Attributes:
         points: shape (n, m), whole numbers.
-        codes: as of ``Voters``, or None where they have no labels.
+        codes: their labels as ``Voters`` has them, or None where they have no labels.
     """
 
     points: Array
@@ -73,10 +75,13 @@ class VoteEstimator(BaseEstimator):
 
     @abstractmethod
     def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, Integers]:
-        """The columns of labels, and the records' labels as whole numbers; refuses what is none."""
+        """Return the columns of labels, and the records' labels as whole numbers.
+
+        Refuse what is no label.
+        """
 
     def _keep_columns(self, columns: Columns) -> None:
-        """Keeps what is public of labels."""
+        """Keep what is public of labels."""
         self._columns = columns
 
     def _prepare(
@@ -87,7 +92,7 @@ class VoteEstimator(BaseEstimator):
         public_y: npt.ArrayLike | None,
         persons: Sequence[Any] | None,
     ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
-        """Records and public rows as points; refuses what does not fit, before any charge.
+        """Return records and public rows as points. Refuse what does not fit, before any charge.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing was kept, spent or drawn.
@@ -183,7 +188,7 @@ class VoteEstimator(BaseEstimator):
         return kind(1, unit, data_set_name(self.data_set))
 
     def _points(self, X: npt.ArrayLike) -> Array:
-        """Queries as points; refuses what does not fit."""
+        """Return queries as points. Refuse what does not fit."""
         if not hasattr(self, "space_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
         queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
@@ -197,7 +202,7 @@ class VoteEstimator(BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """From rows to points, each from its own row alone."""
+    """A map from rows to points, each from its own row alone."""
 
     space: PublicSpace
     row_map: RowMap | None
@@ -207,7 +212,10 @@ class _Points:
 
 
 def _features(row_map: RowMap | None, inputs: Array) -> Array:
-    """Of each row, finite: zeros where a map gives none, which would fail after the charge."""
+    """Return features of each row, finite.
+
+    They are zeros where a map gives none, which would fail after the charge.
+    """
     return finite_or_zero(features_of(row_map, inputs))
 
 
@@ -252,7 +260,7 @@ def _public(
 
 
 def _persons(persons: Sequence[Any] | None, records: int) -> Integers | None:
-    """A number for each record, equal for those of one person; None without them.
+    """Return a number for each record, equal for those of one person, or None without persons.
 
     Raises:
         InvalidInput: another number of persons, or one that is no text, bytes or integer.

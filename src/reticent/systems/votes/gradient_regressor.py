@@ -24,23 +24,24 @@ _RIDGE = 0.1
 
 @with_settings
 class NoisyGradientRegressor(Descent, ReleasedRegressor):
-    """Linear regression on public features; every step is a noisy sum of clipped residuals.
+    """Linear regression on public features, of which every step is a noisy sum of clipped
+    residuals.
 
-    With features phi cut to a length of 1 and a residual cut to ``residual`` halves of the public
-    range of targets, a record adds at most ``residual`` in l2 to a gradient, sqrt(L) times that to
-    those of L targets; a record in place of another moves it by at most twice as much; with
+    Features phi are cut to a length of 1 and a residual to ``residual`` halves of the public range
+    of targets. So a record adds at most ``residual`` in l2 to a gradient, and sqrt(L) times that to
+    those of L targets. A record in place of another moves it by at most twice as much. With
     ``persons`` a person's sum is cut as one record's is. T noisy gradients compose exactly as one
     Gaussian mechanism. Steps are turned by the inverse of the second moments of public rows, so
-    that few of them suffice; that, the rate, the average of the iterates and what is divided by are
+    that few of them suffice. That, the rate, the average of the iterates and what is divided by are
     post-processing of released sums with public numbers.
 
     Args:
-        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
-        target_range: see ``ReleasedRegressor``.
-        steps: T, gradient steps.
-        residual: to how many halves of the range a residual is cut; from .001 to 2, which cuts
-            none.
-        records: a public number, about that of the private records, which sums are divided by;
+        epsilon, delta, features, counting, data_set: arguments of ``ReleasedModel``.
+        target_range: argument of ``ReleasedRegressor``.
+        steps: number of gradient steps, T.
+        residual: number of halves of the range to which a residual is cut, from .001 to 2, which
+            cuts none.
+        records: public number, about that of the private records, which sums are divided by, or
             None for a noisy count, paid from the total.
 
     Example:

@@ -36,8 +36,9 @@ class LinearModel(ReleasedModel):
         """Refuse nothing: the part ``features`` was checked when it was made."""
 
     def _directions(self, points: Array) -> Array:
-        """Shape (n, dimension + 1), whole numbers of an l2 norm of at most ``LENGTH``, each from
-        its own point alone.
+        """Return directions, shape (n, dimension + 1), each from its own point alone.
+
+        They are whole numbers of an l2 norm of at most ``LENGTH``.
         """
         if self._reach is None:
             return directions_of(points, intercept=INTERCEPT)
@@ -61,8 +62,9 @@ class LinearModel(ReleasedModel):
 
 
 class Directions:
-    """Records with their directions, as often as they are asked for: kept where the records are
-    in memory, and otherwise read again.
+    """Records with their directions, as often as they are asked for.
+
+    They are kept where the records are in memory, and otherwise read again.
     """
 
     def __init__(self, voters: Voters | ShardedVoters, model: LinearModel) -> None:
@@ -79,13 +81,14 @@ class Directions:
 
 
 def inverse_moments(directions: Array | None, width: int, *, ridge: float) -> Array:
-    """The inverse of the second moments of public directions, with a ridge; the identity without
-    public rows.
+    """Return the inverse of the second moments of public directions, with a ridge.
+
+    Without public rows it is the identity.
 
     Args:
         directions: shape (n, width), of length ``LENGTH`` at most, or None.
         width: number of columns.
-        ridge: added to the moments, as a share of their mean.
+        ridge: amount that is added to the moments, as a share of their mean.
 
     Raises:
         InvalidParameter: a ridge with which they have no inverse in doubles.

@@ -1,4 +1,4 @@
-"""How many records there are, where nobody may know exactly: a noisy count, paid for."""
+"""The number of records, where nobody may know it exactly: a noisy count, paid for."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class NoisyCount:
     noise would make arbitrarily large steps.
 
     Args:
-        sigma: of one noisy count, in grid steps.
+        sigma: standard deviation of one noisy count, in grid steps.
 
     Attributes:
-        value: in records.
+        value: the mean, in records.
 
     Example:
         >>> count = NoisyCount(sigma=10 * COUNT_STEPS)
@@ -39,7 +39,7 @@ class NoisyCount:
         self.value = max(1.0, _LEAST * self._sigma)
 
     def add(self, noisy: npt.ArrayLike) -> None:
-        """Takes in one noisy count, in grid steps, shape (1,)."""
+        """Take in one noisy count, in grid steps, shape (1,)."""
         self._total += float(np.asarray(noisy, dtype=np.float64)[0]) / COUNT_STEPS
         self._seen += 1
         least = max(1.0, _LEAST * self._sigma / self._seen**0.5)

@@ -19,7 +19,8 @@ _LARGEST_RATE = 2.0**60  # a step stays finite, whatever the noise
 
 @with_settings
 class NoisyGradientClassifier(Descent, ReleasedClassifier):
-    """Softmax regression on public features; every step is a noisy sum of clipped residuals.
+    """Softmax regression on public features, of which every step is a noisy sum of clipped
+    residuals.
 
     With features phi of length at most 1 and a residual p - e_y cut to length 1, a record adds at
     most 1 in l2 to a gradient. T noisy gradients compose exactly as one Gaussian mechanism, so T
@@ -27,11 +28,11 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     the average of the iterates are post-processing of released sums with public numbers.
 
     Args:
-        epsilon, delta, features, counting, data_set: see ``ReleasedModel``.
-        classes, student_share: see ``ReleasedClassifier``.
-        steps: T, gradient steps.
-        learning_rate: of the mean gradient of feature vectors of length 1, above 0.
-        records: a public number, about that of the private records, which sums are divided by;
+        epsilon, delta, features, counting, data_set: arguments of ``ReleasedModel``.
+        classes, student_share: arguments of ``ReleasedClassifier``.
+        steps: number of gradient steps, T.
+        learning_rate: rate of the mean gradient of feature vectors of length 1, above 0.
+        records: public number, about that of the private records, which sums are divided by, or
             None for a noisy count, paid from the total.
 
     Example:
@@ -81,8 +82,10 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
 
 
 def residual_steps(directions: Array, codes: Integers, weights: Array) -> Array:
-    """p - e_y for every record, cut to length 1, in steps of 1 / ``RESIDUAL``: shape (n, classes),
-    whole numbers; each row from that record and the weights alone, to the last bit.
+    """Return p - e_y for every record, cut to length 1, in steps of 1 / ``RESIDUAL``.
+
+    They have shape (n, classes) and are whole numbers. Each row is from that record and the weights
+    alone, to the last bit.
 
     Args:
         directions: shape (n, m), whole numbers, of an l2 norm of at most ``LENGTH``.

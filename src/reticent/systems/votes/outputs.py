@@ -28,13 +28,13 @@ class Output(Protocol):
 
     @property
     def width(self) -> int:
-        """Number of coordinates."""
+        """The number of coordinates."""
 
     def codes(self, column: npt.ArrayLike, rows: int) -> Integers:
-        """Labels as whole numbers, shape (rows,); refuses others."""
+        """Return labels as whole numbers, shape (rows,). Refuse others."""
 
     def contrast(self, sums: Array) -> Array:
-        """Sums of vectors less what is common to all coordinates, shape (m, width)."""
+        """Return sums of vectors less what is common to all coordinates, shape (m, width)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,21 +53,22 @@ class ClassOutput:
         return len(self.classes)
 
     def codes(self, column: npt.ArrayLike, rows: int) -> Integers:
-        """Places of labels in ``classes``."""
+        """Return places of labels in ``classes``."""
         return record_labels(column, rows, self.classes.tolist())[1]
 
     def contrast(self, sums: Array) -> Array:
-        """Less their mean over labels, which is noise."""
+        """Return them less their mean over labels, which is noise."""
         return np.asarray(sums - sums.mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
 class RangeOutput:
-    """A column of targets, cut to a public range; a record's code is its target less the
-    middle, in steps of half the range.
+    """A column of targets, cut to a public range.
+
+    A record's code is its target less the middle, in steps of half the range.
 
     Attributes:
-        lower, upper: the range.
+        lower, upper: ends of the range.
 
     Example:
         >>> income = RangeOutput(0.0, 100.0)
@@ -88,8 +89,9 @@ class RangeOutput:
         return 0.5 * (self.upper - self.lower)
 
     def codes(self, column: npt.ArrayLike, rows: int) -> Integers:
-        """Targets in grid steps, from -``TARGET_STEPS`` to ``TARGET_STEPS``; those beyond the range
-        are cut to it.
+        """Return targets in grid steps, from -``TARGET_STEPS`` to ``TARGET_STEPS``.
+
+        Those beyond the range are cut to it.
         """
         values = finite_array(column, name="y", ndim=1, allow_empty=True)
         if len(values) != rows:
@@ -99,20 +101,20 @@ class RangeOutput:
         return np.rint(np.clip(shares, -1.0, 1.0) * TARGET_STEPS).astype(np.int64)
 
     def contrast(self, sums: Array) -> Array:
-        """As they are."""
+        """Return them as they are."""
         return sums
 
     def targets(self, shares: Array) -> Array:
-        """Numbers of halves of the range as targets within it."""
+        """Return numbers of halves of the range as targets within it."""
         return np.clip(self.lower + self.half + self.half * shares, self.lower, self.upper)
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """All columns of labels of one fit.
+    """The columns of labels of one fit.
 
     Attributes:
-        outputs: one for each column.
+        outputs: one output for each column.
         several: whether labels have an axis for columns, be it of length 1.
     """
 
@@ -121,19 +123,19 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Coordinates of all columns' vectors."""
+        """The number of coordinates of all columns' vectors."""
         return sum(output.width for output in self.outputs)
 
     @property
     def parts(self) -> tuple[slice, ...]:
-        """Which of those coordinates are whose."""
+        """The places of each column's coordinates."""
         ends = np.cumsum([output.width for output in self.outputs]).tolist()
         return tuple(
             slice(end - output.width, end) for end, output in zip(ends, self.outputs, strict=True)
         )
 
     def codes(self, y: npt.ArrayLike | None, rows: int) -> Integers:
-        """Labels as whole numbers, shape (rows,), or (rows, columns) for ``several``.
+        """Return labels as whole numbers, shape (rows,), or (rows, columns) for ``several``.
 
         Raises:
             InvalidInput: none, other shapes, or labels that there are not. They are never shown.
@@ -146,7 +148,7 @@ class Columns:
         )
 
     def each(self, codes: Integers) -> list[tuple[Output, Integers]]:
-        """Every column with its codes."""
+        """Return every column with its codes."""
         found = list(codes.T) if self.several else [codes]
         return list(zip(self.outputs, found, strict=True))
 
@@ -154,15 +156,15 @@ class Columns:
 def class_columns(
     y: npt.ArrayLike | None, rows: int, classes: Classes | Sequence[Sequence[Any]]
 ) -> tuple[Columns, Integers]:
-    """Columns of class labels, and the records' as whole numbers.
+    """Return columns of class labels, and the records' labels as whole numbers.
 
     Args:
         y: shape (rows,), or (rows, L) with a list of labels for each of L columns.
-        rows: how many records.
+        rows: number of records.
         classes: a public list of labels, a list of L such lists, or "observed" for one column.
 
     Raises:
-        InvalidInput, InvalidParameter: as of ``record_labels``.
+        InvalidInput, InvalidParameter: the errors of ``record_labels``.
 
     Example:
         >>> columns, codes = class_columns([["no", 2], ["yes", 1]], 2, [("no", "yes"), (1, 2)])
@@ -179,7 +181,7 @@ def class_columns(
 
 
 def is_several(classes: Any) -> bool:
-    """Whether ``classes`` is a list of lists of labels, one for each column."""
+    """Return whether ``classes`` is a list of lists of labels, one for each column."""
     return (
         isinstance(classes, (list, tuple))
         and len(classes) > 0
@@ -190,11 +192,11 @@ def is_several(classes: Any) -> bool:
 def range_columns(
     y: npt.ArrayLike | None, rows: int, target_range: Any
 ) -> tuple[Columns, Integers]:
-    """Columns of targets, and the records' as whole numbers.
+    """Return columns of targets, and the records' targets as whole numbers.
 
     Args:
         y: shape (rows,) or (rows, L), numbers.
-        rows: how many records.
+        rows: number of records.
         target_range: public (lower, upper) ends, numbers or one for each of L columns.
 
     Raises:
@@ -223,7 +225,7 @@ def range_columns(
 
 
 def present(y: npt.ArrayLike | None) -> npt.ArrayLike:
-    """``y``, which must not be None."""
+    """Return ``y``, which must not be None."""
     if y is None:
         raise InvalidInput(
             "y: expected labels; this estimator requires y to be passed, but the target y is None"
@@ -232,7 +234,7 @@ def present(y: npt.ArrayLike | None) -> npt.ArrayLike:
 
 
 def label_table(y: npt.ArrayLike | None, rows: int, columns: int) -> list[npt.NDArray[Any]]:
-    """The columns of ``y``, shape (rows,) each.
+    """Return the columns of ``y``, shape (rows,) each.
 
     Raises:
         InvalidInput: no table of that shape.

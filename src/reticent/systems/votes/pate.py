@@ -45,7 +45,7 @@ class RowsAsTheyAre:
 
 @with_settings
 class Taught(QueryAnswers):
-    """What the two share: teachers in place of records."""
+    """The common part of both: teachers in place of records."""
 
     teachers: Teachers
 
@@ -59,7 +59,7 @@ class Taught(QueryAnswers):
     @property
     @abstractmethod
     def _tried(self) -> npt.NDArray[Any]:
-        """Targets on which an estimator that cannot be fitted is found out."""
+        """Return targets on which an estimator that cannot be fitted is found out."""
 
     @override
     def check_settings(self) -> None:
@@ -120,20 +120,20 @@ class Taught(QueryAnswers):
 
 @with_settings
 class PateClassifier(Taught, QueryVotes):
-    """The label that most teachers vote for, by noisy votes; teachers are classifiers of any kind.
+    """The label that most teachers vote for, by noisy votes of classifiers of any kind.
 
     The records are split among teachers by a keyed hash. Each is a classifier of scikit-learn that
     is fitted on its own part. One record more or less changes one teacher, so one vote goes from a
     label to another: votes move by sqrt(2) in l2, and the margin of two labels by 2.
 
     Args:
-        epsilon, delta, classes, answers, response, counting, data_set: see ``QueryVotes``.
-        features: a feature map, in ``Features(map=)``, whose features teachers get; None for rows
-            as they are.
+        epsilon, delta, classes, answers, response, counting, data_set: arguments of ``QueryVotes``.
+        features: a feature map, in ``Features(map=)``, whose features teachers get, or None for
+            rows as they are.
         teachers: the classifier, their number and the seed of the split.
 
     Runtime:
-        That of fitting the classifier on each part, and of asking each of them.
+        The time of fitting the classifier on each part, and of asking each of them.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -217,12 +217,13 @@ class PateRegressor(RegressorMixin, Taught):
         and is *not* private, nor is ``simulate``.
 
     Args:
-        epsilon, delta, data_set: of the total of all answers; see ``ReleasedModel``.
+        epsilon, delta, data_set: total of all answers and name of the records, as in
+            ``ReleasedModel``.
         target_range: public (lower, upper) ends of the targets.
-        answers: how many numbers will ever be released.
-        features: a feature map, in ``Features(map=)``, whose features teachers get; None for rows
-            as they are.
-        counting: see ``ReleasedModel``.
+        answers: number of numbers that will ever be released.
+        features: a feature map, in ``Features(map=)``, whose features teachers get, or None for
+            rows as they are.
+        counting: argument of ``ReleasedModel``.
         teachers: the regressor, their number and the seed of the split.
 
     Attributes:

@@ -22,10 +22,10 @@ class PublicModelsClassifier(PublicStartClassifier):
 
     Args:
         epsilon, delta, counting, data_set, features, classes, student_share, pool, rows, records:
-            see ``PublicStartClassifier``.
+            arguments of ``PublicStartClassifier``.
 
     Runtime:
-        As the public part of ``PublicStartClassifier``.
+        The time of the public part of ``PublicStartClassifier``.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer

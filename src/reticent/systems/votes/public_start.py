@@ -41,23 +41,23 @@ class PublicStartClassifier(StartedModel, ReleasedClassifier):
     A record adds a direction of length at most 1 times a residual cut to length 1, whatever its
     offset is. T noisy gradients compose exactly as one Gaussian mechanism. Pool, offset, features,
     public curvature and T follow from public rows and public numbers. What released gradients add
-    to the curvature, and the shrinkage, are post-processing.
-    Several labels of a record have an offset, a residual and a block of the sum each.
+    to the curvature, and the shrinkage, are post-processing. Several labels of a record have an
+    offset, a residual and a block of the sum each.
 
     Public rows without labels are a start from the constant: the sums hold a noisy count of every
     label, whose logarithms are the offset, and features are columns and bins alone.
 
     Args:
-        epsilon, delta, counting, data_set: see ``ReleasedModel``.
-        features: the number of components and their whitening; None for the rule of ``rows``.
+        epsilon, delta, counting, data_set: arguments of ``ReleasedModel``.
+        features: the number of components and their whitening, or None for the rule of ``rows``.
         classes: the labels that there are, one public list, or "observed".
-        student_share: see ``ReleasedClassifier``.
-        pool: classifiers of scikit-learn for the public rows, not fitted; None for logistic
+        student_share: argument of ``ReleasedClassifier``.
+        pool: classifiers of scikit-learn for the public rows, not fitted, or None for logistic
             regressions, boosted trees and forests. A bundle holds these kinds alone. An empty list
             is a start from the shares of public labels.
         rows: "table" (150 features, of leaves, columns and bins), "embedding" (all columns, up to
             400 components) or "picture" (100 components of given features).
-        records: a public number, about that of the private records; None for a noisy count, paid
+        records: public number, about that of the private records, or None for a noisy count, paid
             from the total.
 
     Runtime:
@@ -226,7 +226,7 @@ class _LabelCounter:
 
     @property
     def records(self) -> float:
-        """The number of records, stated or counted; never below two deviations of the count."""
+        """The number of records, stated or counted, and never below two deviations of the count."""
         if self._stated is not None:
             return float(self._stated)
         noise = self._sigmas[0] / COUNT_STEPS * (len(self._totals[0]) / self._seen) ** 0.5

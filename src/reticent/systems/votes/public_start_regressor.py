@@ -40,14 +40,14 @@ class PublicStartRegressor(StartedModel, ReleasedRegressor):
     offset is. Several targets have an offset, a residual and a block of the sum each.
 
     Args:
-        epsilon, delta, counting, data_set: see ``ReleasedModel``.
-        target_range: see ``ReleasedRegressor``.
-        features: the number of components and their whitening; None for the rule of ``rows``.
-        pool: regressors of scikit-learn for the public rows, not fitted; None for ridge
+        epsilon, delta, counting, data_set: arguments of ``ReleasedModel``.
+        target_range: argument of ``ReleasedRegressor``.
+        features: the number of components and their whitening, or None for the rule of ``rows``.
+        pool: regressors of scikit-learn for the public rows, not fitted, or None for ridge
             regressions, boosted trees and forests. A bundle holds these kinds alone. An empty list
             is a start from the mean of public targets.
-        rows: as of ``PublicStartClassifier``.
-        records: as of ``PublicStartClassifier``.
+        rows: argument of ``PublicStartClassifier``.
+        records: argument of ``PublicStartClassifier``.
 
     Runtime:
         4 to 9 CPU seconds for the public rows of a table, and less than one for 10,000 records.

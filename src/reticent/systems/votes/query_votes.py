@@ -1,4 +1,4 @@
-"""``QueryAnswers``: what answers each public query by a noisy sum of its own, and ``QueryVotes``,
+"""``QueryAnswers``: an answer to each public query by a noisy sum of its own, and ``QueryVotes``,
 whose answers are labels.
 """
 
@@ -42,13 +42,13 @@ _AT_ONCE = 2**25
 
 @with_settings
 class QueryAnswers(PredictsByRelease, VoteEstimator):
-    """What answers each public query by a noisy sum of its own has in common.
+    """The common part of what answers each public query by a noisy sum of its own.
 
     Args:
-        answers: how many queries will ever be answered.
+        answers: number of queries that will ever be answered.
 
     Attributes:
-        response_: from exact sums to answers, and what all of them cost.
+        response_: response from exact sums to answers, with the cost of all of them.
         n_features_in_: number of input features.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
     """
@@ -71,10 +71,10 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
         public_y: npt.ArrayLike | None = None,
         persons: Sequence[Any] | None = None,
     ) -> Self:
-        """Keeps the private records, and settles the noise without looking at them.
+        """Keep the private records, and settle the noise without looking at them.
 
         Args:
-            X, y, public_X, public_y, persons: as in ``ReleasedModel.fit``.
+            X, y, public_X, public_y, persons: arguments of ``ReleasedModel.fit``.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing is kept.
@@ -101,7 +101,7 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
         """Return public queries as points, shape (n, m).
 
         Raises:
-            NotFittedYet, InvalidInput: as ``release``.
+            NotFittedYet, InvalidInput: the errors of ``release``.
         """
         self._check_fitted()
         return self._points(X)
@@ -115,12 +115,13 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
         )
 
     def simulate(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Release:
-        """As ``release`` with noise from a seed, times ``noise_scale``: for experiments, *not
-        private*, and not counted.
+        """Answer as ``release`` does, with noise from a seed, times ``noise_scale``.
+
+        It is for experiments, *not private*, and not counted.
 
         Args:
-            X: as in ``release``.
-            seed: at least 0.
+            X: queries, as ``release`` takes them.
+            seed: seed of the noise, at least 0.
             noise_scale: n_here / n_private, so that noise has the effect that it will have on
                 ``n_private`` records.
         """
@@ -130,14 +131,14 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of everything that this fitted classifier will ever release."""
+        """The cost of everything that this fitted classifier will ever release."""
         self._check_fitted()
         found: Guarantee = self.response_.guarantee
         return found
 
     @property
     def remaining_(self) -> int:
-        """Answers that may still be given."""
+        """The number of answers that may still be given."""
         self._check_fitted()
         return self._prepaid.remaining
 
@@ -150,7 +151,7 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
     @property
     @abstractmethod
     def _added(self) -> float:
-        """What one record adds to a sum of a query at most, in grid steps."""
+        """The most that one record adds to a sum of a query, in grid steps."""
 
     @abstractmethod
     def _answering(self, epsilon: float, delta: float, answers: int) -> Any:
@@ -170,16 +171,16 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
 
     @abstractmethod
     def check_settings(self) -> None:
-        """Refuses constructor arguments out of their range."""
+        """Refuse constructor arguments out of their range."""
 
     @abstractmethod
     def prepare(self, public: PublicRows | None) -> None:
-        """What is learned from public rows alone."""
+        """Settle what is learned from public rows alone."""
 
 
 @with_settings
 class QueryVotes(ClassifierMixin, QueryAnswers):
-    """What the classifiers share whose records vote on each query.
+    """The common part of the classifiers whose records vote on each query.
 
     Guarantee:
         All labels that one fitted classifier ever releases, at most ``answers``, are (epsilon,
@@ -188,12 +189,12 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         own, noise-free answer and is *not* private, nor is ``simulate``.
 
     Args:
-        epsilon, delta: of the total of all answers; delta may be 0 with the response "stability".
-        classes: the labels that there are, a public list; or "observed", which publishes them.
-        answers: how many labels will ever be released.
+        epsilon, delta: total of all answers. delta may be 0 with the response "stability".
+        classes: the labels that there are, a public list, or "observed", which publishes them.
+        answers: number of labels that will ever be released.
         response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
             probability grows with the exact margin), or "auto": stability for one answer.
-        features, counting, data_set: see ``ReleasedModel``.
+        features, counting, data_set: arguments of ``ReleasedModel``.
 
     Attributes:
         classes_: the labels, sorted.
@@ -230,8 +231,10 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         return Drawn(class_names(places, self.classes_, withheld=withheld), withheld)
 
     def simulate_scores(self, X: npt.ArrayLike, *, seed: int, noise_scale: float = 1.0) -> Array:
-        """What ``simulate`` takes the largest of, shape (n, classes): noisy votes in records, less
-        their mean; with the response "stability" 1 for the label that is answered and 0 for others.
+        """Return what ``simulate`` takes the largest of, shape (n, classes).
+
+        These are noisy votes in records, less their mean. With the response "stability" they are 1
+        for the label that is answered and 0 for others.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
         scale = positive(noise_scale, name="noise_scale")
@@ -245,13 +248,15 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         seeds: Sequence[int],
         noise_scale: float = 1.0,
     ) -> npt.NDArray[np.int64]:
-        """Places of the labels in ``classes_`` as by ``simulate``, for each total and each seed:
-        shape (totals, seeds, n). The records' votes are computed once for all of them.
+        """Return places of the labels in ``classes_`` by ``simulate``, for each total and each
+        seed.
+
+        They have shape (totals, seeds, n). The records' votes are computed once for all of them.
 
         Args:
-            X, noise_scale: as in ``simulate``.
+            X, noise_scale: arguments of ``simulate``.
             totals: epsilon, delta and number of answers, in place of the constructor's.
-            seeds: of the noise, each at least 0.
+            seeds: seeds of the noise, each at least 0.
         """
         self._check_fitted()
         points, scale = self._points(X), positive(noise_scale, name="noise_scale")
@@ -286,12 +291,12 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         return np.asarray(self.classes_[sums.argmax(axis=1)])
 
     def vote_table(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The exact votes of every label, shape (n, classes), without noise. Private: for the owner
-        of the records only.
+        """Return the exact votes of every label, shape (n, classes), without noise.
 
-        Tables of classifiers that were fitted on parts of the records, with the same public rows,
-        add up to the table of one that was fitted on all of them, but for public votes, which each
-        has; the records of a person belong into one part.
+        They are private, for the owner of the records only. Tables of classifiers that were fitted
+        on parts of the records, with the same public rows, add up to the table of one that was
+        fitted on all of them. Public votes do not, since each has them. The records of a person
+        belong into one part.
         """
         self._check_fitted()
         return self._tables(self._points(X), self.response_).astype(np.int64)
@@ -335,7 +340,7 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         return self.response_.scores(table, sampler=sampler, noise_scale=noise_scale)
 
     def _tables(self, points: Array, response: Response) -> Array:
-        """Exact sums of all records for some queries, shape (n, classes), whole numbers."""
+        """Return exact sums of all records for some queries, shape (n, classes), whole numbers."""
         asked = self.asked(points)  # before blocks, whose sizes follow from private numbers
         table = response.opening(self.opening(asked))
         for voters in self._voters.blocks():
@@ -361,30 +366,35 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
         return queries
 
     def opening(self, asked: Array) -> Array:
-        """Return public votes for every query, shape (q, classes), whole numbers in steps of
-        1 / ``VOTE``: what the table is without any record.
+        """Return public votes for every query, shape (q, classes), whole numbers in steps of 1 /
+        ``VOTE``.
+
+        They are what the table is without any record.
 
         Args:
-            asked: from ``asked``.
+            asked: result of ``asked``.
         """
         return np.zeros((len(asked), len(self.classes_)))
 
     def ballots(self, voters: Voters) -> Array:
-        """Return what the weights of every record are multiplied by for each label, see
-        ``Response.sums``; each from that record and public things alone, to the last bit.
+        """Return what the weights of every record are multiplied by for each label, for
+        ``Response.sums``.
+
+        Each is from that record and public things alone, to the last bit.
         """
         return one_hot(voters.codes, len(self.classes_))
 
     @abstractmethod
     def weights(self, voters: Voters, queries: Array) -> Array:
-        """Weight of every record for every query, shape (n, q), whole numbers, times whose ballots
-        at most ``VOTE``; each from that record, that query and public things alone, to the last
-        bit.
+        """Return the weight of every record for every query, shape (n, q), whole numbers.
+
+        Times its ballots a weight is at most ``VOTE``. Each is from that record, that query and
+        public things alone, to the last bit.
         """
 
 
 def need_public(public: PublicRows | None, *, what: str) -> PublicRows:
-    """``public``, if there is any.
+    """Return ``public``, if there is any.
 
     Raises:
         InvalidInput: there is none.

@@ -1,4 +1,4 @@
-"""``ReleasedClassifier``: what released models of class labels share."""
+"""``ReleasedClassifier``: the common part of released models of class labels."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ from reticent.training.public_space import share_of
 
 @with_settings
 class ReleasedClassifier(ClassifierMixin, ReleasedModel):
-    """What the classifiers share whose noise is drawn in ``fit``, once, for any number of answers.
+    """The common part of classifiers whose noise is drawn in ``fit``, once, for any number of
+    answers.
 
     Guarantee:
-        See ``ReleasedModel``. Several labels of a record are one release: sums of all labels
-        together are apart by the square root of the sum of squares of what each is apart by, and
-        that is what the noise is for.
+        The guarantee of ``ReleasedModel``. Several labels of a record are one release. Sums of all
+        labels together are apart by the square root of the sum of squares of what each is apart
+        by, and that is what the noise is for.
 
     Args:
-        classes: the labels that there are, a public list; a list of such lists, one for each column
-            of ``y``, for several labels of a record; or "observed", which publishes them.
+        classes: the labels that there are, a public list, or a list of such lists, one for each
+            column of ``y``, for several labels of a record, or "observed", which publishes them.
         student_share: share of the public rows, the surest, whose released labels a linear support
-            vector machine is trained on, which then answers in place of the model; None for no such
+            vector machine is trained on. It then answers in place of the model. None for no such
             student. It is post-processing, for one label only.
 
     Attributes:
-        classes_: the labels, sorted; with several columns a list of them.
+        classes_: the labels, sorted, or with several columns a list of them.
 
     References:
         - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
@@ -64,14 +65,16 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     _kind = "classifier"
 
     def with_student(self, public_X: npt.ArrayLike, share: float | None) -> Self:
-        """This fitted model with another student, or none: post-processing, which costs nothing.
+        """Return this fitted model with another student, or none.
+
+        That is post-processing, which costs nothing.
 
         Args:
             public_X: public rows, with or without those of ``fit``.
-            share: see ``student_share``.
+            share: the share of ``student_share``.
 
         Returns:
-            A copy; this model stays as it is.
+            A copy. This model stays as it is.
         """
         points = self._points(public_X)
         self._check_fitted()
@@ -90,11 +93,11 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
         cut at prevalence, which balanced accuracy asks for.
 
         Args:
-            costs: shape (classes, classes), public: what answering column j costs where row i is
-                true; None for the likeliest label.
+            costs: public costs, shape (classes, classes), of answering column j where row i is
+                true, or None for the likeliest label.
 
         Returns:
-            A copy; this model stays as it is. Its bundle holds the costs.
+            A copy. This model stays as it is. Its bundle holds the costs.
 
         Raises:
             InvalidInput: another shape, or numbers that are not finite.
@@ -112,7 +115,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
         return found
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Labels, shape (n,), or (n, L) for several; for anyone, any number of times."""
+        """Return labels, shape (n,), or (n, L) for several, for anyone and any number of times."""
         scores = self._answers(X)
         if self.costs_ is not None:
             scores = -(softmax(scores) @ self.costs_)
@@ -126,16 +129,21 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
         return np.stack([c if len(kinds) == 1 else c.astype(object) for c in found], axis=1)
 
     def predict_proba(self, X: npt.ArrayLike) -> Array | list[Array]:
-        """Probabilities of ``classes_``, shape (n, classes), of which ``predict`` gives the
-        largest; a list of them for several labels.
+        """Return probabilities of ``classes_``, shape (n, classes), or a list of them for several
+        labels.
+
+        ``predict`` gives the label of the largest.
         """
         scores = self._answers(X)
         found = [softmax(scores[:, part]) for part in self._columns.parts]
         return found if self._columns.several else found[0]
 
     def decision_function(self, X: npt.ArrayLike) -> Array | list[Array]:
-        """Logarithms of probabilities up to a constant: shape (n, classes), or for two classes the
-        second's less the first's, shape (n,); a list of them for several labels.
+        """Return logarithms of probabilities up to a constant, or a list of them for several
+        labels.
+
+        They have shape (n, classes). For two classes they are the second's less the first's, shape
+        (n,).
         """
         scores = self._answers(X)
         found = [
@@ -149,10 +157,10 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     def score(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> float:
-        """Share of right labels; with several columns the mean over them.
+        """Return the share of right labels, or with several columns the mean over them.
 
         Args:
-            X: as for ``predict``.
+            X: rows, as ``predict`` takes them.
             y: true labels, shape (n,) or (n, L).
             sample_weight: shape (n,), or None.
         """
@@ -246,7 +254,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
 
 
 def class_outputs(columns: Columns) -> list[ClassOutput]:
-    """The columns of a classifier."""
+    """Return the columns of a classifier."""
     found = [output for output in columns.outputs if isinstance(output, ClassOutput)]
     assert len(found) == len(columns.outputs)
     return found

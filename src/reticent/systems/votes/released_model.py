@@ -37,28 +37,29 @@ if TYPE_CHECKING:
 
 
 class ReleasedModel(VoteEstimator):
-    """What the estimators share whose noise is drawn in ``fit``, once, for any number of answers.
+    """The common part of estimators whose noise is drawn in ``fit``, once, for any number of
+    answers.
 
     Guarantee:
         A fitted model is (epsilon, delta)-differentially private for its private records, and so is
         everything that is computed from it: ``predict`` is for anyone, any number of times. With
         ``counting="add-remove"`` neighbours are two sets of records one of which has one record
-        more, with "replace" two sets of one size that differ in one; with ``persons``, "one record"
-        reads "all records of one person". ``card()`` says what is assumed, docs/votes.md has the
-        proof. ``simulate_fit`` is *not private*.
+        more, with "replace" two sets of one size that differ in one. With ``persons``, "one record"
+        reads "all records of one person". ``card()`` says what is assumed, and docs/votes.md has
+        the proof. ``simulate_fit`` is *not private*.
 
     Args:
-        epsilon, delta: of the total.
-        features: what the columns of a record are, and how a row becomes a vector; None for
+        epsilon, delta: the total.
+        features: meaning of a record's columns, and the map of a row to a vector, or None for
             ``Features()``.
         counting: "add-remove", or "replace" (one record in place of another: twice the noise).
-        data_set: what the private records are called, by their owner; None books in no ledger.
+        data_set: the owner's name for the private records. None books in no ledger.
 
     Attributes:
-        schema_: what rows are encoded by, or None.
+        schema_: schema that rows are encoded by, or None.
         n_features_in_: number of input features, after encoding.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
-        receipt_: what the fit cost and where it was booked.
+        receipt_: cost of the fit, and where it was booked.
         simulated_: whether the noise came from a seed.
     """
 
@@ -80,23 +81,24 @@ class ReleasedModel(VoteEstimator):
         scope: Scope | None = None,
         sampler: str = "exact",
     ) -> Self:
-        """Charges the whole total, then releases the model; noise from the operating system.
+        """Charge the whole total, then release the model, with noise from the operating system.
 
         Args:
-            X: shape (n, features) or with more axes for pictures; the private records. Or
+            X: the private records, shape (n, features) or with more axes for pictures. Or
                 ``reticent.tables.Shards``, which hold the labels too and are read block by block.
-            y: shape (n,), their labels or targets, or (n, L) for several; None with shards.
-            public_X: public rows, of the same kind; everything that is learned without paying for
+            y: shape (n,), their labels or targets, or (n, L) for several, or None with shards.
+            public_X: public rows, of the same kind. Everything that is learned without paying for
                 it (scales, directions, centroids) is learned from these.
             public_y: their labels, or None.
-            persons: one per record, equal for those of one person, who is then protected as a
-                whole; None where no person has two.
-            ledger, scope: where the total is booked, both or neither.
-            sampler: "exact" or "opendp", see docs/noise.md.
+            persons: one name per record, equal for those of one person, who is then protected as a
+                whole, or None where no person has two.
+            ledger, scope: ledger and scope that the total is booked in, both or neither.
+            sampler: "exact" or "opendp", as docs/noise.md explains.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing is charged.
-            BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: see ``Ledger.reserve``.
+            BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: the errors of
+                ``Ledger.reserve``.
         """
         return self._fit(
             X, y, public_X, public_y, persons, release_sampler(sampler), 1.0, ledger, scope
@@ -113,14 +115,15 @@ class ReleasedModel(VoteEstimator):
         public_y: npt.ArrayLike | None = None,
         persons: Sequence[Any] | None = None,
     ) -> Self:
-        """As ``fit`` with noise from a seed, times ``noise_scale``: for experiments, *not private*;
-        the card and the receipt say so.
+        """Fit with noise from a seed, times ``noise_scale``.
+
+        It is for experiments, *not private*, and the card and the receipt say so.
 
         Args:
-            X, y, public_X, public_y, persons: as in ``fit``.
-            seed: at least 0.
+            X, y, public_X, public_y, persons: arguments of ``fit``.
+            seed: seed of the noise, at least 0.
             noise_scale: n_here / n_private, so that noise has the effect that it will have on
-                ``n_private`` records; ``records``, where there is one, is to be given for those
+                ``n_private`` records. ``records``, where there is one, is to be given for those
                 here.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
@@ -137,13 +140,15 @@ class ReleasedModel(VoteEstimator):
         public_X: npt.ArrayLike | None = None,
         public_y: npt.ArrayLike | None = None,
     ) -> Iterator[Self]:
-        """Models as by ``simulate_fit``, for each total and, within it, each seed: what public rows
-        decide (directions, centroids, a warm start) is computed once for all of them.
+        """Yield models by ``simulate_fit``, for each total and, within it, each seed.
+
+        What public rows decide (directions, centroids, a warm start) is computed once for all of
+        them.
 
         Args:
-            X, y, public_X, public_y, noise_scale: as in ``simulate_fit``.
+            X, y, public_X, public_y, noise_scale: arguments of ``simulate_fit``.
             totals: pairs of epsilon and delta, in place of the constructor's.
-            seeds: of the noise, each at least 0.
+            seeds: seeds of the noise, each at least 0.
         """
         positive(noise_scale, name="noise_scale")
         for epsilon, delta in totals:
@@ -167,7 +172,7 @@ class ReleasedModel(VoteEstimator):
         is charged or counted, so no model may leave. Rows are read and prepared once.
 
         Args:
-            X, y, given: as for ``fit``, without books.
+            X, y, given: arguments of ``fit``, without books.
         """
         fresh = copy(self)
         public_X, public_y = given.get("public_X"), given.get("public_y")
@@ -181,18 +186,19 @@ class ReleasedModel(VoteEstimator):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of the fitted model, and of everything that is computed from it."""
+        """The cost of the fitted model, and of everything that is computed from it."""
         self._check_fitted()
         return self.receipt_.guarantee
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
+        """Return the guarantee in plain words."""
         self._check_fitted()
         return released_model_card(self, self._card_details())
 
     def bundle(self) -> Bundle:
-        """Everything that ``predict`` needs, ready to be written. It may be published, unless it
-        was simulated.
+        """Return everything that ``predict`` needs, ready to be written.
+
+        It may be published, unless it was simulated.
         """
         self._check_fitted()
         settings, arrays = common_settings(self)
@@ -201,14 +207,14 @@ class ReleasedModel(VoteEstimator):
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Writes the bundle, whole or not at all; see ``Bundle.write``."""
+        """Write the bundle, whole or not at all, by ``Bundle.write``."""
         return self.bundle().write(folder, overwrite=overwrite)
 
     @classmethod
     def load(
         cls, folder: str | Path, *, feature_map: Any = None, trusted_key: str | Path | None = None
     ) -> Self:
-        """A model that answers, from what ``save`` wrote.
+        """Return a model that answers, from what ``save`` wrote.
 
         Args:
             folder: the bundle.
@@ -278,8 +284,9 @@ class ReleasedModel(VoteEstimator):
         public_y: npt.ArrayLike | None,
         persons: Sequence[Any] | None,
     ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
-        """Records and public rows as points, and what public rows decide; refuses what does not
-        fit, before any charge.
+        """Return records and public rows as points, and settle what public rows decide.
+
+        Refuse what does not fit, before any charge.
         """
         self.check_settings()
         voters, public = self._prepare(X, y, public_X, public_y, persons)
@@ -295,7 +302,7 @@ class ReleasedModel(VoteEstimator):
         noise_scale: float,
         receipt: Receipt,
     ) -> None:
-        """Draws the noise and learns the model; what public rows decide is there already."""
+        """Draw the noise and learn the model. What public rows decide is there already."""
         mechanism = self._mechanism()
         session = SumSession(mechanism, sampler=sampler, noise_scale=noise_scale)
         self.learn(voters, public, session)
@@ -305,7 +312,7 @@ class ReleasedModel(VoteEstimator):
         self.receipt_ = receipt
 
     def _price(self) -> Price:
-        """The cost of the whole model: that of one answer."""
+        """Return the cost of the whole model: that of one answer."""
         mechanism = self._mechanism()
         words = f"{type(self).__name__}, {mechanism.sums} noisy sum(s)"
         return Price(mechanism.event, 1, words)
@@ -361,8 +368,8 @@ class ReleasedModel(VoteEstimator):
 
         Args:
             voters: the records, ``points`` of shape (n, space_.dimension) and ``codes`` of labels.
-            public: as for ``prepare``.
-            session: draws the noise of each sum, and counts them.
+            public: the public rows as points, as ``prepare`` gets them.
+            session: session that draws the noise of each sum, and counts them.
         """
 
     @abstractmethod
@@ -378,7 +385,7 @@ class ReleasedModel(VoteEstimator):
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
-        """Return the released arrays, by name; a bundle and an audit read nothing else."""
+        """Return the released arrays, by name. A bundle and an audit read nothing else."""
 
     @abstractmethod
     def restore(self, arrays: dict[str, Array]) -> None:
@@ -389,26 +396,26 @@ class ReleasedModel(VoteEstimator):
         """
 
     def _finish(self, public: PublicRows | None) -> None:
-        """Post-processing of a model that was just released."""
+        """Do the post-processing of a model that was just released."""
 
     def _more_arrays(self) -> dict[str, Array]:
-        """What ``_finish`` made, for a bundle."""
+        """Return what ``_finish`` made, for a bundle."""
         return {}
 
     def _restore_more(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Reads from a bundle's arrays what ``_more_arrays`` gave."""
+        """Read from a bundle's arrays what ``_more_arrays`` gave."""
 
     @abstractmethod
     def _label_settings(self) -> dict[str, Any]:
-        """What a bundle says of the columns of labels."""
+        """Return what a bundle says of the columns of labels."""
 
     @classmethod
     @abstractmethod
     def _restored_labels(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Columns]:
-        """Constructor arguments and columns of such settings."""
+        """Return constructor arguments and columns of such settings."""
 
     def _check_model(self) -> None:
-        """Refuses arrays that do not answer."""
+        """Refuse arrays that do not answer."""
         scores = self.scores(np.zeros((1, self.space_.dimension)))
         if scores.shape != (1, self._columns.width) or not bool(np.isfinite(scores).all()):
             raise InvalidInput("model: expected finite scores for every label")

@@ -1,4 +1,4 @@
-"""``ReleasedRegressor``: what released models of targets share."""
+"""``ReleasedRegressor``: the common part of released models of targets."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from reticent.systems.votes.released_model import ReleasedModel
 
 @with_settings
 class ReleasedRegressor(RegressorMixin, ReleasedModel):
-    """What the regressors share whose noise is drawn in ``fit``, once, for any number of answers.
+    """The common part of regressors whose noise is drawn in ``fit``, once, for any number of
+    answers.
 
     Guarantee:
-        See ``ReleasedModel``; a target is cut to its public range, and counts by how far it is from
-        the middle, in halves of the range: a number of at most 1. Several targets of a record are
-        one release, whose sums are apart by the square root of the sum of squares of what each is
-        apart by.
+        The guarantee of ``ReleasedModel``. A target is cut to its public range, and counts by how
+        far it is from the middle, in halves of the range: a number of at most 1. Several targets of
+        a record are one release, whose sums are apart by the square root of the sum of squares of
+        what each is apart by.
 
     Args:
         target_range: public (lower, upper) ends of the targets, numbers, or one for each column of
-            ``y``; never from the private records. Targets beyond it count as its ends, and no
+            ``y``, and never from the private records. Targets beyond it count as its ends, and no
             prediction leaves it.
 
     References:
@@ -45,7 +46,7 @@ class ReleasedRegressor(RegressorMixin, ReleasedModel):
     _kind = "regression model"
 
     def predict(self, X: npt.ArrayLike) -> Array:
-        """Targets, shape (n,), or (n, L) for several; for anyone, any number of times."""
+        """Return targets, shape (n,), or (n, L) for several, for anyone and any number of times."""
         points = self._points(X)
         self._check_fitted()
         shares = self.scores(points)
@@ -83,7 +84,7 @@ class ReleasedRegressor(RegressorMixin, ReleasedModel):
 
 
 def range_outputs(columns: Columns) -> list[RangeOutput]:
-    """The columns of a regressor."""
+    """Return the columns of a regressor."""
     found = [output for output in columns.outputs if isinstance(output, RangeOutput)]
     assert len(found) == len(columns.outputs)
     return found

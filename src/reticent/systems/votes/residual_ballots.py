@@ -14,8 +14,9 @@ _BELOW = 1.0 - 2.0**-40
 
 
 def residual_spreads(offsets: Array, codes: Integers) -> Array:
-    """Return how far a record's residual e_y - p reaches, from its largest to its least entry, in
-    (0, 2): that is 1 - p_y and the largest p of another label.
+    """Return how far a record's residual e_y - p reaches, from its largest to its least entry.
+
+    It is in (0, 2): 1 - p_y and the largest p of another label.
 
     Args:
         offsets: shape (n, classes), log probabilities by public models, up to a constant.
@@ -35,11 +36,11 @@ def residual_ballots(offsets: Array, codes: Integers) -> Array:
     *Why the length.* Let a be the entry of the label and -b_l the others, in units of ``BALLOT``.
     Rounding only shortens the b_l, and a is set to 1 - max b, so that b_l >= 0 and t = a - sum b
     >= 0. With max b = 1 - a the squares add up to at most a^2 + (1 - a)(a - t) = a - t (1 - a), and
-    t^2/K is taken off with the mean. From sum b <= (K - 1)(1 - a) follows a <= 1 - 1/K + t/K; put
+    t^2/K is taken off with the mean. From sum b <= (K - 1)(1 - a) follows a <= 1 - 1/K + t/K. Put
     into a (1 + t) - t - t^2/K, which grows with a, that is 1 - 1/K.
 
     Args:
-        offsets, codes: as of ``residual_spreads``.
+        offsets, codes: arguments of ``residual_spreads``.
 
     Example:
         >>> residual_ballots(np.log([[0.9, 0.1], [0.9, 0.1]]), np.array([0, 1])).tolist()

@@ -103,7 +103,7 @@ class StartedModel(LinearModel):
         numbers alone, to the last bit.
 
         Args:
-            at: which column of labels.
+            at: place of the column of labels.
             offsets: shape (n, width), of the public models.
             linear: shape (n, free), what the weights add.
             codes: shape (n,), labels.
@@ -111,8 +111,9 @@ class StartedModel(LinearModel):
 
     @abstractmethod
     def _bends(self, at: int, offsets: Array, linear: Array) -> Array:
-        """Return the curvature of each public row's loss by its scores, shape (n, free), positive;
-        arguments are as in ``_residuals``, of public rows.
+        """Return the curvature of each public row's loss by its scores, shape (n, free), positive.
+
+        Its arguments are those of ``_residuals``, of public rows.
         """
 
     def _sampling(self, at: int) -> float:
@@ -126,12 +127,12 @@ class StartedModel(LinearModel):
 
     @property
     def _alone(self) -> bool:
-        """Whether the start is no public model."""
+        """Return whether the start is no public model."""
         return False
 
     @property
     def _parts(self) -> tuple[slice, ...]:
-        """Which columns of weights are whose."""
+        """The places of each label column's weights."""
         ends = np.cumsum([0, *(self._free(output) for output in self._columns.outputs)]).tolist()
         return tuple(slice(start, end) for start, end in pairwise(ends))
 

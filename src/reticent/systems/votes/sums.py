@@ -3,7 +3,7 @@
 Every sum of this package is over records of phi (x) r: a vector that depends on the record and on
 public things, times a vector of its label. Both are whole numbers of bounded length, so that their
 product has the product of the bounds. With one-hot labels less a constant, K e_y - 1, the second
-length is sqrt(K (K - 1)); plain one-hot labels on the same scale would have K.
+length is sqrt(K (K - 1)). Plain one-hot labels on the same scale would have K.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_ONCE = 2**22
 
 
 def centred_length(classes: int) -> float:
-    """Length of K e_y - 1, rounded up: K times sqrt(1 - 1/K).
+    """Return the length of K e_y - 1, rounded up: K times sqrt(1 - 1/K).
 
     Example:
         >>> centred_length(2) >= 2**0.5
@@ -35,14 +35,14 @@ def centred_length(classes: int) -> float:
 
 
 def most_records(voters: Voters | ShardedVoters, *bounds: float) -> int:
-    """Return how many records sums are exact for; called before any charge.
+    """Return how many records sums are exact for. It is called before any charge.
 
     The refusal of more looks at the records, so that the guarantee is for data sets of at most so
     many. The number is public and stands on the card.
 
     Args:
-        voters: whose records they are.
-        bounds: of what one record adds to a sum, in grid steps.
+        voters: the records.
+        bounds: bounds of what one record adds to a sum, in grid steps.
 
     Raises:
         InvalidInput: there are more, and a sum of all of them could leave what doubles hold
@@ -59,14 +59,15 @@ def most_records(voters: Voters | ShardedVoters, *bounds: float) -> int:
 
 
 def outer_sum(voters: Voters, left: Array, right: Array, *, lengths: tuple[float, float]) -> Array:
-    """The sum over units of left_i (x) right_i, shape (m, k); each unit's part has an l2 norm of at
-    most the product of ``lengths``.
+    """Return the sum over units of left_i (x) right_i, shape (m, k).
+
+    Each unit's part has an l2 norm of at most the product of ``lengths``.
 
     Args:
-        voters: whose records they are.
+        voters: the records.
         left: shape (n, m), whole numbers of an l2 norm of at most ``lengths[0]``.
         right: shape (n, k), whole numbers of an l2 norm of at most ``lengths[1]``.
-        lengths: public.
+        lengths: public lengths.
     """
     if voters.starts is None:
         bound = len(voters) * lengths[0] * lengths[1]
@@ -117,26 +118,27 @@ def unit_sum(voters: Voters, parts: Array, *, bound: float) -> Array:
 
 
 def one_hot(codes: Integers, classes: int) -> Array:
-    """e_y for every record, shape (n, classes): its whole vote is for its label."""
+    """Return e_y for every record, shape (n, classes): its whole vote is for its label."""
     found = np.zeros((len(codes), classes))
     found[np.arange(len(codes)), codes] = 1.0
     return found
 
 
 def label_sums(voters: Voters, weights: Array, ballots: Array) -> Array:
-    """For each query the votes by label, shape (q, classes), without cutting; records only.
+    """Return for each query the votes by label, shape (q, classes), without cutting, for records
+    only.
 
     Args:
-        voters: whose records they are.
+        voters: the records.
         weights: shape (n, q), whole numbers.
-        ballots: shape (n, classes), whole numbers, which weights are multiplied by; no product of
+        ballots: shape (n, classes), whole numbers, which weights are multiplied by. No product of
             the two exceeds ``VOTE`` in magnitude.
     """
     return exact_product(weights.T, ballots, bound=len(voters) * VOTE)
 
 
 def person_label_sums(voters: Voters, weights: Array, ballots: Array) -> Array:
-    """Every person's votes by label, shape (persons, q, classes); see ``label_sums``."""
+    """Return every person's votes by label, shape (persons, q, classes), as ``label_sums`` does."""
     assert voters.starts is not None
     found = np.empty((len(voters.starts), weights.shape[1], ballots.shape[1]))
     for label, share in enumerate(ballots.T):
@@ -145,7 +147,7 @@ def person_label_sums(voters: Voters, weights: Array, ballots: Array) -> Array:
 
 
 def person_blocks(voters: Voters, width: int) -> list[tuple[slice, Integers]]:
-    """Runs of whole persons, and where each person begins in its run."""
+    """Return runs of whole persons, and where each person begins in its run."""
     assert voters.starts is not None
     ends = np.append(voters.starts[1:], len(voters))
     most = max(1, _AT_ONCE // width)

@@ -17,31 +17,31 @@ _TEMPERATURES = 2.0 ** np.arange(-3, 7)
 
 @dataclass(frozen=True, eq=False)
 class SurestLabels:
-    """The student; made by ``surest_labels``.
+    """The student that ``surest_labels`` makes.
 
     Attributes:
-        weights: shape (m + 1, classes), of directions of length 1.
+        weights: shape (m + 1, classes), weights of directions of length 1.
     """
 
     weights: Array
 
     def scores(self, points: Array) -> Array:
-        """Logarithms of probabilities up to a constant, shape (n, classes)."""
+        """Return logarithms of probabilities up to a constant, shape (n, classes)."""
         return np.asarray(directions_of(points, intercept=INTERCEPT) / LENGTH @ self.weights)
 
 
 def surest_labels(points: Array, scores: Array, *, share: float) -> SurestLabels | None:
-    """The student of the ``share`` of public rows that the model is surest of.
+    """Return the student of the ``share`` of public rows that the model is surest of.
 
     It sees public rows and what a released model says of them, nothing else: post-processing.
 
     Args:
         points: shape (n, m), public rows in the public space.
         scores: shape (n, classes), the model's, logarithms of probabilities up to a constant.
-        share: of the rows, in (0, 1].
+        share: share of the rows, in (0, 1].
 
     Returns:
-        None where the surest labels are all alike, or fewer than two.
+        The student, or None where the surest labels are all alike, or fewer than two.
     """
     ranked = np.sort(scores, axis=1)
     surest = np.argsort(ranked[:, -2] - ranked[:, -1], kind="stable")

@@ -25,7 +25,7 @@ _TRIED_ROWS = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Teachers(Group):
-    """An estimator of scikit-learn, and on how many parts of the records it is fitted.
+    """An estimator of scikit-learn, and the number of parts of the records that it is fitted on.
 
     A teacher is fitted on its own part alone, and whatever it learns there, scalers of a pipeline
     and chosen settings included, counts as one vote.
@@ -33,7 +33,7 @@ class Teachers(Group):
     Args:
         estimator: a classifier or regressor of scikit-learn or alike, not fitted.
         number: the number of parts, at least 2.
-        random_state: public seed of the split and of each teacher; None for one from the
+        random_state: public seed of the split and of each teacher, or None for one from the
             operating system in each fit.
 
     Raises:
@@ -82,7 +82,7 @@ class Teachers(Group):
         Args:
             rows: shape (n, d), finite.
             targets: shape (n,), places of labels, or numbers.
-            owners: for each record whose it is; None where each is its own.
+            owners: owner of each record, or None where each is its own.
         """
         seeded = self.random_state is not None
         key = _key(self.random_state) if seeded else token_bytes(_KEY_BYTES)
@@ -97,7 +97,7 @@ class Teachers(Group):
         """Refuse an estimator that cannot be fitted on public random rows.
 
         Args:
-            columns: of a row.
+            columns: number of columns of a row.
             targets: shape (k,), every target that rows may have, or some.
 
         Raises:
@@ -135,9 +135,9 @@ def parts_of(
     Args:
         rows: shape (n, d).
         targets: shape (n,).
-        owners: for each record whose it is, or None.
+        owners: owner of each record, or None.
         number: the number of parts.
-        key: at most 64 bytes, chosen independently of the records.
+        key: key of at most 64 bytes, chosen independently of the records.
     """
     own = [
         hashlib.blake2b(row.tobytes() + target.tobytes(), key=key, digest_size=16).digest()
@@ -153,7 +153,9 @@ def parts_of(
 
 
 def answers_of(teacher: Any, queries: Array) -> Array:
-    """Return a teacher's answers, shape (q,); NaN where it gives no finite number. Never raises."""
+    """Return a teacher's answers, shape (q,), NaN where it gives no finite number. It never
+    raises.
+    """
     if isinstance(teacher, float):
         return np.full(len(queries), teacher)
     try:

@@ -22,8 +22,8 @@ class Voters:
         points: shape (n, m), whole numbers.
         codes: shape (n,), or (n, columns) for several labels: places of labels, or targets in grid
             steps.
-        starts: shape (persons,), where each person's records begin; None where every record is
-            protected by itself.
+        starts: shape (persons,), where each person's records begin, or None where every record
+            is protected by itself.
     """
 
     points: Array
@@ -34,7 +34,7 @@ class Voters:
         return len(self.codes)
 
     def blocks(self) -> Iterator[Voters]:
-        """A few thousand of them at a time, or all at once where they are persons'."""
+        """Yield a few thousand of them at a time, or all at once where they are persons'."""
         if self.starts is not None or len(self) <= _BLOCK:
             yield self
             return
@@ -44,7 +44,7 @@ class Voters:
 
     @property
     def units(self) -> int:
-        """Records, or persons where they are protected."""
+        """The number of records, or of persons where they are protected."""
         return len(self.codes) if self.starts is None else len(self.starts)
 
 
@@ -57,8 +57,8 @@ class ShardedVoters:
 
     Attributes:
         shards: the records.
-        codes: as of ``Voters``, in the order of the shards.
-        points_of: from rows, shape (n, features), to points, each from its own row alone.
+        codes: codes as ``Voters`` has them, in the order of the shards.
+        points_of: map from rows, shape (n, features), to points, each from its own row alone.
     """
 
     shards: Shards
@@ -70,11 +70,11 @@ class ShardedVoters:
 
     @property
     def units(self) -> int:
-        """Records."""
+        """The number of records."""
         return len(self.codes)
 
     def blocks(self) -> Iterator[Voters]:
-        """A few thousand of them at a time."""
+        """Yield a few thousand of them at a time."""
         start = 0
         for rows in self.shards.blocks():
             yield Voters(self.points_of(rows), self.codes[start : start + len(rows)], None)
@@ -82,11 +82,11 @@ class ShardedVoters:
 
 
 def voters_of(points: Array, codes: Integers, persons: Integers | None) -> Voters:
-    """Records in memory, those of a person brought together.
+    """Return records in memory, those of a person brought together.
 
     Args:
         points: shape (n, m), whole numbers.
-        codes: as of ``Voters``.
+        codes: codes as ``Voters`` has them.
         persons: a number for each record, or None.
     """
     if persons is None:
