@@ -48,7 +48,7 @@ _NORMAL, _SEEN, _UNSEEN = 0, (1, 7, 8), 6  # T-shirt; trouser, sneaker, bag; shi
 _LODGEPOLE = 1
 _SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)
 _SHARE, _K, _BEHIND = 0.95, 50, 0.02
-_MOST_WORK = 100_000  # records times layers
+_MOST_WORK = 64_000  # records times layers
 
 
 def _shares(distances: Integers, places: Sequence[int] = DISTANCES) -> Results:
