@@ -188,9 +188,13 @@ import torch
 from torch import nn
 
 
+class Own(nn.Sequential):
+    pass  # may compute anything, so it is not built from a file
+
+
 def network():
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(4, 2), nn.ReLU())
+    return Own(nn.Linear(4, 2), nn.ReLU())
 """
 
 

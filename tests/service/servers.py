@@ -30,9 +30,12 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         "tests.service.servers",
+        "reticent.cli.main",
+        "reticent.service.fleet",
         "reticent.systems.certified.convex_classifier",
+        "reticent.systems.power.code_encoder",
         "reticent.systems.power.encoder",
-        "reticent.systems.votes.moment",
+        "reticent.systems.votes.noisy_gradient",
         "sqlalchemy.dialects.sqlite",
         "prometheus_client",
     ]
@@ -94,6 +97,20 @@ def running(settings: Settings, log: Path) -> Iterator[Running]:
         process.join()
 
 
+def command_process(command: list[str], log: Path) -> BaseProcess:
+    """A process that runs a command of `reticent`, and has imported what servers need."""
+    process = _CONTEXT.Process(target=_run, args=(command, str(log)))
+    process.start()
+    return process
+
+
+def _run(command: list[str], log: str) -> None:
+    from reticent.cli.main import run
+
+    _log_to(log)
+    sys.exit(run(command))
+
+
 def start_is_refused(settings: Settings, log: Path) -> str:
     """What a server says that does not start."""
     receiver, sender = _CONTEXT.Pipe(duplex=False)
@@ -109,9 +126,7 @@ def start_is_refused(settings: Settings, log: Path) -> str:
 
 
 def _serve(settings: str, log: str, ready: Connection) -> None:
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(descriptor, sys.stderr.fileno())
-    os.dup2(descriptor, 1)
+    _log_to(log)
     known = Settings.model_validate_json(settings)
     configure(known.level)
     app = create_app(known)
@@ -129,3 +144,9 @@ def _serve(settings: str, log: str, ready: Connection) -> None:
     )
     ready.send(listening.getsockname()[1])
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _log_to(log: str) -> None:
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, sys.stderr.fileno())
+    os.dup2(descriptor, 1)

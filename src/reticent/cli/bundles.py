@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
 
+_LARGEST_AUDIT = 2**24
+
 _WITH_LOCAL_BOUNDS = ("PosthocEncoder", "PosthocClassifier")
 """Systems by name: their modules load torch, which most bundles do not need."""
 
@@ -471,7 +473,11 @@ def sign(
 
 def verify(
     path: Annotated[
-        Path, typer.Argument(help="Folder of a bundle, or .npz file that `reticent release` wrote.")
+        Path,
+        typer.Argument(
+            help="Folder of a bundle, .npz file that `reticent release` wrote, or .json or .html "
+            "file that `reticent audit function` wrote."
+        ),
     ],
     trusted_key: Annotated[
         Path,
@@ -479,7 +485,7 @@ def verify(
     ],
     research: Research = False,
 ) -> None:
-    """Check that a key signed a bundle, or the receipt of released values.
+    """Check that a key signed a bundle, the receipt of released values, or the audit of a claim.
 
     The exit status is 18 if it did not.
     """
@@ -488,6 +494,13 @@ def verify(
 
         found = Bundle.read(path, trusted_key=trusted_key, research=research)
         typer.echo(f"signed by the trusted key: a {found.system}, bundle {found.identity}")
+        return
+    if path.suffix in (".json", ".html"):
+        from reticent.audit.claim_page import verify_audit
+        from reticent.core.files import read_regular
+
+        verify_audit(read_regular(path, most=_LARGEST_AUDIT), trusted_key=trusted_key)
+        typer.echo("signed by the trusted key: the audit of a claim, as it stands in the file")
         return
     from reticent.cli.files import read_signed_receipt
     from reticent.core.signatures import verify as verify_signature
@@ -571,6 +584,6 @@ def _numbers_per_answer(system: AnsweringSystem) -> int:
     if isinstance(system, PowerEncoder):
         return system.query_.outputs
     if type(system).__name__ == "PosthocEncoder":
-        return cast("PosthocEncoder", system).query_.network.output_dimension
+        return cast("PosthocEncoder", system).query_.outputs
     labels: list[Any] = np.asarray(system.classes_).tolist()
     return 1 + max(len(str(label)) for label in labels) // 2

@@ -17,6 +17,7 @@ from reticent.cli import (
     bundles,
     demo,
     fit,
+    fleet,
     ledger,
     plan,
     radius,
@@ -61,6 +62,8 @@ app.command()(bundles.certify)
 app.command()(bundles.release)
 app.command()(bundles.card)
 app.command()(service.serve)
+app.add_typer(fleet.shuffle_app, name="shuffle")
+app.add_typer(fleet.aggregate_app, name="aggregate")
 app.add_typer(service.service_app, name="service")
 app.command()(service.train_model)
 app.command()(bundles.sign)

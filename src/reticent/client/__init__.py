@@ -1,5 +1,6 @@
-"""The client's side of a service: ask for answers, or release on the device and send released
-values only. No torch.
+"""The client's side of a service: ask for answers, or release on the device. No torch.
+
+A device sends released values only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from reticent.client.asynchronous import AsyncClient
     from reticent.client.client import Client
     from reticent.client.device import Device
+    from reticent.client.gateways import Gateway
     from reticent.client.pins import Pin
     from reticent.client.sessions import BudgetLine, Cost, Offer
 else:
@@ -23,6 +25,7 @@ else:
             "reticent.client.asynchronous": ("AsyncClient",),
             "reticent.client.client": ("Client",),
             "reticent.client.device": ("Device",),
+            "reticent.client.gateways": ("Gateway",),
             "reticent.client.pins": ("Pin",),
             "reticent.client.sessions": ("BudgetLine", "Cost", "Offer"),
         },
@@ -35,6 +38,7 @@ __all__ = [
     "Client",
     "Cost",
     "Device",
+    "Gateway",
     "Offer",
     "Pin",
 ]

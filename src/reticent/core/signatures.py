@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Ed25519PrivateKey,
         Ed25519PublicKey,
     )
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 ALGORITHM = "Ed25519"
 _LARGEST_KEY = 16384
@@ -51,12 +52,16 @@ def signature_values(content: bytes, *, purpose: str, key: Ed25519PrivateKey) ->
     return {
         "algorithm": ALGORITHM,
         "key": _name_of(key.public_key()),
-        "signature": key.sign(_message(content, purpose)).hex(),
+        "signature": key.sign(signed_bytes(content, purpose=purpose)).hex(),
     }
 
 
 def verify(
-    content: bytes, signature: bytes | None, *, purpose: str, trusted_key: str | Path
+    content: bytes,
+    signature: bytes | None,
+    *,
+    purpose: str,
+    trusted_key: str | Path | Ed25519PublicKey,
 ) -> None:
     """Raise UntrustedSignature unless ``signature`` is one of ``content`` by ``trusted_key``.
 
@@ -65,7 +70,7 @@ def verify(
         signature: the result of ``sign``, or None where there is none.
         purpose: the purpose given to ``sign``.
         trusted_key: file with public Ed25519 keys in PEM, one behind the other, which came on a
-            trusted way. A signature by any of them will do.
+            trusted way. A signature by any of them will do. Or one such key.
 
     Raises:
         UntrustedSignature: no signature, one by another key, or one of something else.
@@ -73,7 +78,8 @@ def verify(
         MissingExtra: the package cryptography is not installed.
     """
     from_extra = _cryptography()
-    trusted = {_name_of(public): public for public in _public_keys(trusted_key)}
+    keys = _public_keys(trusted_key) if isinstance(trusted_key, str | Path) else [trusted_key]
+    trusted = {_name_of(public): public for public in keys}
     names = " or ".join(trusted)
     if signature is None:
         raise UntrustedSignature(f"{purpose}: not signed; expected a signature by {names}")
@@ -89,7 +95,7 @@ def verify(
     if stated not in trusted:
         raise UntrustedSignature(f"{purpose}: signed by another key than the trusted one, {names}")
     try:
-        trusted[stated].verify(value, _message(content, purpose))
+        trusted[stated].verify(value, signed_bytes(content, purpose=purpose))
     except from_extra.exceptions.InvalidSignature as error:
         raise UntrustedSignature(f"{purpose}: changed since it was signed") from error
 
@@ -125,22 +131,23 @@ def verify_receipt(receipt: Receipt, signature: bytes | None, *, trusted_key: st
     verify(receipt_content(receipt), signature, purpose="receipt", trusted_key=trusted_key)
 
 
-def write_key_pair(private: Path, public: Path | None = None) -> None:
-    """Write a new private Ed25519 key, which its owner alone may read, and its public key.
+def write_key_pair(private: Path, public: Path | None = None, *, sealing: bool = False) -> None:
+    """Write a new private key, which its owner alone may read, and its public key.
 
     Args:
         private: file to make.
         public: file of the public key, by default the same name that ends in ".pub.pem".
+        sealing: True for an X25519 key that opens what is sealed, False for an Ed25519 key that
+            signs.
 
     Raises:
         FileExistsError: the private file is there already.
         MissingExtra: the package cryptography is not installed.
     """
     primitives = _cryptography().hazmat.primitives
-    forms, key = (
-        primitives.serialization,
-        primitives.asymmetric.ed25519.Ed25519PrivateKey.generate(),
-    )
+    forms, kinds = primitives.serialization, primitives.asymmetric
+    made = kinds.x25519.X25519PrivateKey if sealing else kinds.ed25519.Ed25519PrivateKey
+    key = made.generate()
     pem = forms.Encoding.PEM
     content = key.private_bytes(pem, forms.PrivateFormat.PKCS8, forms.NoEncryption())
     with os.fdopen(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -149,7 +156,8 @@ def write_key_pair(private: Path, public: Path | None = None) -> None:
     (private.with_suffix(".pub.pem") if public is None else public).write_bytes(told)
 
 
-def _message(content: bytes, purpose: str) -> bytes:
+def signed_bytes(content: bytes, *, purpose: str) -> bytes:
+    """Return the bytes that a signature of ``content`` for ``purpose`` is made of."""
     return b"reticent " + purpose.encode() + b"\0" + hashlib.sha256(content).digest()
 
 
@@ -167,6 +175,22 @@ def signing_key(path: str | Path) -> Ed25519PrivateKey:
         InvalidInput: no such key.
         MissingExtra: the package cryptography is not installed.
     """
+    kind = _cryptography().hazmat.primitives.asymmetric.ed25519.Ed25519PrivateKey
+    return _private_key(path, kind, ALGORITHM)  # type: ignore[no-any-return]
+
+
+def opening_key(path: str | Path) -> X25519PrivateKey:
+    """Return the private key in a file that opens what is sealed to it.
+
+    Raises:
+        InvalidInput: no such key.
+        MissingExtra: the package cryptography is not installed.
+    """
+    kind = _cryptography().hazmat.primitives.asymmetric.x25519.X25519PrivateKey
+    return _private_key(path, kind, "X25519")  # type: ignore[no-any-return]
+
+
+def _private_key(path: str | Path, kind: Any, algorithm: str) -> Any:
     cryptography, content = _cryptography(), _content(path)
     try:
         key = cryptography.hazmat.primitives.serialization.load_pem_private_key(
@@ -174,11 +198,11 @@ def signing_key(path: str | Path) -> Ed25519PrivateKey:
         )
     except (ValueError, TypeError, cryptography.exceptions.UnsupportedAlgorithm) as error:
         raise InvalidInput(
-            f"key={str(path)!r}: expected a private {ALGORITHM} key in PEM, without a password"
+            f"key={str(path)!r}: expected a private {algorithm} key in PEM, without a password"
         ) from error
-    if not isinstance(key, cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PrivateKey):
-        raise InvalidInput(f"key={str(path)!r}: holds another kind of key; expected {ALGORITHM}")
-    return key  # type: ignore[no-any-return]
+    if not isinstance(key, kind):
+        raise InvalidInput(f"key={str(path)!r}: holds another kind of key; expected {algorithm}")
+    return key
 
 
 def _public_keys(path: str | Path) -> list[Ed25519PublicKey]:
@@ -210,5 +234,6 @@ def _content(path: str | Path) -> bytes:
 def _cryptography() -> Any:
     require("cryptography.exceptions", extra="signing")
     require("cryptography.hazmat.primitives.asymmetric.ed25519", extra="signing")
+    require("cryptography.hazmat.primitives.asymmetric.x25519", extra="signing")
     require("cryptography.hazmat.primitives.serialization", extra="signing")
     return require("cryptography", extra="signing")

@@ -1,4 +1,4 @@
-"""Starts the service: one process, or several that are spawned."""
+"""The start of the service: one process, or several that are spawned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reticent.core.extras import require
 from reticent.service.edge import LONGEST_HEAD
 from reticent.service.logs import configure
 from reticent.service.metrics import FOLDER_VARIABLE
-from reticent.service.settings import Settings
+from reticent.service.settings import Listening, Settings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -29,33 +29,13 @@ _PATIENCE = 30
 
 
 def serve(settings: Settings) -> None:
-    """Answers until it is told to stop (SIGTERM, SIGINT); then finishes what is under way.
+    """Answer until told to stop (SIGTERM, SIGINT), then finish what is under way.
 
     Raises:
         MissingExtra: the extra ``service`` is not installed.
-        Others: as ``create_app``, before anything listens.
+        Others: the errors of ``create_app``, before anything listens.
     """
-    require("fastapi", extra="service")
-    require("prometheus_client", extra="service")
-    uvicorn = require("uvicorn", extra="service")
-    from reticent.service.connections import Door, check_descriptors
-
-    settings.check_listening()
-    check_descriptors(settings.connections)
-    configure(settings.level)
-    sys.setswitchinterval(_TURN)
-    options: dict[str, Any] = {
-        "host": settings.host,
-        "port": settings.port,
-        "log_config": None,
-        "access_log": False,
-        "server_header": False,
-        "timeout_graceful_shutdown": _PATIENCE,
-        "http": Door.of(settings),
-        "h11_max_incomplete_event_size": LONGEST_HEAD,
-        "loop": "asyncio",
-        "ws": "none",
-    }
+    uvicorn, options = listening(settings)
     if settings.workers == 1:
         from reticent.service.app import create_app
 
@@ -71,8 +51,38 @@ def serve(settings: Settings) -> None:
         )
 
 
+def listening(settings: Listening) -> tuple[Any, dict[str, Any]]:
+    """Prepare this process to serve, and return the server's module and its options.
+
+    Raises:
+        InvalidInput: an address that needs a proxy, or too few descriptors.
+        MissingExtra: the extra ``service`` is not installed.
+    """
+    require("fastapi", extra="service")
+    require("prometheus_client", extra="service")
+    uvicorn = require("uvicorn", extra="service")
+    from reticent.service.connections import Door, check_descriptors
+
+    settings.check_listening()
+    check_descriptors(settings.connections)
+    configure(settings.level)
+    sys.setswitchinterval(_TURN)
+    return uvicorn, {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": _PATIENCE,
+        "http": Door.of(settings),
+        "h11_max_incomplete_event_size": LONGEST_HEAD,
+        "loop": "asyncio",
+        "ws": "none",
+    }
+
+
 def worker() -> ASGIApp:
-    """The application of a spawned worker, from what ``serve`` handed over."""
+    """Return the application of a spawned worker, from what ``serve`` handed over."""
     from reticent.service.app import create_app
     from reticent.service.connections import check_descriptors
 
@@ -84,7 +94,7 @@ def worker() -> ASGIApp:
 
 
 def _try_out(settings: Settings) -> None:
-    """Raises here, once, what every worker would raise again and again."""
+    """Raise here, once, what every worker would raise again and again."""
     from reticent.service.core import Service
 
     Service(settings).close()

@@ -67,7 +67,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     """A classifier trained without noise, whose labels are released with a guarantee for its
     training records.
 
-    Use ``CertifiedClassifier``, ``CertifiedEnsemble`` or ``ConvexCertifiedClassifier``.
+    Use ``CertifiedClassifier``, ``CertifiedEnsemble``, ``ConvexCertifiedClassifier`` or
+    ``CertifiedNetwork``.
 
     Attributes:
         schema_: what rows are encoded by, or None.
