@@ -64,7 +64,7 @@ class Loss:
     def residuals(self, parameters: Sequence[Tensor]) -> Tensor:
         """Score less the gradient of the log-determinant, shape (n, d)."""
         first, second, bias = parameters[:3]
-        hidden = self.rows @ first.T @ second.T + bias
+        hidden: Tensor = self.rows @ first.T @ second.T + bias
         # phi'' / phi' of tanh is -2 tanh.
         return self.score + 2.0 * torch.tanh(hidden) @ (second @ first)
 
@@ -73,7 +73,8 @@ class Loss:
         first, second, bias, head, offset = parameters
         embedded = torch.tanh(self.rows @ first.T @ second.T + bias)
         utility = functional.cross_entropy(embedded @ head.T + offset, self.labels)
-        return self.residuals(parameters).norm(dim=1).mean() + WEIGHT * utility
+        joint: Tensor = self.residuals(parameters).norm(dim=1).mean() + WEIGHT * utility
+        return joint
 
     def gradient(self, parameters: Sequence[Tensor]) -> Tensor:
         """The gradient as one vector."""

@@ -499,7 +499,7 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
             training=self.training,
             members=count(self.members, name="members", minimum=2),
         )
-        vars(found)["counting"] = self.counting
+        object.__setattr__(found, "counting", self.counting)
         return found
 
     @override
@@ -553,7 +553,7 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
     @override
     def _restored(cls, bundle: Bundle) -> Self:
         found = super()._restored(bundle)
-        vars(found.system_)["counting"] = found.counting
+        object.__setattr__(found.system_, "counting", found.counting)
         return found
 
 

@@ -55,9 +55,9 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     Guarantee:
         None: ``guarantee.kind`` is "no differential privacy". ``spent()`` is D / u + U R / b at
-        delta 0: D the largest change of the tested number between neighbours, u the test's unit, U
-        the l-infinity to l1 constant over the public box, b the scale of the vector's noise. It
-        does not rest on the test, and holds for real-valued noise.
+        delta 0. D is the largest change of the tested number between neighbours, and u the test's
+        unit. U is the l-infinity to l1 constant over the public box, and b the scale of the
+        vector's noise. It does not rest on the test, and holds for real-valued noise.
 
     Args:
         epsilon: the paper's epsilon, above 0. It is spent on the test and again on the vector.
