@@ -191,7 +191,7 @@ def test_results_do_not_depend_on_threads(kind, make_bound):
 
     bound = make_bound(kind, "convolution")
     points = np.random.default_rng(9).normal(
-        size=(300 if kind == "layered" else 1500, bound.domain.dimension)
+        size=(128 if kind == "layered" else 1000, bound.domain.dimension)
     )
     before = torch.get_num_threads()
     results = []

@@ -427,7 +427,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a row's node depends on the rows beside it",
         "systems/power/code_query.py",
-        "joined = np.ascontiguousarray(np.concatenate(shares, axis=1))",
+        "joined = np.concatenate(shares, axis=1)",
         "joined = np.concatenate(shares, axis=1) - np.concatenate(shares, axis=1).mean(axis=0)",
         ("systems/power",),
     ),
