@@ -165,9 +165,10 @@ def test_the_report_is_signed_and_the_page_is_written_once(command: Command, fol
     for name in ("report.json", "page.html"):
         checked = ("verify", name, "--trusted-key", "key.pub")
         assert command(*checked).status == 0
-        changed = Path("changed").with_suffix(Path(name).suffix)
-        changed.write_text(Path(name).read_text().replace("refuted", "verified", 1))
-        assert command("verify", str(changed), *checked[2:]).status == 18
+        text, changed = Path(name).read_text(), Path("changed").with_suffix(Path(name).suffix)
+        for other in (text.replace("refuted", "verified", 1), text.replace("signature", "x")):
+            changed.write_text(other)
+            assert command("verify", str(changed), *checked[2:]).status == 18
     again = command(*words)  # refused before a draw, and nothing is written over
     assert again.status == 2
     assert Path("page.html").read_text(encoding="utf-8") == page
@@ -184,6 +185,8 @@ def test_the_report_is_signed_and_the_page_is_written_once(command: Command, fol
         (("--neighbours", "missing.jsonl"), "missing.jsonl"),
         (("--schema", "pairs.jsonl"), "schema"),
         (("--key", "key.pem"), "output"),
+        (("--sensitivity", "1"), "noise"),
+        (("--anew",), "command"),
     ],
 )
 def test_what_is_refused_before_a_draw(
@@ -231,12 +234,14 @@ def test_a_subject_that_only_raises_is_no_audit(command: Command, folder: Path) 
 def test_the_law_that_is_stated_is_compared_with_the_claim(command: Command, folder: Path) -> None:
     """Local noise for updates 2 apart, sized for 1: exact epsilon 1.61 for a stated 1."""
     (folder / "asked.py").write_text(
-        "import random\ndef whole(records):\n    return random.gauss(0, 4.845)\n"
+        "import random\nexact = sum\ndef whole(records):\n    return random.gauss(0, 4.845)\n"
     )
     words = ("audit", "function", "asked:whole", "--neighbours", "pairs.jsonl", "--draws", "64")
     stated = (*words, "--claim", "1,1e-5", "--noise", "gaussian=4.845", "--sensitivity")
     assert "epsilon 1.61 at delta 1e-05" in command(*stated, "2").out
     assert "stated noise" not in command(*stated, "1").out
+    shown = command(*words, "--claim", "1,1e-5", "--exact", "asked:exact", "--sensitivity", ".5")
+    assert "answers before the noise differ by 1, stated is 0.5" in shown.out
 
 
 def test_another_machine_has_to_be_meant(command: Command, folder: Path) -> None:

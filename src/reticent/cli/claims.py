@@ -87,7 +87,16 @@ def function(
     ] = None,
     sensitivity: Annotated[
         float | None,
-        typer.Option(help="Stated change of that number: compares the exact law with the claim."),
+        typer.Option(
+            help="Stated l1 change of the answer before the noise: compares it with --exact, and "
+            "the exact law of --noise with the claim."
+        ),
+    ] = None,
+    exact: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION", help="Answer before the noise, if the subject shows it."
+        ),
     ] = None,
     implementation: Annotated[
         bool,
@@ -126,6 +135,7 @@ def function(
         signed_report,
     )
     from reticent.audit.claims import claim as audit_claim
+    from reticent.audit.subjects import named_object
     from reticent.cli.files import check_page
     from reticent.core.files import check_replaceable
     from reticent.core.signatures import check_signing_key
@@ -140,8 +150,8 @@ def function(
         if output is None and page is None:
             raise InvalidInput("key: expected --output or --page, which it signs")
         check_signing_key(key)
-    if sensitivity is not None and noise is None:
-        raise InvalidInput("sensitivity: expected --noise, the law that it is compared with")
+    if sensitivity is not None and noise is None and exact is None:
+        raise InvalidInput("sensitivity: expected --noise or --exact, to compare it with")
     if anew and not command:
         raise InvalidInput("anew: expected --command")
     run = _subject(
@@ -157,6 +167,7 @@ def function(
                 **stated,
                 noise=_noise(noise),
                 sensitivity=sensitivity,
+                exact=None if exact is None else named_object(exact),
                 alpha=alpha,
                 draws=draws,
                 seconds=seconds,
