@@ -117,7 +117,7 @@ def main() -> None:
         "# A server's model of Adult",
         "",
         f"Printed by `python -m papers.fleet.server`, with standard errors over {given.seeds} "
-        "cuts.",,
+        "cuts.",
         "Scores are log losses on Adult's test part, in nats.",
         "",
         "| | " + " | ".join(f"{public:,} public rows" for public in PUBLIC) + " |",
