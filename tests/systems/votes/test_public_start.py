@@ -233,6 +233,15 @@ def test_a_gradient_of_noise_alone_tells_nothing() -> None:
         assert np.mean(np.array(raised) > 0) <= 0.03
 
 
+def test_public_models_that_are_sure_of_few_rows_do_not_bend_the_loss_to_nothing() -> None:
+    """38 rows that are all told for sure do not exclude one in 40 that is not."""
+    made = model(records=100)
+    made._ready(ROWS[:1], CODES[:1], ROWS[400:438], CODES[400:438], None)
+    made._held_out = np.where(CODES[400:438, None] == [0, 1], 0.0, -40.0)
+    curvature, _ = made._curvature(0, np.zeros((made._unit.shape[1], 1)), 100.0)
+    assert np.isclose(np.trace(curvature), 100.0 * 2.0 * 0.25 / 40.0, rtol=0.05)
+
+
 def test_curvature_is_drawn_halfway_to_the_one_of_ledoit_and_wolf() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 20)) * np.linspace(0.5, 2.0, 20) + 5.0 * np.eye(20)[3]

@@ -30,6 +30,7 @@ from reticent.training.public_start import KINDS, OFFSET_STEPS, PublicColumn, Pu
 _STEPS, _STEPS_SURE = 6, 12
 _NOISE_RULES = 50.0  # variance of one gradient over mean curvature, beyond which one step is taken
 _NOISE_FADES = 1.0  # the same, below which there are steps enough to mend an overshoot
+_FURTHER = 2.0  # rows of which nothing is known, beside the public ones
 _SURE = 4.0  # deviations of the noise, beyond which a gradient tells curvature
 _VARIANCES = np.exp(np.linspace(np.log(1e-2), np.log(1e5), 40))
 _SPREAD, _UNCHANGED = 1.0, 0.3
@@ -256,14 +257,19 @@ class StartedModel(LinearModel):
     def _curvature(self, at: int, weights: Array, records: float) -> tuple[Array, Array]:
         """Return the curvature of so many records like the public ones, and its share by column.
 
+        Two further rows, of which nothing is known, keep it from 0 where public models are sure of
+        every one of a few rows (Agresti and Coull 1998).
+
         Returns:
             Shape (m, m), and shape (free,), of mean 1.
         """
         unit = self._unit
         offsets = self._held_out[:, self.space_.parts[at]]
         bends = self._bends(at, offsets, unit @ weights[:, self._parts[at]])
-        found = steadied(unit * np.sqrt(bends.mean(axis=1))[:, None])
-        return records * found, bends.mean(axis=0) / bends.mean()
+        even = self._bends(at, np.zeros((1, offsets.shape[1])), np.zeros((1, bends.shape[1])))
+        found, mean = steadied(unit * np.sqrt(bends.mean(axis=1))[:, None]), float(bends.mean())
+        more = _FURTHER * (float(even.mean()) - mean) / (len(unit) + _FURTHER)
+        return records * (1.0 + more / max(mean, 1e-300)) * found, bends.mean(axis=0) / mean
 
     def _linear(self, points: Array) -> Array:
         return np.asarray(self._directions(points) / LENGTH @ self.weights_)
