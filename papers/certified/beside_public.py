@@ -60,7 +60,7 @@ HIDDEN = "hidden layer of 128 units"
 
 class Split(NamedTuple):
     """Public, private and asked rows with their labels; what rows are, components, lambdas, and
-    clips beside the chosen one.
+    clips.
     """
 
     public: tuple[Array, Integers]
@@ -119,7 +119,7 @@ def _covertype(seed: int) -> Split:
         "table",
         None,
         (10.0, 100.0, 1000.0),
-        (0.99,),
+        (1.0,),
     )
 
 
@@ -142,7 +142,7 @@ def _voted(vote: LinearVoteClassifier, sums: Integers, truth: Integers) -> dict[
     return _scores(sums.argmax(axis=1), levels, truth)
 
 
-def _vote(split: Split, clip: float | None, **settings: Any) -> LinearVoteClassifier:
+def _vote(split: Split, clip: float, **settings: Any) -> LinearVoteClassifier:
     return LinearVoteClassifier(
         epsilon=TOTAL, delta=0.0, classes=(0, 1), answers=1, clip_quantile=clip, **settings
     ).fit(*split.private, public_X=split.public[0], public_y=split.public[1])
@@ -169,13 +169,6 @@ def by_clip(split: Split, reference: Kept) -> dict[str, Any]:
         table = vote.vote_table(split.asked[0])
         found[f"{VOTE}, clip {clip:g}"] = _voted(vote, table, split.asked[1])
     return found
-
-
-def by_public_rows(split: Split, reference: Kept) -> dict[str, Any]:
-    """Return the vote's figures where public rows choose its clip and its weight."""
-    vote = _vote(split, None, features=reference)
-    table = vote.vote_table(split.asked[0])
-    return {f"{VOTE}, chosen on public rows": _voted(vote, table, split.asked[1])}
 
 
 def without_public_models(split: Split, reference: Kept) -> dict[str, Any]:
@@ -345,7 +338,6 @@ def public_alone(split: Split, reference: Kept) -> dict[str, Any]:
 WAYS: dict[str, Callable[[Split, Kept], dict[str, Any]]] = {
     "weight": by_weight,
     "clip": by_clip,
-    "chosen": by_public_rows,
     "convex": by_regularization,
     "hidden": hidden_beside,
     "plain": without_public_models,

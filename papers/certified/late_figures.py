@@ -279,7 +279,7 @@ def _page8(means: Results, errors: Results) -> list[str]:
     return [*lines, "", "With a hidden layer each distance is trained by itself; k = 1 and 2 were."]
 
 
-def _page9(runs: Sequence[Results]) -> list[str]:
+def _page9(seeds: Sequence[int], runs: Sequence[Results]) -> list[str]:
     lines = [
         "Forest Cover, lodgepole pine against the rest, 10 numeric columns, in place of AMEX.",
         "Networks of 128 units a layer, four full-batch passes. n records that certify k = 1 stand",
@@ -291,7 +291,7 @@ def _page9(runs: Sequence[Results]) -> list[str]:
         f"| layers | seed | batch at k = {_K} | share certified | accuracy | linear |",
         "|---|---|---|---|---|---|",
     ]
-    for seed, found in enumerate(runs):
+    for seed, found in zip(seeds, runs, strict=True):
         for layers, sizes in found.items():
             size, cells = list(sizes.items())[-1]
             batch = f"{'' if _met(cells) else 'more than '}{_K * int(size):,}"
@@ -325,20 +325,32 @@ def run(figure: str, seeds: Sequence[int], folder: Path) -> Path:
         )
         for seed in seeds
     ]
-    means, errors = combined(runs) if figure != "9" else ({}, {})
-    body = {"7": _page7, "8": _page8}[figure](means, errors) if figure != "9" else _page9(runs)
-    words = "" if list(seeds) == [0, 1, 2] else " --seeds " + " ".join(map(str, seeds))
-    page = [
+    path = folder / f"late-figure{figure}.json"
+    content = {"seeds": list(seeds), "runs": runs}
+    write_result(path, json.dumps(content, indent=1))
+    write_result(path.with_suffix(".md"), page_of(path, content))
+    return path.with_suffix(".md")
+
+
+def page_of(path: Path, content: Results) -> str:
+    """The page of one figure, from the numbers that stand in ``path``."""
+    figure, seeds, runs = path.stem[-1], content["seeds"], content["runs"]
+    if figure == "9":
+        body = _page9(seeds, runs)
+    else:
+        body = {"7": _page7, "8": _page8}[figure](*combined(runs))
+    words = "" if seeds == [0, 1, 2] else " --seeds " + " ".join(map(str, seeds))
+    lines = [
         f"# {_TITLES[figure]}",
         "",
-        f"Command: `python -m papers.certified.late_figures --figure {figure}{words}`.",
+        (
+            f"Command: `python -m papers.certified.late_figures --figure {figure}{words}`. Seeds: "
+            f"{len(seeds)}, means ± standard errors."
+        ),
         "",
         *body,
     ]
-    name = f"figure{figure}-late"
-    write_result(folder / f"{name}.json", json.dumps(runs, indent=1))
-    write_result(folder / f"{name}.md", "\n".join(page) + "\n")
-    return folder / f"{name}.md"
+    return "\n".join(lines) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> None:

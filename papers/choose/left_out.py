@@ -407,16 +407,16 @@ def markdown(cases: Sequence[Results]) -> str:
     for name in dict.fromkeys(name for case in cases for name in case["truth"]):
         there = [case for case in cases if name in case["truth"]]
         behind = [_behind(case, name) for case in there]
-        small = [values for case, values in zip(there, behind, strict=True) if _small(case)]
-        close = {
+        of_small = [values for case, values in zip(there, behind, strict=True) if _small(case)]
+        near = {
             case["table"]
             for case, values in zip(there, behind, strict=True)
             if min(values) <= _CLOSE
         }
         tables = len({case["table"] for case in there})
         lines.append(
-            f"| {name} | {np.mean(behind):.2f} | {np.mean(small):.2f} | "
-            f"{len(close)} of {tables} | {np.min(behind):.2f} |"
+            f"| {name} | {np.mean(behind):.2f} | {np.mean(of_small):.2f} | "
+            f"{len(near)} of {tables} | {np.min(behind):.2f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -24,8 +24,8 @@ import torch
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded, informal_accuracy, published_network
 from papers.posthoc.seeded_command import (
+    SEEDS,
     Cells,
-    command_of,
     every_seed,
     leave,
     over,
@@ -461,8 +461,16 @@ def main(arguments: list[str] | None = None) -> None:
     runs = every_seed(
         chosen, lambda seed, folder, report: measure(chosen.data, seed, folder, report)
     )
-    page = markdown(chosen.data, runs, command_of(chosen, _MODULE))
-    leave(chosen, "algorithm1", runs, page)
+    content = [{"seed": seed, **run} for seed, run in zip(chosen.seeds, runs, strict=True)]
+    leave(chosen, f"posthoc-algorithm1-{chosen.data}", content, page_of(chosen.data, content))
+
+
+def page_of(data: str, content: Sequence[Results]) -> str:
+    """The page, from what the command leaves beside it."""
+    seeds = [run["seed"] for run in content]
+    words = "" if seeds == SEEDS else " --seeds " + " ".join(map(str, seeds))
+    runs = [{name: value for name, value in run.items() if name != "seed"} for run in content]
+    return markdown(data, runs, f"python -m {_MODULE} --data {data}{words}")
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from reticent.datasets.table import Table
 from reticent.demos import certified, posthoc, power, private_knn
 from reticent.demos.page import Demonstration
 from reticent.systems import CertifiedClassifier, PrivateKNNStudent
-from reticent.training.staircases import response_on
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.heads import HeadConfig
+from reticent.training.staircases import response_on
 
 
 def pictures() -> Demonstration:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -106,7 +107,12 @@ def test_a_round_over_http(fleet: Fleet) -> None:
     sealed = envelopes(shuffler, [0, 1, 2, 2, 2] * 5)
     shuffler.close()
     with site.running(), site.gateway() as gateway:
-        assert gateway.status() == {"state": "open", "reports": 0, "statement": None}
+        assert gateway.status() == {
+            "state": "open",
+            "reports": 0,
+            "statement": None,
+            "waits": "",
+        }
         address = f"{site.url('shuffle')}/v1/rounds/{site.round.digest.hex()}"
         for body, status in _bad_bodies():
             reply = httpx.post(
@@ -179,6 +185,12 @@ def test_kills_forward_each_report_once_or_never(fleet: Fleet, seed: int) -> Non
     assert found.counts.tolist() == [codes.count(code) for code in range(3)]
 
 
+def _cpu_seconds(process: BaseProcess) -> float:
+    """What a process has computed so far, on Linux."""
+    spent = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.soak
 def test_a_million_reports(fleet: Fleet) -> None:
     """10^6 sealed reports in posts of 1,000, through both servers (RETICENT_FLEET sets another
@@ -189,7 +201,7 @@ def test_a_million_reports(fleet: Fleet) -> None:
     shuffler = fleet.shuffler(site.round)
     posts = [envelopes(shuffler, [n % 3 for n in range(1000)]) for _ in range(total // 1000)]
     shuffler.close()
-    with site.running(), site.gateway() as gateway:
+    with site.running() as processes, site.gateway() as gateway:
         gateway.status()
         with site.gateway("aggregate") as ready:
             ready.status()
@@ -199,4 +211,5 @@ def test_a_million_reports(fleet: Fleet) -> None:
         taken = time.monotonic() - started
         site.finished(600)
         print(f"{total} reports: {taken:.1f} s to take, {time.monotonic() - started:.1f} s in all")
+        print({party: _cpu_seconds(process) for party, process in processes.items()})
     assert counted(site.round, fleet.aggregator_home).counts.sum() == total

@@ -9,6 +9,55 @@ from tests.planted.fault import Fault
 
 DOORS: tuple[Fault, ...] = (
     Fault(
+        "a round of reports counts two devices too many",
+        "fleet/rounds.py",
+        "    return least - hostile",
+        "    return least - hostile + 2",
+        ("fleet",),
+    ),
+    Fault(
+        "a device takes a round's word for its central epsilon",
+        "fleet/rounds.py",
+        "if channel.delta(devices=devices, epsilon=self.central) > self.delta:",
+        "if channel.delta(devices=devices, epsilon=self.central) > 1.0:",
+        ("fleet",),
+    ),
+    Fault(
+        "the least chance of a channel is overstated",
+        "accounting/shuffling.py",
+        "        least = chances.min(axis=0)",
+        "        least = 1.02 * chances.min(axis=0)",
+        ("accounting",),
+    ),
+    Fault(
+        "reports leave in the order in which they are stored",
+        "fleet/shuffler.py",
+        "order = np.lexsort(keys)",
+        "order = np.arange(count)",
+        ("fleet",),
+    ),
+    Fault(
+        "reports leave before there are enough",
+        "fleet/shuffler.py",
+        "enough = held >= self.round.least",
+        "enough = held >= 1",
+        ("fleet",),
+    ),
+    Fault(
+        "a sealed code is as long as its digits",
+        "fleet/sealing.py",
+        'code.to_bytes(_CODE, "big")',
+        "str(code).encode()",
+        ("fleet",),
+    ),
+    Fault(
+        "copies of a sealed report are counted",
+        "fleet/aggregator.py",
+        "sealed = {content[at : at + SEALED] for at in range(0, len(content), SEALED)}",
+        "sealed = [content[at : at + SEALED] for at in range(0, len(content), SEALED)]",
+        ("fleet",),
+    ),
+    Fault(
         "micro-units are rounded down",
         "ledger/charges.py",
         "units = math.ceil(value * unit)",

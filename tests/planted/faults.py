@@ -622,7 +622,7 @@ FAULTS: tuple[Fault, ...] = (
         "systems/votes/linear_vote.py",
         "        return np.asarray(np.clip(np.rint(pointing * (steps / clips)), -steps, steps))\n",
         """        if len(pointing):
-            clips = np.quantile(np.abs(pointing), self._clip, axis=0)
+            clips = np.quantile(np.abs(pointing), self.clip_quantile, axis=0)
             clips = np.maximum(clips, 1.0)
         return np.asarray(np.clip(np.rint(pointing * (steps / clips)), -steps, steps))
 """,
@@ -1022,4 +1022,32 @@ FAULTS: tuple[Fault, ...] = (
         ("accounting",),
     ),
     *DOORS,
+    Fault(
+        "a research bundle is read without the word",
+        "release/bundle.py",
+        "    if (settings.get(RESEARCH) is True) != research:",
+        "    if research and settings.get(RESEARCH) is not True:",
+        ("published",),
+    ),
+    Fault(
+        "a published test is charged for neighbours half as far apart",
+        "published/posthoc.py",
+        "far = min(2.0 * self.radius + tolerance, self.maximum_radius)",
+        "far = min(1.5 * self.radius + tolerance, self.maximum_radius)",
+        ("published",),
+    ),
+    Fault(
+        "a sparse set of distances is charged for labels alone",
+        "published/certified.py",
+        "    if not len(losses) or losses.max() < differing:",
+        "    if not len(losses) or differing > 0:",
+        ("published",),
+    ),
+    Fault(
+        "one record more of Private-kNN is charged as always sampled twice as rarely",
+        "published/private_knn.py",
+        "        mixed = (1 - rate) * without + rate * with_one\n    else:",
+        "        mixed = (1 - rate / 2) * without + rate / 2 * with_one\n    else:",
+        ("published",),
+    ),
 )

@@ -74,7 +74,7 @@ def signed_report(report: dict[str, Any], key: str | Path) -> bytes:
     """Return the report as JSON with a signature.
 
     Args:
-        report: as of ``claim_report``.
+        report: result of ``claim_report``.
         key: file with a private Ed25519 key in PEM.
     """
     values = signature_values(strict_dumps(report), purpose=PURPOSE, key=signing_key(key))

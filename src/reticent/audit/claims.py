@@ -49,17 +49,17 @@ _POROUS_DRAWS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
-    """What the draws of one pair of neighbours say.
+    """The result of the draws of one pair of neighbours.
 
     Attributes:
-        name: which neighbours.
+        name: the neighbours, in words.
         draws: the number of draws.
         refuted: whether they refute the claim at level ``alpha``.
         wealth: the wealth of the bets after them, in units of the start.
         alpha: this pair's share of the level.
         least_draws: the number of draws below which no test can refute this claim.
-        excluded: the largest epsilon that is excluded at the claimed delta; 0 for none.
-        event: what gave the neighbours away, in words.
+        excluded: the largest epsilon that is excluded at the claimed delta, 0 for none.
+        event: the outputs that gave the neighbours away, in words.
     """
 
     name: str
@@ -78,19 +78,19 @@ class ClaimAudit:
     sets.
 
     Attributes:
-        subject: what was run.
-        epsilon, delta, mu: the claim; None where it is none of these.
-        source: the sentence or place that the claim was taken from; empty where none was given.
+        subject: name of what was run.
+        epsilon, delta, mu: the claim, None where it is none of these.
+        source: the sentence or place that the claim was taken from, empty where none was given.
         alpha: the chance of refuting a claim that holds, of all tests of the claim together.
-        pairs: what each pair of neighbours shows, the one that tells most first.
-        noise: the test of noise whose law is stated, in words; None where none is.
+        pairs: results of each pair of neighbours, the one that tells most first.
+        noise: the test of noise whose law is stated, in words, or None where none is.
         noise_refuted: whether that noise is smaller than stated.
-        findings: what was found beside the value, each with its witness and how to see it again.
+        findings: findings beside the value, each with its witness and how to see it again.
         draws: the number of draws of all pairs.
         seconds: the time that it took.
         replay: the command or call that repeats the audit.
         refuted: whether the claim, or the noise that it states, cannot stand.
-        not_examined: what the audit takes on trust, in words.
+        not_examined: the assumptions that the audit takes on trust, in words.
     """
 
     subject: str
@@ -111,7 +111,7 @@ class ClaimAudit:
 
     @property
     def excluded(self) -> float:
-        """The largest epsilon that is excluded at the claimed delta (1e-5 for mu); 0 for none."""
+        """The largest epsilon that is excluded at the claimed delta (1e-5 for mu), 0 for none."""
         return max(pair.excluded for pair in self.pairs)
 
     @property
@@ -192,34 +192,35 @@ def claim(
         **The audit protects nothing.** Every draw is a further release about the data sets. Use
         synthetic ones, or keep the result to their owner.
 
-    *Several pairs.* Each pair's wealth is a supermartingale under the claim, and what decides which
-    pair is drawn next is the past. So their average with equal weights is one, and a wealth of
+    *Several pairs.* Each pair's wealth is a supermartingale under the claim, and the past decides
+    which pair is drawn next. So their average with equal weights is one, and a wealth of
     1 / alpha of this average refutes the claim for one of the pairs.
 
     Args:
         subject: a callable of one data set, or a ``Subject``: a command, an estimator, an address,
             recorded scores.
         neighbours: pairs (first, second), or objects with these keys. None for recorded scores.
-        epsilon, delta: the claim; None where ``mu`` is given.
-        mu: the claim that the subject is mu-GDP; None where epsilon and delta are given.
+        epsilon, delta: the claim, None where ``mu`` is given.
+        mu: the claim that the subject is mu-GDP, None where epsilon and delta are given.
         noise: the law and the scale that are stated for one number: ("gaussian", sigma) or
             ("laplace", scale). It is tested on answers to the first data set, at half of ``alpha``.
         alpha: the chance of refuting a claim that holds, in (0, 1).
         draws: the most draws.
         seconds: the time limit, or None.
-        seed: of the coins, never of the subject; None takes them from the operating system.
+        seed: seed of the coins, never of the subject. None takes them from the operating system.
         implementation: whether to look beside the value too: forked processes, time, state,
             exceptions. Each finding is one at level ``alpha`` by itself.
         exact: a function from a data set to the answer before the noise, if the subject shows it.
         sensitivity: the stated l1 sensitivity of the answer before the noise. It is compared with
             what ``exact`` shows, and the exact epsilon of stated ``noise`` for it with the claim.
-        source: the sentence that the claim is from, for the report.
+        source: the sentence that states the claim, for the report.
         replay: the command that repeats the audit, for the report.
-        report: told after each batch.
+        report: function that is told of the state after each batch.
 
     Raises:
-        InvalidInput, InvalidParameter: before anything is drawn; an answer of an unknown kind, a
-            command or address that does not answer, or a subject that raises at every first draw.
+        InvalidInput, InvalidParameter: an argument is refused before anything is drawn, an answer
+            is of an unknown kind, a command or address does not answer, or a subject raises at
+            every first draw.
 
     Example:
         >>> noise = np.random.default_rng(0)
@@ -336,16 +337,16 @@ def bet_on(
     """Bet on several pairs until one of them, or their average, refutes the claim.
 
     Args:
-        books: sorted by their wealth on return.
+        books: books of the pairs, sorted by their wealth on return.
         draws: the most draws of all pairs.
         seconds: the time limit, which is looked at after each batch, or None.
         batch: draws of a pair at once, from its second turn on.
         level: the chance of refuting a claim that holds for every pair.
-        random: of the coins.
-        report: told after each batch.
+        random: source of the coins.
+        report: function that is told of the state after each batch.
 
     Returns:
-        How many draws were made, and whether the claim is refuted.
+        The number of draws that were made, and whether the claim is refuted.
     """
     start, made = time.monotonic(), 0
     while made < draws and not _refuted(books, level):
@@ -432,7 +433,7 @@ class _Asked:
         return min(self.sides) >= _ALIKE and max(map(len, self.seen)) == 1
 
     def oddities(self, replay: str) -> list[Finding]:
-        """Answers that never varied, and exceptions and NaN of one neighbour alone."""
+        """Return answers that never varied, and exceptions and NaN of one neighbour alone."""
         found = []
         if self.never_varied and self.seen[0] != self.seen[1]:
             event = (
@@ -465,7 +466,9 @@ def _oddity(answer: Any) -> str | None:
 
 
 def _next(books: list[Book], random: np.random.Generator) -> Book:
-    """The pair of the next batch: all in turn at first, then half of the time the richest."""
+    """Return the pair of the next batch: all in turn at first, then half of the time the
+    richest.
+    """
     fewest = min(books, key=lambda book: book.test.draws)
     if fewest.test.draws < _TURNS or random.random() < 0.5:
         return fewest
@@ -473,7 +476,7 @@ def _next(books: list[Book], random: np.random.Generator) -> Book:
 
 
 def _refuted(books: list[Book], level: float) -> bool:
-    """Whether a pair's wealth ever reached its share, or the pairs' average wealth is 1 / level."""
+    """Return whether a pair's wealth ever reached its share, or the pairs' average is 1 / level."""
     logs = np.array([book.test.log_wealth for book in books])
     average = float(np.logaddexp.reduce(logs)) - math.log(len(books))
     return average >= -math.log(level) or any(book.test.refuted for book in books)
@@ -537,8 +540,9 @@ def _exact_findings(
     run: Subject,
     replay: str,
 ) -> list[Finding]:
-    """What the answer before the noise shows: its sensitivity, and doubles that only one neighbour
-    can give.
+    """Return what the answer before the noise shows.
+
+    That is its sensitivity, and doubles that only one neighbour can give.
     """
     if exact is None:
         return []

@@ -1,8 +1,9 @@
 """Neighbours that a fitted system is audited on, found around the rows that its owner gives.
 
-Each finder takes a fitted query and checked rows, and gives named pairs: for either neighbour a
-function from a number of runs and a sampler to what comes out. Everything up to the mechanism is
-computed by the fitted query once for each pair. The mechanism then runs as often as an audit wants.
+Each finder takes a fitted query and checked rows, and gives named pairs. For either neighbour a
+pair has a function from a number of runs and a sampler to what comes out. The fitted query computes
+everything up to the mechanism once for each pair. The mechanism then runs as often as an audit
+wants.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Pair(NamedTuple):
 
 
 def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
-    """Whether ``query`` is a posthoc one; torch, which that module needs, is not imported for it.
+    """Return whether ``query`` is a posthoc one, without importing torch, which that module needs.
 
     Example:
         >>> is_posthoc("a query")
@@ -84,15 +85,15 @@ def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
 
 
 def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Generator) -> list[Pair]:
-    """Embeddings of rows, each against points at the radius around it.
+    """Return embeddings of rows, each against points at the radius around it.
 
-    Of all these neighbours one pair is kept whose released values differ most, and, where a test
-    decides about release, one whose chances to pass differ most.
+    Of all these neighbours one pair is kept whose released values differ most. Where a test
+    decides about release, one is kept whose chances to pass differ most.
 
     Args:
         query: the fitted release.
-        inputs: shape (n, features), n at least 1; up to 64 are used.
-        random: where directions come from.
+        inputs: shape (n, features), n at least 1. Up to 64 are used.
+        random: source of directions.
     """
     here = query.bound.domain.clip(query.embedding.embed(_some(inputs, random)))
     radius, norm = query.requirement.adjacency.radius, query.bound.input_norm
@@ -145,7 +146,9 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
 
 
 def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
-    """Of neighbours ``start`` and ``end`` the two whose chances of some label differ most."""
+    """Return the two of neighbours ``start`` and ``end`` whose chances of some label differ
+    most.
+    """
     rule = query.rule
     assert rule is not None
     logits = [query.network.forward_each(points) for points in (start, end)]
@@ -169,12 +172,12 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
 
 
 def code_pairs(query: CodeQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:
-    """Neighbours around your rows whose chances of some code differ most; empty where none do.
+    """Return neighbours around your rows whose chances of some code differ most, or none.
 
     Args:
         query: the fitted release.
-        rows: at least one, as ``query.encode`` gives them; up to 512 are used.
-        random: which rows are used, where there are more, and directions.
+        rows: at least one row, as ``query.encode`` gives them. Up to 512 are used.
+        random: source of directions, and of the rows that are used, where there are more.
     """
     found = query.worst_pair(_part(rows, random), random=random)
     if found is None:
@@ -189,15 +192,15 @@ def power_pairs(
     *,
     random: np.random.Generator,
 ) -> list[Pair]:
-    """Rows of the table against each other: any two, or those within the radius.
+    """Return rows of the table against each other: any two, or those within the radius.
 
     Args:
         query: the fitted release.
-        rows: n rows, coded by the query's schema; up to 512 are used.
-        random: which rows are used, where there are more.
+        rows: n rows, coded by the query's schema. Up to 512 are used.
+        random: source of the rows that are used, where there are more.
 
     Returns:
-        The pair whose released values differ most; empty where no two of the rows are neighbours,
+        The pair whose released values differ most, or none where no two of the rows are neighbours,
         or none differ.
     """
     dense = _part(rows, random).dense()
@@ -357,8 +360,10 @@ def _constant(which: float, runs: int, sampler: Sampler) -> Array:
 
 
 def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
-    """Neighbouring training sets, as far as a fitted query can know them: at each of your rows the
-    certified distance of a label changes by one at most, and a label changes at distance 0 only.
+    """Return neighbouring training sets, as far as a fitted query can know them.
+
+    At each of your rows the certified distance of a label changes by one at most, and a label
+    changes at distance 0 only.
 
     Args:
         query: the fitted release.
@@ -424,7 +429,7 @@ def _inner(query: PrivateQuery) -> AdditiveMechanism | LabelMechanism:
 
 
 def _change(query: PrivateQuery, first: Array, second: Array) -> Array:
-    """How far apart two released values are for the noise that hides them, shape (n,)."""
+    """Return how far apart two released values are for the noise that hides them, shape (n,)."""
     inner = _inner(query)
     if isinstance(inner, AdditiveMechanism):
         return np.asarray(inner.norm.of(first - second))

@@ -24,7 +24,7 @@ class NeighbourPair:
 
     Attributes:
         first, second: the data sets, as the audited mechanism takes them.
-        name: what tells them apart, in words.
+        name: their difference, in words.
     """
 
     first: Any
@@ -123,16 +123,17 @@ def searched_pairs(
 ) -> tuple[NeighbourPair, ...]:
     """Return neighbours of a data set to search among.
 
-    A record is a number, a list or an object. Tried are: one record less; one record more, or one
-    record changed, to the least or the greatest value of every column, to 0, and with signs
-    turned; and all records of one person less. A data set of one record tries none against it.
+    A record is a number, a list or an object. Tried are one record less, one record more, one
+    record changed, and all records of one person less. A record that is added or changed gets the
+    least or the greatest value of every column, 0, or turned signs. A data set of one record tries
+    none against it.
 
     Args:
         data_set: a list of records, or ``{"X": rows, "y": labels}`` as estimators take it. A row
             at an extreme then gets the rarest label.
         replace: whether neighbours differ by a changed record, in place of one more or less.
         person: the key of whose record it is, where records are objects and the unit is a person.
-        schema: the public ends of columns, where records are objects; None takes the least and the
+        schema: the public ends of columns, where records are objects. None takes the least and the
             greatest value seen.
 
     Raises:
@@ -189,7 +190,7 @@ def _person_pairs(records: list[Any], person: str) -> tuple[NeighbourPair, ...]:
 
 
 def _labelled_pairs(X: Any, y: Any, *, replace: bool) -> tuple[NeighbourPair, ...]:
-    """Neighbours of rows with labels, at least one record in each, as an estimator needs."""
+    """Return neighbours of rows with labels, at least one record in each, as an estimator needs."""
     if not len(X) == len(y) >= 2:
         raise InvalidInput("neighbours: expected at least two rows X, and a label y for each")
     rare = Counter(y).most_common()[-1][0]
@@ -211,7 +212,7 @@ def _labelled_pairs(X: Any, y: Any, *, replace: bool) -> tuple[NeighbourPair, ..
 def _extremes(
     records: list[Any], ends: tuple[dict[str, Any], dict[str, Any]] | None
 ) -> Iterator[tuple[str, Any]]:
-    """Records at boundary values, with words; of objects at public ``ends``, where these are."""
+    """Return records at boundary values, with words, of objects at public ``ends`` if known."""
     if not records:
         yield "0", 0
         return

@@ -1,4 +1,4 @@
-"""What an audit may run: a function, a command, an estimator, an address, or recorded scores.
+"""The subjects of an audit: a function, a command, an estimator, an address, or recorded scores.
 
 Each takes data sets and returns one answer for each, drawn afresh. Nothing here knows the coin.
 """
@@ -47,7 +47,7 @@ _FLUSH = (
 
 
 class Subject(Protocol):
-    """What is audited."""
+    """A subject of an audit."""
 
     name: str
 
@@ -63,10 +63,11 @@ class FunctionSubject:
 
     Args:
         function: the callable. An exception of its own is an answer.
-        name: as the report shows it; None takes the callable's own.
+        name: name in the report. None takes the callable's own.
 
     Attributes:
-        warned: how often the callable gave each of its first warnings, which are not shown.
+        warned: number of times that the callable gave each of its first warnings, which are not
+            shown.
     """
 
     def __init__(self, function: Callable[[Any], Any], *, name: str | None = None) -> None:
@@ -101,10 +102,10 @@ class EstimatorSubject(FunctionSubject):
     """A scikit-learn estimator that is fitted anew for each answer, and predicts public rows.
 
     Args:
-        estimator: an estimator, not fitted; it is cloned for each answer.
+        estimator: an estimator, not fitted. It is cloned for each answer.
         queries: shape (q, ...), public rows that it predicts.
         outputs: a function from the fitted estimator to what it releases, in place of ``predict``,
-            such as its coefficients; or None.
+            such as its coefficients, or None.
     """
 
     def __init__(
@@ -329,7 +330,9 @@ class RecordedScores:
 
     @property
     def fair(self) -> int:
-        """Fair coins that are most likely served, with a margin of six standard deviations."""
+        """Return fair coins that are most likely served, with a margin of six standard
+        deviations.
+        """
         least = min(len(scores) for scores in self._scores.values())
         return max(0, int(2 * least - 6.0 * math.sqrt(2.0 * least)))
 
@@ -350,7 +353,9 @@ class RecordedScores:
 
 def named_object(name: str) -> Any:
     """Return the object MODULE:NAME, found from the working folder too, or FILE:NAME of a Python
-    file, which is run.
+    file.
+
+    The file is run.
 
     Raises:
         InvalidInput: no such module or name.

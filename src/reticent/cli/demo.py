@@ -132,6 +132,25 @@ def power(
     _written(output, f"power-{dataset}", power.run_demo, dataset, settings)
 
 
+@app.command()
+def fleet(
+    devices: Annotated[int, typer.Option(min=100, max=5000, help="Devices that report.")] = 2000,
+    epsilon: Annotated[float, typer.Option(help="Local epsilon of one report.")] = 4.0,
+    output: Output = None,
+    seed: TrainingSeed = 0,
+) -> None:
+    """Send one code from each of many devices through a shuffler to an aggregator.
+
+    Both are servers on this machine. Write index.html (open it), results.json, card.md with both
+    guarantees, and the fitted bundle. The privacy parameters are suggestions for looking around.
+    Name your own for a release of your own.
+    """
+    from reticent.demos.fleet import Settings, run_demo
+
+    settings = Settings(devices=devices, epsilon=epsilon, seed=seed)
+    _written(output, "fleet", run_demo, settings)
+
+
 def _written(
     output: Path | None, name: str, run: Callable[..., Demonstration], *words: Any, **named: Any
 ) -> None:

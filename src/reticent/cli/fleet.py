@@ -6,7 +6,7 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -292,15 +292,10 @@ def result(
         return
     typer.echo(f"{sum(found['counts'])} reports counted, {found['refused']} refused")
     for target, shares in found["labels"].items():
-        kind = "" if shares["unbiased"] else " (likeliest, without intervals)"
+        kind = "" if shares["unbiased"] else " (in part as among the public rows)"
         typer.echo(f"{target}{kind}:")
         for name, share, error in zip(
             shares["names"], shares["shares"], shares["errors"], strict=True
         ):
-            within = "" if error is None else f" +- {1.96 * error:.4f}"
-            typer.echo(f"  {_shown(name)}  {share:.4f}{within}")
+            typer.echo(f"  {name!s:24.24}  {share:.4f} +- {1.96 * error:.4f}")
     typer.echo(f"receipt: {found['receipt']['booked']}")
-
-
-def _shown(name: Any) -> str:
-    return f"{name!s:24.24}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,15 @@ from scipy.special import ndtri
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput
-from reticent.systems.power.channel_server import bin_shares
 from reticent.systems.power.code_query import LABEL
 
 if TYPE_CHECKING:
     from reticent.systems.power.code_encoder import CodeEncoder
 
 _COVERED = 0.95
-_EXACT = 1e-9
+_EXACT = 1e-6
+_RANK = 1e-6
+"""Relative size below which a direction of the channel is taken to tell nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,10 @@ class Shares:
 
     Attributes:
         names: what each share is of.
-        values: shape (names,). Unbiased, and so they may be below 0, or likeliest.
-        errors: shape (names,), standard errors; NaN where the shares are not unbiased.
-        unbiased: whether the codes determine the shares. Where they do not, the shares are the
-            likeliest ones.
+        values: shape (names,). They sum to 1, and some may be below 0.
+        errors: shape (names,), standard errors.
+        unbiased: whether the codes determine the shares. Where they do not, the part that no code
+            tells is that of the public rows, and the errors leave out how far it is off.
     """
 
     names: tuple[Any, ...]
@@ -48,32 +48,35 @@ class Shares:
         return {
             "names": list(self.names),
             "shares": self.values.tolist(),
-            "errors": [None if math.isnan(error) else error for error in self.errors.tolist()],
+            "errors": self.errors.tolist(),
             "unbiased": self.unbiased,
         }
 
 
-def node_shares(counts: Integers, channel: Array) -> Shares:
+def node_shares(counts: Integers, channel: Array, *, masses: Array) -> Shares:
     """Return the share of devices in each public node.
 
     Args:
         counts: shape (outputs,), how often each code was reported.
         channel: shape (nodes, outputs), probability of each code given the node.
+        masses: shape (nodes,), shares of public rows, for what no code tells.
 
     Example:
         >>> response = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> node_shares(np.array([600, 400]), response).values.round(3).tolist()
-        [0.7, 0.3]
+        >>> found = node_shares(np.array([600, 400]), response, masses=np.full(2, 0.5))
+        >>> found.values.round(3).tolist(), found.unbiased
+        ([0.7, 0.3], True)
     """
-    return _linear(counts, channel, np.eye(len(channel)), tuple(range(len(channel))))
+    nodes = tuple(range(len(channel)))
+    return _linear(counts, channel, np.eye(len(channel)), nodes, masses)
 
 
 def label_shares(counts: Integers, encoder: CodeEncoder, target: str) -> Shares:
     """Return the share of devices with each label of a target.
 
-    A node's label is taken from the public rows of ``fit``. The shares are unbiased if labels
-    within a node are as frequent on the devices as there. Labels that the row itself holds are
-    nodes, and then nothing is assumed.
+    A node's labels are taken from the public rows of ``fit``. The shares are unbiased if labels
+    within a node are as frequent on the devices as there. Where each node has one label of a column
+    that the row itself holds, nothing is assumed.
 
     Args:
         counts: shape (outputs,), how often each code was reported.
@@ -89,20 +92,23 @@ def label_shares(counts: Integers, encoder: CodeEncoder, target: str) -> Shares:
         raise InvalidInput(f"target={target!r}: expected one of {', '.join(found)}")
     joint = found[target].joint
     given = joint / joint.sum(axis=1, keepdims=True)
-    return _linear(counts, encoder.channel_, given, tuple(found[target].values.tolist()))
+    names = tuple(found[target].values.tolist())
+    return _linear(counts, encoder.channel_, given, names, query.masses)
 
 
-def _linear(counts: Integers, channel: Array, given: Array, names: tuple[Any, ...]) -> Shares:
+def _linear(
+    counts: Integers, channel: Array, given: Array, names: tuple[Any, ...], masses: Array
+) -> Shares:
     """Return linear functions of the nodes' shares, ``shares @ given``."""
     total = int(counts.sum())
     if counts.shape != channel.shape[1:] or total < 2:
         raise InvalidInput(f"counts: expected at least 2 reports of {channel.shape[1]} codes")
     observed = counts / total
     # a weight for each code, whose mean over a node's codes is what is wanted of the node
-    weights = np.linalg.lstsq(channel, given, rcond=None)[0]
-    if np.abs(channel @ weights - given).max() > _EXACT * np.abs(weights).max():
-        likeliest = bin_shares(counts.astype(np.float64), channel) @ given
-        return Shares(names, likeliest, np.full(len(names), np.nan), False)
-    values = observed @ weights
-    spread = np.maximum(observed @ weights**2 - values**2, 0.0)
-    return Shares(names, values, np.sqrt(spread / (total - 1)), True)
+    weights = np.linalg.lstsq(channel, given, rcond=_RANK)[0]
+    untold = given - channel @ weights
+    values = observed @ weights + masses @ untold
+    mean = observed @ weights
+    spread = np.maximum(observed @ weights**2 - mean**2, 0.0)
+    unbiased = bool(np.abs(untold).max() <= _EXACT)
+    return Shares(names, values, np.sqrt(spread / (total - 1)), unbiased)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**16
 _PURPOSE = "round"
-_SMALLEST = 1e-6
+_UNITS = 10**6
+"""Units of a ledger in an epsilon of 1."""
 
 MOST_PAIRS = 1100
 """Ordered pairs of inputs that are priced one by one. Larger tables are priced by clones."""
@@ -122,19 +124,15 @@ class Round:
             InvalidInput, InvalidParameter: a number or name that cannot be used, or codes that
                 hide near inputs only.
         """
-        count(least, name="least")
-        count(hostile, name="hostile", minimum=0)
-        if least <= hostile:
-            raise InvalidParameter(f"least={least}: expected more than hostile={hostile}")
-        channel = channel_of(encoder)
+        found = channel_of(encoder).epsilon(devices=honest(least, hostile), delta=delta)
         return cls(
             bundle=encoder.bundle_identity_,
             outputs=encoder.channel_.shape[1],
             epsilon=encoder.guarantee.epsilon,
             least=least,
             hostile=hostile,
-            # a guarantee has an epsilon above 0, and a larger one holds as well
-            central=max(channel.epsilon(devices=least - hostile, delta=delta), _SMALLEST),
+            # whole units of a ledger, at least one; a larger epsilon holds as well
+            central=max(math.ceil(found * _UNITS), 1) / _UNITS,
             delta=delta,
             **named,
         )
@@ -198,17 +196,17 @@ class Round:
                 f"{encoder.guarantee.epsilon:g}, got bundle={self.bundle[:16]}, "
                 f"epsilon={self.epsilon:g}"
             )
-        honest = self.least - self.hostile
-        if channel.delta(devices=honest, epsilon=self.central) > self.delta:
+        devices = honest(self.least, self.hostile)
+        if channel.delta(devices=devices, epsilon=self.central) > self.delta:
             raise InvalidInput(
-                f"round: central={self.central:g} at delta={self.delta:g} is less than {honest} "
+                f"round: central={self.central:g} at delta={self.delta:g} is less than {devices} "
                 "honest devices with this bundle can have"
             )
 
     def card(self) -> GuaranteeCard:
         """Return both guarantees in plain words, with the conditions of the central one."""
         local = Guarantee(self.epsilon, 0.0, Replace())
-        honest = self.least - self.hostile
+        devices = honest(self.least, self.hostile)
         return GuaranteeCard(
             title=f"Shuffled reports of round {self.number} of {self.campaign}",
             protected=(
@@ -224,7 +222,7 @@ class Round:
             guarantee=self.guarantee,
             assumptions=say.phrases(
                 "shuffler and aggregator do not collude; if they do, the first guarantee is left",
-                f"at least {honest} honest devices sent a report, the protected one among them; "
+                f"at least {devices} honest devices sent a report, the protected one among them; "
                 f"nothing is forwarded before {self.least} reports are there, of which up to "
                 f"{self.hostile} may be an attacker's",
                 "the shuffler gives tokens to real devices only; whoever can hold back honest "
@@ -245,6 +243,18 @@ class Round:
                 ("codes", str(self.outputs)),
             ),
         )
+
+
+def honest(least: int, hostile: int) -> int:
+    """Return how many honest devices have sent where ``least`` reports are there.
+
+    Raises:
+        InvalidParameter: none.
+    """
+    count(hostile, name="hostile", minimum=0)
+    if count(least, name="least") <= hostile:
+        raise InvalidParameter(f"least={least}: expected more than hostile={hostile}")
+    return least - hostile
 
 
 def central_adjacency(campaign: str) -> Replace:

@@ -137,7 +137,8 @@ class RadiusSurvey:
                 )
             elif at.median_hops == 2:
                 said.append(
-                    f"R = {at.radius:g} buys little: half of random pairs are at most two steps apart. "
+                    f"R = {at.radius:g} buys little: half of random pairs are at most two steps "
+                    "apart. "
                     "A guarantee for any two inputs at twice the epsilon has the same cap for them."
                 )
         return said

@@ -224,13 +224,15 @@ def run_aggregator(settings: AggregatorServing) -> None:
 def create_app(settings: Serving, party: Party) -> ASGIApp:
     """Return the server of a party as an ASGI application.
 
+    What keeps a round from going on, such as a budget that is too small, is named by its status.
+
     It answers posts to ``/v1/rounds/ROUND/reports`` (shuffler) or ``batches`` (aggregator), and
     ``/v1/rounds/ROUND`` and ``/healthz`` for anybody. All that the party does happens in one
     thread.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="round")
     admission = Admission(most=settings.queue, per_key=settings.queue)
-    path = f"/v1/rounds/{party.round.digest.hex()}"
+    path, waits = f"/v1/rounds/{party.round.digest.hex()}", ""
 
     async def done(work: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(thread, partial(work, *arguments))
@@ -252,7 +254,7 @@ def create_app(settings: Serving, party: Party) -> ASGIApp:
         return {"status": "ok"}
 
     async def status(scope: Scope, receive: Receive) -> dict[str, Any]:
-        return await asyncio.to_thread(party.status)
+        return {**await asyncio.to_thread(party.status), "waits": waits}
 
     async def posted(scope: Scope, receive: Receive) -> dict[str, Any]:
         stated = stated_length(Headers(scope=scope), most=settings.most_bytes)
@@ -265,11 +267,14 @@ def create_app(settings: Serving, party: Party) -> ASGIApp:
         return found
 
     async def looking() -> None:
+        nonlocal waits
         while True:
             more = False
             try:
                 more = await done(party.look)
+                waits = ""
             except ReticentError as error:
+                waits = type(error).__name__
                 say("round waits", level=logging.ERROR, **fault(error))
             if not more:
                 await asyncio.sleep(_PAUSE)

@@ -9,8 +9,8 @@ from papers.power.code_methods import Fitted, code, scored
 from papers.power.code_splits import split
 from reticent.noise import SeededSampler
 from reticent.systems import CodeEncoder, train_server
-from reticent.training.staircases import response_on
 from reticent.systems.scores import prediction_scores
+from reticent.training.staircases import response_on
 
 
 def test_scores_are_the_mean_over_draws_of_the_noise() -> None:

@@ -112,23 +112,3 @@ def test_refusals() -> None:
     for less in ({}, {"public_X": PUBLIC}):
         with pytest.raises(InvalidInput, match="expected labelled public rows"):
             vote.fit(ROWS, labels_of(ROWS, 2), **less)
-
-
-def chosen(records: int, answers: int, seed: int = 0) -> tuple[float, float]:
-    """The clip and the trust that public rows choose: of a rule that trees see and few rows tell."""
-    random = np.random.default_rng(seed)
-    public, private = random.normal(size=(400, 3)), random.normal(size=(records, 3))
-    told, y = ((rows @ [1.0, 1.0, 0.0] > 0).astype(int) for rows in (public, private))
-    reference = PublicReference(models=[LogisticRegression(C=1e-3)], rows="embedding", records=4000)
-    vote = LinearVoteClassifier(
-        epsilon=1.0, delta=1e-5, classes=(0, 1), answers=answers, clip_quantile=None,
-        features=reference,
-    ).fit(private, y, public_X=public, public_y=told)  # fmt: skip
-    return vote._clip, vote._trusted
-
-
-def test_public_rows_choose_the_clip_and_the_trust() -> None:
-    few = chosen(0, 10)
-    assert few == chosen(50, 10)  # no private row has a part in it
-    many = chosen(0, 10**7)
-    assert many[0] < few[0]  # a smaller clip bears more noise

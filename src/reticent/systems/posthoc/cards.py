@@ -52,8 +52,8 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             say.REFUSED,
             not any_two
             and f"the input beyond distance {radius}: this is not differential privacy of the "
-            "whole picture, and which rough kind of input it is may well be visible; look at decoded "
-            "neighbours to see what that means",
+            "whole picture, and which rough kind of input it is may well be visible; look at "
+            "decoded neighbours to see what that means",
             not any_two
             and say.farther_words(guarantee, f"inputs h times {radius} apart, h a whole number"),
             say.TWICE.of(input="input"),

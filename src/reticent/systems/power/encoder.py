@@ -29,6 +29,7 @@ from reticent.systems.power.mechanism_choice import (
     FitSettings,
     PublicRows,
     compared,
+    few,
     fit_mechanisms,
     stored_query,
 )
@@ -169,24 +170,37 @@ class PowerEncoder(RowEncoder):
             _own_generator() if trained else nullcontext(),
             progress(training.verbose) as report,
         ):
-            held = max(1, round(training.calibration_share * len(rows)))
-            public = PublicRows(
-                rows[order[held:]], rows[order[:held]], labels[order[held:]], labels[order[:held]]
+            settings = FitSettings(
+                outputs=training.sizes,
+                hidden=training.hidden,
+                epochs=training.epochs,
+                head_epochs=training.head_epochs,
+                seed=seed,
             )
-            self.query_, self.considered_ = fit_mechanisms(
+            share, shuffled = training.calibration_share, (rows[order], labels[order])
+            plans: tuple[PowerSetting, ...] = ()
+            if few(labels, mechanisms):
+                from reticent.systems.power.cross_fitting import cross_fitted
+
+                plans = cross_fitted(
+                    schema,
+                    plan,
+                    *shuffled,
+                    mechanisms=mechanisms,
+                    settings=settings,
+                    share=share,
+                    report=report,
+                )
+                mechanisms = (plans[0].mechanism,)
+            self.query_, considered = fit_mechanisms(
                 schema,
                 plan,
-                public,
+                PublicRows.cut(*shuffled, share),
                 mechanisms=mechanisms,
-                settings=FitSettings(
-                    outputs=training.sizes,
-                    hidden=training.hidden,
-                    epochs=training.epochs,
-                    head_epochs=training.head_epochs,
-                    seed=seed,
-                ),
+                settings=settings,
                 report=report,
             )
+            self.considered_ = plans or considered
         # The chosen plan may stand below the first, where it is simpler.
         self._plan = (
             next(plan for plan in self.considered_ if plan.mechanism == "code")

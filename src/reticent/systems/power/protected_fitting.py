@@ -129,7 +129,7 @@ def _served(
         query = fitted
         answer = fitted.private_answer(rows.train, sampler=SeededSampler(seed + 1))
         released = fitted.read(rows.train, answer)
-        values, weights = _answers(fitted, rows.held, seed=seed)
+        values, weights = protected_answers(fitted, rows.held, seed=seed)
     free = protection.given(rows.held)
     held = served(
         np.column_stack([protection.given(rows.train), released]),
@@ -230,13 +230,15 @@ def told_columns(
 
 def held_scores(query: ProtectedQuery, rows: PublicRows, *, seed: int) -> Scores:
     """Scores of the query's own model on the rows held out."""
-    values, weights = _answers(query, rows.held, seed=seed)
+    values, weights = protected_answers(query, rows.held, seed=seed)
     size = query.model.output_dimension
     chances = [label_shares(value[:, :size]) for value in values]
     return answer_scores(chances, weights, rows.held_labels)
 
 
-def _answers(query: ProtectedQuery, rows: Array, *, seed: int) -> tuple[list[Array], list[Array]]:
+def protected_answers(
+    query: ProtectedQuery, rows: Array, *, seed: int
+) -> tuple[list[Array], list[Array]]:
     """A few draws of what may be released about rows, and their weights."""
     sampler = SeededSampler(seed)
     answers = [query.private_answer(rows, sampler=sampler) for _ in range(_DRAWS)]

@@ -22,21 +22,15 @@ from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.residual_ballots import BALLOT, residual_ballots, residual_spreads
-from reticent.systems.votes.sums import VOTE, label_sums
+from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
 from reticent.training.public_space import INTERCEPT, LENGTH, RowMap, directions_of, share_of
-from reticent.training.public_start import OFFSET_STEPS, offset_steps
+from reticent.training.public_start import OFFSET_STEPS
 
 _QUERY_LENGTH = 2.0**20
 _FINE = 2.0**30
 _CLIPS_AT_ONCE = 16
 _MOST_TRUST = 2.0**24
-
-_CLIPS = (0.8, 0.95, 0.99, 1.0)
-_TRUSTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-_PARTS = 5
-_MOST_ASKED = 400
-"""Public rows of each part that are asked about, at most."""
 
 
 @with_settings
@@ -50,9 +44,7 @@ class LinearVoteClassifier(QueryVotes):
     the log odds that these give the query, and a record votes with its residual e_y - p beside
     them, which is small where they are right. That is one Newton step from the public models, for
     each query, under the curvature of public rows. kappa follows from these, from the stated number
-    of records and from the reference's weight. Cutting takes most from what few records know, so
-    that votes may end behind the public models. ``clip_quantile=None`` therefore chooses the clip,
-    and a factor of kappa, on public rows.
+    of records and from the reference's weight.
 
     Guarantee:
         See ``QueryVotes``. *Why it holds beside public models.* A record's vote is its weight
@@ -66,8 +58,8 @@ class LinearVoteClassifier(QueryVotes):
         features: see ``ReleasedModel``; or a ``PublicReference``, for which ``fit`` needs labelled
             public rows.
         ridge: added to the public second moments, as a share of their mean.
-        clip_quantile: share of public rows whose vote is not clipped, in (0, 1]; or None, beside
-            public models alone, to choose it on public rows.
+        clip_quantile: share of public rows whose vote is not clipped, in (0, 1]. Beside public
+            models 1 keeps what few records know, and .8 bears ten times the noise.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -92,18 +84,15 @@ class LinearVoteClassifier(QueryVotes):
 
     features: Features | PublicReference | None = None  # type: ignore[assignment]
     ridge: float = 0.1
-    clip_quantile: float | None = 0.5
+    clip_quantile: float = 0.5
 
-    _clip: float = learned()
-    _trusted: float = learned()
     _held_out: Array = learned()
     _spreads: Array = learned()
 
     @override
     def check_settings(self) -> None:
         positive(self.ridge, name="ridge")
-        if self.clip_quantile is not None or not self._started:
-            share_of(self.clip_quantile, name="clip_quantile")
+        share_of(self.clip_quantile, name="clip_quantile")
         if isinstance(self.features, PublicReference) and self.features.records is None:
             raise InvalidParameter(
                 "features, records=None: expected a public number, about that of the private "
@@ -153,55 +142,6 @@ class LinearVoteClassifier(QueryVotes):
             bends = (shares * (1.0 - shares)).mean(axis=1)
         curved = self._public * np.sqrt(bends)[:, None]
         self._inverse = inverse_moments(curved, curved.shape[1], ridge=self.ridge)
-        if self.clip_quantile is None:
-            self._clip, self._trusted = self._chosen(rows)
-        else:
-            self._clip, self._trusted = self.clip_quantile, 1.0
-
-    def _chosen(self, rows: PublicRows) -> tuple[float, float]:
-        """Return the clip and the factor of kappa with the least log loss on public rows.
-
-        Each fifth of them is asked about, and the others are its voters, with log odds of models
-        that did not see them. To second order, votes of ``records`` records vary less than theirs,
-        and the noise of a release varies besides.
-        """
-        assert isinstance(self.features, PublicReference)
-        assert rows.codes is not None
-        points = np.hstack([rows.points[:, : self._inputs], offset_steps(self._held_out)])
-        part = np.random.default_rng(0).permutation(len(points)) % _PARTS
-        records = self.features.records or 0
-        noise = self._answering(self.epsilon, self.delta, self.answers).spread
-        factors = np.array(_TRUSTS)[:, None, None]
-        losses: dict[tuple[float, float], float] = {}
-        for clip in _CLIPS:
-            self._clip, self._trusted = clip, 1.0
-            found = np.zeros(len(_TRUSTS))
-            for held in range(min(_PARTS, len(points))):
-                asked = np.flatnonzero(part == held)[:_MOST_ASKED]
-                some = np.flatnonzero(part != held)
-                voters = Voters(points[some], rows.codes[some], None)
-                ways, clips, trust = self._aimed(points[asked])
-                weights = self.weights(voters, np.column_stack([ways, clips]))
-                ballots = self.ballots(voters)
-                scale = records / (VOTE * len(some) * trust)  # to log odds, of all records
-                moved = scale * label_sums(voters, weights, ballots)
-                logs = self._logs(points[asked]) + moved / factors
-                shares = softmax(logs.reshape(-1, logs.shape[2])).reshape(logs.shape)
-                pairs = ballots[:, :, None] * ballots[:, None, :]
-                moments = np.square(weights).T @ pairs.reshape(len(some), -1)
-                spread = np.square(scale)[:, :, None] * moments.reshape(
-                    len(asked), *pairs.shape[1:]
-                )
-                bent = np.einsum("fqk,qkk->fq", shares, spread) - np.einsum(
-                    "fqk,qkl,fql->fq", shares, spread, shares
-                )
-                fewer = len(some) / records - 1.0  # of the variance of all votes, in stand-ins'
-                doubt = (shares * (1.0 - shares)).sum(axis=2) * np.square(noise / trust[:, 0])
-                extra = 0.5 * (bent * fewer + 0.5 * doubt) / np.square(factors[:, :, 0])
-                told = shares[:, np.arange(len(asked)), rows.codes[asked]]
-                found += (extra - np.log(np.maximum(told, 1e-300))).mean(axis=1)
-            losses |= {(clip, trust): loss for trust, loss in zip(_TRUSTS, found, strict=True)}
-        return min(losses, key=lambda pair: losses[pair])
 
     def _ways(self, points: Array) -> Array:
         size = self._inputs
@@ -218,20 +158,16 @@ class LinearVoteClassifier(QueryVotes):
         """Return of each query the direction u_x, whole numbers, its clip, and votes for each label
         that public models begin with, in steps of 1 / ``VOTE``.
         """
-        ways, clips, trust = self._aimed(queries)
-        return np.column_stack([ways, clips, np.rint(trust * self._logs(queries) * VOTE)])
-
-    def _aimed(self, queries: Array) -> tuple[Array, Array, Array]:
-        """Return of each query its direction, its clip and kappa, the last two of shape (q, 1)."""
         directions = self._ways(queries) / LENGTH
         # bit-exact: the blocks have one shape, and a query's place in them is public.
         turned = in_blocks(lambda rows: rows @ self._inverse, directions)
         longest = np.maximum(np.abs(turned).max(axis=1, keepdims=True), 1e-300)
         ways = of_length(np.rint(turned / longest * _FINE), _QUERY_LENGTH)
         clips = in_blocks(self._clips, ways, block=_CLIPS_AT_ONCE)
-        return ways, clips, self._trust(turned, clips)
+        logs = self._logs(queries)
+        return np.column_stack([ways, clips, np.rint(self._trust(turned, clips) * logs * VOTE)])
 
-    def _trust(self, turned: Array, clips: Array) -> Array:
+    def _trust(self, turned: Array, clips: Array) -> Array | float:
         """Return kappa of each query, shape (q, 1): votes for each unit of log odds.
 
         A Newton step of n records moves the log odds by sum (e_y - p) <phi, u_x> / n, where u_x is
@@ -240,10 +176,9 @@ class LinearVoteClassifier(QueryVotes):
         (K - 1)/K as much.
         """
         if not isinstance(self.features, PublicReference):
-            return np.zeros((len(turned), 1))
+            return 0.0
         labels, records = len(self.classes_), self.features.records or 0  # 0: it was refused
-        weight = self.features.weight * self._trusted
-        kept = weight * records * self._clip * labels / (labels - 1)
+        kept = self.features.weight * records * self.clip_quantile * labels / (labels - 1)
         sizes = np.sqrt(np.square(turned).sum(axis=1, keepdims=True))
         taus = clips * sizes / (LENGTH * _QUERY_LENGTH)
         return np.asarray(np.minimum(kept / np.maximum(taus, 1e-300), _MOST_TRUST / labels))
@@ -283,4 +218,4 @@ class LinearVoteClassifier(QueryVotes):
         """tau_x of each direction, shape (q, 1), from public rows."""
         seen = np.abs(exact_product(self._public, ways.T, bound=LENGTH * _QUERY_LENGTH))
         seen *= self._spreads[:, None]
-        return np.asarray(np.maximum(np.quantile(seen, self._clip, axis=0), 1.0)[:, None])
+        return np.asarray(np.maximum(np.quantile(seen, self.clip_quantile, axis=0), 1.0)[:, None])

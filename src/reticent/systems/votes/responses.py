@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -59,10 +58,6 @@ class Response(Protocol):
         Args:
             votes: shape (q, classes), whole numbers in steps of 1 / ``VOTE``.
         """
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation, in votes, of the noise between two labels, or about that."""
 
     def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
         """What is released, shape (q, classes): its largest entry is the answer.
@@ -144,11 +139,6 @@ class GaussianResponse:
         """See ``Response``."""
         return f"noise of {self._votes(self.mechanism.sigmas[0]):.4g} votes in every count"
 
-    @property
-    def spread(self) -> float:
-        """See ``Response``."""
-        return math.sqrt(2.0) * float(self._votes(self.mechanism.sigmas[0]))
-
     def opening(self, votes: Array) -> Array:
         """See ``Response``."""
         return _centred(votes)
@@ -221,11 +211,6 @@ class MarginResponse:
     def describe(self) -> str:
         """See ``Response``."""
         return f"epsilon {self.per_answer:.4g} an answer"
-
-    @property
-    def spread(self) -> float:
-        """See ``Response``: that of a logistic variable, whose tail the response has."""
-        return math.pi / (math.sqrt(3.0) * self.per_answer)
 
     def opening(self, votes: Array) -> Array:
         """See ``Response``."""

@@ -1,0 +1,1 @@
+"""Fleets: what shuffled codes are worth, beside local release and a trusted curator."""
