@@ -149,12 +149,15 @@ def median_error(values: list[float], seed: int = 0) -> float:
     return float(np.median(array[picks], axis=1).std())
 
 
-def print_pure(seeds: int, alphas: tuple[float, ...], fixed: int) -> None:
+def print_pure(
+    laws: list[str], epsilons: list[float], *, seeds: int, alphas: tuple[float, ...], fixed: int
+) -> None:
     """Print the table of pure epsilon."""
     print("| answer | epsilon | level | median (s.e.) | 95 % | floor | limit | fixed size |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, law in PURE.items():
-        for epsilon in EPSILONS:
+    for name in (one for one in PURE if one in laws):
+        law = PURE[name]
+        for epsilon in epsilons:
             for alpha in alphas:
                 after = [
                     draws_until(
@@ -275,7 +278,8 @@ def main() -> None:
     parser.add_argument("--honest", type=int, default=10_000, help="Honest runs; 0 for none.")
     parser.add_argument("--fixed", type=int, default=40, help="Runs of each test of fixed size.")
     edges = list(claims_at_the_edge())
-    parser.add_argument("--laws", nargs="+", default=edges, help="Of honest runs.", choices=edges)
+    parser.add_argument("--laws", nargs="+", default=edges, choices=edges, help="Rows.")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS, help="Rows of pure.")
     parser.add_argument(
         "--results",
         type=Path,
@@ -284,7 +288,13 @@ def main() -> None:
     )
     given = parser.parse_args()
     if given.seeds:
-        print_pure(given.seeds, (0.05, 0.01), given.fixed)
+        print_pure(
+            given.laws,
+            given.epsilons,
+            seeds=given.seeds,
+            alphas=(0.05, 0.01),
+            fixed=given.fixed,
+        )
     if given.gaussian:
         print_gaussian(given.gaussian)
     if given.honest:

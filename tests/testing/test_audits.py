@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,11 @@ def shown(name: str, *, seconds: float, alpha: float) -> tuple[float, float]:
     A bound that is wrong once in a million runs must not be above the claim.
     """
     case = AUDITED[name]
-    found, claim = audited(case, seconds=seconds), case.fitted().guarantee
+    fitted = case.fitted()
+    if name == "codes near public rows":  # the contract's two inputs are near the same public row
+        pair = fitted.query_.worst_pair(fitted.checked(case.X), random=np.random.default_rng(0))
+        case = replace(case, neighbours=np.asarray(pair))
+    found, claim = audited(case, seconds=seconds), fitted.guarantee
     assert not found.refuted
     assert found.excluded(delta=claim.delta) <= claim.epsilon
     lower = found.excluded(delta=claim.delta, alpha=alpha)

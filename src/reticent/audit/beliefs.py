@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, logit, softmax
 
 from reticent.core.arrays import Array
 
@@ -33,6 +33,7 @@ _ENOUGH = 1e-3
 _RIDGE = 0.01
 _TINY = 1e-100
 _LARGEST = 1e100
+_SUREST = 1e-12
 
 _FIRST_BOOST, _BOOSTED = 1024, 2**14
 """Draws before trees are grown, and the latest draws that they are grown from."""
@@ -57,6 +58,24 @@ class Learner(Protocol):
         """Return the believed log odds of heads, shape (m,), of outputs, shape (m, d)."""
 
 
+class _Standard:
+    """Trims and standardises columns by past outputs.
+
+    Args:
+        values: shape (n, d), past outputs.
+        trim: share of them on either side that is trimmed.
+    """
+
+    def __init__(self, values: Array, trim: float) -> None:
+        self.low, self.high = _ends(values, trim)
+        trimmed = np.clip(values, self.low, self.high)
+        self.middle, self.spread = trimmed.mean(axis=0), np.maximum(trimmed.std(axis=0), _TINY)
+
+    def __call__(self, values: Array) -> Array:
+        """Rows, shape (m, d)."""
+        return np.asarray((np.clip(values, self.low, self.high) - self.middle) / self.spread)
+
+
 @dataclass
 class Logistic:
     """A Bayesian logistic model of trimmed, standardised columns.
@@ -68,8 +87,8 @@ class Logistic:
         trim: share of past values on either side that is trimmed. Much trimming suits noise whose
             log-likelihood ratio saturates, as that of Laplace noise does. Little suits Gaussian
             noise.
-        columns: "all", "best" for the one column whose means differ most, or "both" for the column
-            that speaks most for heads with the one that speaks most for tails.
+        columns: "all", or "both" for the column that speaks most for heads with the one that speaks
+            most for tails.
         prior: prior variance of a weight.
 
     References:
@@ -97,14 +116,8 @@ class Logistic:
             coins, values = coins[~half], self._reduce(values[~half])[:, None]
             if coins.all() or not coins.any():
                 return
-        low, high = np.quantile(values, (self.trim, 1 - self.trim), axis=0, method="inverted_cdf")
-        rare = low == high  # a value that is nearly always the same may still tell
-        self._low = np.clip(np.where(rare, values.min(axis=0), low), -_LARGEST, _LARGEST)
-        self._high = np.clip(np.where(rare, values.max(axis=0), high), -_LARGEST, _LARGEST)
-        trimmed = np.clip(values, self._low, self._high)
-        self._middle = trimmed.mean(axis=0)
-        self._spread = np.maximum(trimmed.std(axis=0), _TINY)
-        rows = (trimmed - self._middle) / self._spread
+        self._standard = _Standard(values, self.trim)
+        rows = self._standard(values)
         self._chosen = self._choose(coins, rows)
         rows = rows[:, self._chosen]
         weights, precision = np.zeros(rows.shape[1]), np.eye(rows.shape[1]) / self.prior
@@ -124,19 +137,78 @@ class Logistic:
             return np.zeros(len(values))
         if self._reduce is not None:
             values = self._reduce(values)[:, None]
-        rows = ((np.clip(values, self._low, self._high) - self._middle) / self._spread)[
-            :, self._chosen
-        ]
+        rows = self._standard(values)[:, self._chosen]
         doubt = np.einsum("ni,ij,nj->n", rows, self._covariance, rows)
-        return np.asarray(rows @ self._weights / np.sqrt(1.0 + math.pi / 8.0 * doubt))
+        return _shrunk(rows @ self._weights, doubt)
 
     def _choose(self, coins: Coins, rows: Array) -> npt.NDArray[np.int64]:
         if self.columns == "all":
             return np.arange(rows.shape[1])
         gaps = rows[coins].mean(axis=0) - rows[~coins].mean(axis=0)
-        if self.columns == "best":
-            return np.array([int(np.abs(gaps).argmax())])
         return np.array(sorted({int(gaps.argmax()), int(gaps.argmin())}))
+
+
+@dataclass
+class Averaged:
+    """The average of one such model for each column, weighted by its evidence.
+
+    It suits answers of which one number tells, as one count of a histogram does: while the past
+    does not say which one, all that may be it have a say.
+
+    Args:
+        trim, prior: as for ``Logistic``.
+
+    References:
+        MacKay (1992), "Bayesian interpolation", doi:10.1162/neco.1992.4.3.415, section 4 (the
+        evidence, by a Gaussian around the best weight).
+    """
+
+    trim: float
+    prior: float
+    name: str = "single numbers of the answer"
+
+    def __post_init__(self) -> None:
+        self._ready = False
+
+    def learn(self, coins: Coins, values: Array) -> None:
+        """Fit each column's weight by Newton's method, and weigh the columns."""
+        self._standard = _Standard(values, self.trim)
+        rows = self._standard(values)
+        weights = np.zeros(rows.shape[1])
+        for _ in range(_NEWTON_STEPS):
+            chance = expit(rows * weights)
+            curvature = (rows**2 * chance * (1.0 - chance)).sum(axis=0) + 1.0 / self.prior
+            slope = (rows * (coins[:, None] - chance)).sum(axis=0) - weights / self.prior
+            weights += slope / curvature
+        sides = np.where(coins, -1.0, 1.0)[:, None]
+        evidence = -np.logaddexp(0.0, sides * rows * weights).sum(axis=0)
+        evidence -= 0.5 * (weights**2 / self.prior + np.log(self.prior * curvature))
+        self._shares = softmax(evidence)
+        self._weights, self._variances = weights, 1.0 / curvature
+        self._ready = True
+
+    def log_odds(self, values: Array) -> Array:
+        """Return the log odds of the average chance of heads."""
+        if not self._ready:
+            return np.zeros(len(values))
+        rows = self._standard(values)
+        odds = _shrunk(rows * self._weights, rows**2 * self._variances)
+        chance = np.clip(expit(odds) @ self._shares, _SUREST, 1.0 - _SUREST)
+        return np.asarray(logit(chance))
+
+
+def _shrunk(odds: Array, doubt: Array) -> Array:
+    """Log odds whose variance is ``doubt``, as one chance has them."""
+    return np.asarray(odds / np.sqrt(1.0 + math.pi / 8.0 * doubt))
+
+
+def _ends(values: Array, trim: float) -> tuple[Array, Array]:
+    """Ends that each column is trimmed to, shape (d,)."""
+    low, high = np.quantile(values, (trim, 1.0 - trim), axis=0, method="inverted_cdf")
+    rare = low == high  # a value that is nearly always the same may still tell
+    low = np.where(rare, values.min(axis=0), low)
+    high = np.where(rare, values.max(axis=0), high)
+    return np.clip(low, -_LARGEST, _LARGEST), np.clip(high, -_LARGEST, _LARGEST)
 
 
 class Atoms:
@@ -159,9 +231,8 @@ class Atoms:
         kept = every >= _SEEN
         of_heads = np.asarray(heads[kept], dtype=np.float64) + 1.0
         of_tails = np.asarray((every - heads)[kept], dtype=np.float64) + 1.0
-        doubt = 1.0 / of_heads + 1.0 / of_tails
         self._known = keys[kept]
-        self._odds = np.log(of_heads / of_tails) / np.sqrt(1.0 + math.pi / 8.0 * doubt)
+        self._odds = _shrunk(np.log(of_heads / of_tails), 1.0 / of_heads + 1.0 / of_tails)
 
     def log_odds(self, values: Array) -> Array:
         """Return the odds of known outputs, and 0 of others."""
@@ -295,13 +366,7 @@ class LinearScore:
 
 def linear_score(coins: Coins, values: Array) -> LinearScore:
     """Return Fisher's discriminant of past coins, shape (n,), by outputs, shape (n, d)."""
-    low, high = np.quantile(values, (_TRIM, 1.0 - _TRIM), axis=0, method="inverted_cdf")
-    rare = low == high  # a value that is nearly always the same may still tell
-    low, high = (
-        np.where(rare, values.min(axis=0), low),
-        np.where(rare, values.max(axis=0), high),
-    )
-    low, high = np.clip(low, -_LARGEST, _LARGEST), np.clip(high, -_LARGEST, _LARGEST)
+    low, high = _ends(values, _TRIM)
     trimmed = np.clip(values, low, high)
     size, width = values.shape
     if not coins.any() or coins.all():

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.exact_gaussian import gaussian_delta
-from reticent.audit.beliefs import Atoms, Boosted, Learner, Logistic, LowBits
+from reticent.audit.beliefs import Atoms, Averaged, Boosted, Learner, Logistic, LowBits
 from reticent.core.arrays import Array
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -74,7 +74,7 @@ _LEVELS = np.concatenate([[1e-9], np.geomspace(0.02, 50.0, 200)])
 _FIRST_BET = 8
 """Draws before the first bet."""
 
-_GROWTH = 1.3
+_GROWTH = 1.2
 """Beliefs are learnt anew when there are this many times as many draws."""
 
 _GROWTH_LATER, _LATER = 2.0, 2**11
@@ -499,7 +499,7 @@ def _learners(values: Array) -> tuple[tuple[Learner, ...], tuple[float, ...]]:
     whole = bool((np.abs(values) < 2**31).all() and (values == np.rint(values)).all())
     if whole and bool(((values == 0) | (values == 1)).all()) and values.shape[1] > 1:
         return (
-            Logistic(0.0, columns="both", prior=0.3),
+            Logistic(0.0, columns="both", prior=0.15),
             Logistic(0.0, prior=0.3),
             Atoms(),
         ), (0.8, 0.1, 0.1)
@@ -507,9 +507,9 @@ def _learners(values: Array) -> tuple[tuple[Learner, ...], tuple[float, ...]]:
         found: list[Learner] = [Logistic(0.3), Logistic(0.05), Logistic(0.002)]
         shares = [0.14, 0.27, 0.47]
     else:
-        found = [Logistic(0.3, columns="both"), Logistic(0.3, columns="best")]
+        found = [Logistic(0.3, columns="both"), Averaged(0.3, prior=0.3)]
         found += [Logistic(0.1, prior=0.3), Logistic(0.002)]
-        shares = [0.15, 0.5, 0.12, 0.07]
+        shares = [0.08, 0.64, 0.09, 0.05]
     found += [Atoms(), Boosted()] if whole else [Atoms(), Boosted(), LowBits()]
     shares += [0.05, 0.05] if whole else [0.03, 0.05, 0.08]
     return tuple(found), tuple(share / sum(shares) for share in shares)
