@@ -111,12 +111,6 @@ ALL = (
     ),
     _benchmark("exact_search", "", "--networks 8-16-8", "--quick --networks 8-16-8"),
     _benchmark(
-        "cells",
-        "the same without cells",
-        "--networks 3-16-16-4 --points 30",
-        "--networks 5-16-5 --cells 8 --points 5",
-    ),
-    _benchmark(
         "lipschitz",
         "HiGHS",
         "--networks 8-16-8 8-32-16-8 --radii .1 --points 5 --limit 10",

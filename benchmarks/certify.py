@@ -143,7 +143,7 @@ def main() -> None:
             shown = "   ".join(
                 f"{speed:8.0f} ({above:.0%} above level 0)" for speed, above in speeds
             )
-            print(f"  {kind.kind:12s} {shown}")
+            print(f"  {bound.kind:12s} {shown}")
             if isinstance(bound, EnumerationBound):
                 whole = 17 * points
                 Figure.of(

@@ -70,7 +70,7 @@ def training(kind: type[Any], records: int, **settings: Any) -> Callable[[int], 
 
 
 def release(rows: int) -> Callable[[int], object]:
-    """A release of embeddings on the local path."""
+    """A release of embeddings on the local path, by a number of workers."""
     embeddings = np.random.default_rng(0).normal(size=(rows, 8))
     torch.manual_seed(0)
     encoder = PosthocEncoder(
@@ -83,7 +83,12 @@ def release(rows: int) -> Callable[[int], object]:
         calibration=Calibration(path="local", certificate="interval"),
         random_state=0,
     ).fit(embeddings[:1000])
-    return lambda jobs: encoder.release(embeddings, n_jobs=jobs)
+
+    def released(jobs: int) -> None:
+        with joblib.parallel_config(n_jobs=jobs):
+            encoder.release(embeddings)
+
+    return released
 
 
 def main() -> None:

@@ -30,6 +30,8 @@ from threadpoolctl import threadpool_limits
 sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
 
 from networks import NAMES, centers, domain, random_network, trained_network
+from papers.posthoc.exact.constants import lipschitz_constant
+from papers.posthoc.exact.search import Limits
 from papers.posthoc.milp import milp_lipschitz
 from reticent.core import Norm
 from reticent.core.errors import CertificationFailed
@@ -37,8 +39,6 @@ from reticent.lipschitz import (
     EnumerationBound,
     IntervalBound,
     LayeredBound,
-    Limits,
-    lipschitz_constant,
 )
 from reticent.networks import Network
 

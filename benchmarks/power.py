@@ -26,7 +26,7 @@ import torch
 from figures import Figure
 
 from reticent.datasets import load_covertype
-from reticent.published.power import PublishedPower
+from reticent.published.power import PublishedPowerEncoder
 from reticent.published.power_network import PowerConfig, log_det_gradients
 from reticent.systems import PowerEncoder, VectorTraining, train_server
 from reticent.tables import covertype_schema
@@ -62,7 +62,7 @@ def main() -> None:
     print(f"covertype, {count} rows, one thread")
     encoded, encoding = stage("encode by the public schema", lambda: schema.encode(rows))
     dimension, config = schema.dimension, PowerConfig(steps=100, batch_size=512, learning_rate=3e-4)
-    encoder = PublishedPower(
+    encoder = PublishedPowerEncoder(
         epsilon=1.0, alpha=0.05, schema=schema, training=config, random_state=0
     )
     training = power_operations(config.steps * config.batch_size, dimension, config.hidden[0])

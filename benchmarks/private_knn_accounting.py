@@ -25,7 +25,7 @@ from reticent.accounting import (
     private_knn_total,
     screening_rdp,
 )
-from reticent.accounting.accountants import DEFAULT_ORDERS
+from reticent.accounting.renyi import DEFAULT_ORDERS
 
 MNIST = PrivateKnnSteps(
     queries=1000,

@@ -42,13 +42,10 @@ from reticent.core import AddRemove, Box, Guarantee, Neighborhood, Norm
 from reticent.grids.lattice import Lattice
 from reticent.lipschitz import (
     EnumerationBound,
-    ExactBound,
     IntervalBound,
     LayeredBound,
     LevelTest,
     LinearBound,
-    lipschitz_constant,
-    nearest_violation,
     stability_radius,
 )
 from reticent.mechanisms import (
@@ -224,9 +221,7 @@ def chain(*widths: int) -> Network:
 
 
 def bounds() -> None:
-    """One line for each bound: l-infinity to l1 at radius 0.5, 64 points at once. Exact search of
-    two hidden layers takes minutes and is left to exact_search.py.
-    """
+    """One line for each bound: l-infinity to l1 at radius 0.5, 64 points at once."""
     points = np.random.default_rng(1).uniform(-1.0, 1.0, size=(64, 8))
     settings = {"domain": Box.cube(8, 4.0), "input_norm": Norm.LINF, "output": Norm.L1}
     for widths in ((8, 16, 8), (8, 16, 16, 8)):
@@ -234,17 +229,8 @@ def bounds() -> None:
             made = kind(chain(*widths), **settings)
             name = f"{kind.__name__}, {'-'.join(map(str, widths))}"
             show(name, fastest(partial(made.bound, points, 0.5), count=64), "point")
-    network, point = chain(8, 16, 8), points[0]
-    exact = ExactBound(network, **settings)
-    show("ExactBound, 8-16-8", fastest(partial(exact.bound, points[:4], 0.5), count=4), "point")
-    limit = float(exact.bound(points[:4], 0.25).max())
-    largest = {"domain": settings["domain"]}
-    nearest = {**largest, "limit": limit, "max_radius": 1.0}
-    task = partial(lipschitz_constant, network, point, 0.5, **largest)
-    show("lipschitz_constant, 8-16-8", fastest(task), "point")
-    task = partial(nearest_violation, network, point, **nearest)
-    show("nearest_violation, 8-16-8", fastest(task), "point")
-    made = EnumerationBound(network, **settings)
+    made = EnumerationBound(chain(8, 16, 8), **settings)
+    limit = float(made.bound(points[:4], 0.25).max())
     test = LevelTest(made, proposal=limit, radius=0.05, max_level=10)
     show("LevelTest, 10 levels", fastest(partial(test.levels, points), count=64), "point")
     steps = {"proposal": limit, "max_radius": 1.0, "tolerance": 0.01}
@@ -267,9 +253,9 @@ def certificates() -> None:
     for rows, features in ((10_000, 20), (50_000, 64)):
         points = rng.normal(size=(rows, features))
         convex = ConvexSettings(features=features)
-        make = partial(convex_model, points, (points[:, 0] > 0).astype(int), convex)
-        show(f"convex_model, {rows} x {features}", fastest(make), "call")
-        task = partial(make().stable_distances, points[:1000])
+        fit = partial(convex_model, points, (points[:, 0] > 0).astype(int), convex)
+        show(f"convex_model, {rows} x {features}", fastest(fit), "call")
+        task = partial(fit().stable_distances, points[:1000])
         show(f"stable distances, {features} features", fastest(task, count=1000), "query")
     distances = rng.integers(0, 50, (50, ROWS))
     for classes in (2, 10):

@@ -24,7 +24,7 @@ import numpy as np
 
 CLASSES = 10
 SHARDS = 4
-METHODS = ("private k-nn", "linear votes", "noisy moments", "scikit-learn, one table")
+METHODS = ("private k-nn", "linear votes", "noisy descent", "scikit-learn, one table")
 LARGEST_PEER = 10**6
 
 
@@ -50,7 +50,7 @@ def write(folder: Path, records: int, features: int) -> list[tuple[Path, Path]]:
 
 
 def run(method: str, paths: list[tuple[Path, Path]], queries: int, features: int) -> None:
-    from reticent import LinearVoteClassifier, MomentClassifier, PrivateKNNClassifier
+    from reticent import LinearVoteClassifier, NoisyGradientClassifier, PrivateKNNClassifier
     from reticent.systems import Features, Neighbours
     from reticent.tables import Shards
 
@@ -70,8 +70,8 @@ def run(method: str, paths: list[tuple[Path, Path]], queries: int, features: int
     elif method == "linear votes":
         votes = LinearVoteClassifier(answers=queries, **common)
         votes.fit(shards, public_X=public).release(asked)
-    elif method == "noisy moments":
-        MomentClassifier(**common).fit(shards, public_X=public).predict(asked)
+    elif method == "noisy descent":
+        NoisyGradientClassifier(steps=3, **common).fit(shards, public_X=public).predict(asked)
     else:
         from sklearn.neighbors import NearestNeighbors
 

@@ -21,9 +21,9 @@ from functools import partial
 import numpy as np
 from figures import Figure, processor_seconds
 
-from reticent.tables.attributes import Categorical, Numeric
+from reticent.tables.attributes import Attribute, Categorical, Numeric
 from reticent.tables.files import read_rows
-from reticent.tables.schema import Attribute, TabularSchema
+from reticent.tables.schema import TabularSchema
 
 NUMBERS, WORDS = 54, 8
 CATEGORIES = tuple(f"category {place}" for place in range(16))

@@ -106,7 +106,7 @@ def walked(work: Callable[[], Any]) -> Walk:
 def place() -> Iterator[dict[str, Callable[[], Any]]]:
     """The walks, ready to be made again and again."""
     from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
-    from reticent.systems.votes.moment import MomentClassifier
+    from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
@@ -118,10 +118,12 @@ def place() -> Iterator[dict[str, Callable[[], Any]]]:
         ledger = Ledger.create(f"{folder}/ledger.db", anchor=f"{folder}/anchors")
         ledger.grant(Scope(subject=RECORDS), total)
         certified.save(f"{folder}/bundles/labels")
-        moments = MomentClassifier(epsilon=1.0, delta=1e-5, classes=[0, 1], data_set="fits")
+        descent = NoisyGradientClassifier(
+            epsilon=1.0, delta=1e-5, classes=[0, 1], steps=3, data_set="fits"
+        )
         with _answering(Path(folder), total) as answer:
             yield {
-                "MomentClassifier.fit": lambda: moments.fit(X, y, public_X=X[:50]),
+                "NoisyGradientClassifier.fit": lambda: descent.fit(X, y, public_X=X[:50]),
                 "release, one row": lambda: certified.release(X[:1]),
                 "release, booked": lambda: certified.release(X[:1], ledger=ledger, scope=scope),
                 "served answer": answer,

@@ -13,10 +13,12 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "start/index",
         "tutorials/index",
         "choose/index",
+        "operate",
         "reference/index",
-        "questions/index",
+        "theory",
+        "results/README",
     ),
-    "start/index": ("start/engineer", "start/hospital", "start/manager"),
+    "start/index": ("start/engineer", "start/hospital", "start/manager", "questions/index"),
     "choose/index": (
         "choose/epsilon",
         "choose/radius",
@@ -24,6 +26,24 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "choose/adjacency",
         "choose/limits",
     ),
+    "operate": ("service", "client", "fleet", "ledger", "bundles", "threats", "size"),
+    "theory": (
+        "guarantees",
+        "mechanisms",
+        "noise",
+        "certificates",
+        "exact-search",
+        "milp",
+        "label-tables",
+        "training",
+        "power",
+        "certified",
+        "votes",
+        "private-knn",
+        "private-knn-accounting",
+        "shuffling",
+    ),
+    "results/README": ("benchmarks", "planted-faults"),
     "questions/index": (
         "questions/epsilon",
         "questions/accuracy",
@@ -62,15 +82,14 @@ def below(page: str, docs: Path) -> list[str]:
         )
     if page == "README":
         return _others(docs)
-    if page == "results/README":
-        return [name for name in _results(docs) if name != page]
-    return list(CONTENTS.get(page, ()))
+    own = [name for name in _results(docs) if name != page] if page == "results/README" else []
+    return [*own, *CONTENTS.get(page, ())]
 
 
 def _others(docs: Path) -> list[str]:
     listed = {page for pages in CONTENTS.values() for page in pages} | {"index"}
     own = sorted(path.stem for path in docs.glob("*.md"))
-    return [*(name for name in own if name not in listed), "results/README"]
+    return [name for name in own if name not in listed]
 
 
 def _results(docs: Path) -> list[str]:

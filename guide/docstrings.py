@@ -1,5 +1,5 @@
 """Docstrings of this project, made ready for Sphinx: what its characters stand for, entries of
-several names, and links for citations and neighbouring names.
+several names, and links for citations, pages and neighbouring names.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 _HEADING = re.compile(r"([A-Z][A-Za-z]*(?: [A-Z][a-z]+)?):")
 _LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
 _UNESCAPED = re.compile(r"(?<!\\)(\||(?<=\w)_(?!\w)|(?<=\()\*(?=\w)|(?<=, )\*(?=\w))")
+_PAGE = re.compile(r"docs/([\w/-]+)\.md")
 _NEIGHBOUR = re.compile(r"    ([\w.]+): (.*)")
 _WORK = re.compile(r'    - ([^"]+?) \((\d{4})\), "(.+?)",(.*)')
 
@@ -33,6 +34,8 @@ def prepared(
         >>> text = ["The norm |v|.", "", "See Also:", "    a.B: the other."]
         >>> prepared(text, places={"a.B": "a.c.B"}, cite=lambda *work: None)
         ['The norm \\|v\\|.', '', 'See Also:', '    - :py:obj:`a.B <a.c.B>`: the other.']
+        >>> prepared(["Proof: docs/noise.md."], places={}, cite=lambda *work: None)
+        ['Proof: :doc:`docs/noise.md </noise>`.']
     """
     section, found = "", []
     for line, example in _whole_entries(lines):
@@ -75,7 +78,9 @@ def _whole_entries(lines: list[str]) -> list[tuple[str, bool]]:
 
 def _escaped(line: str) -> str:
     return "".join(
-        part if _LITERAL.fullmatch(part) else _UNESCAPED.sub(r"\\\1", part)
+        part
+        if _LITERAL.fullmatch(part)
+        else _PAGE.sub(r":doc:`docs/\1.md </\1>`", _UNESCAPED.sub(r"\\\1", part))
         for part in _LITERAL.split(line)
     )
 

@@ -55,7 +55,7 @@ STARTS = {
             "from reticent import CertifiedClassifier, CertifiedEnsemble, PrivateKNNClassifier, "
             "PublicRanges, PowerEncoder"
         ),
-        (*OPTIONAL, "torch"),
+        (*OPTIONAL, "torch", "sqlalchemy", "alembic", "rich"),
     ),
     "every accountant and filter": (
         (

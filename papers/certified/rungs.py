@@ -26,6 +26,7 @@ from sklearn.model_selection import GridSearchCV
 from papers.certified.problems import xray_features
 from papers.result_files import write_result
 from papers.seeds import combined
+from papers.settings_grids import descent_settings, linear_vote_settings
 from reticent.core.arrays import Integers
 from reticent.core.errors import UnknownName
 from reticent.core.guarantees import AddRemove
@@ -242,13 +243,7 @@ def tuned_vote(split: Split) -> tuple[Curve, float]:
     half = len(public) // 2
     grid = [
         {},
-        *LinearVoteClassifier.settings_grid(
-            n_private=len(private),
-            n_public=half,
-            features=public.shape[1],
-            classes=2,
-            epsilon=10.0,
-        ),
+        *linear_vote_settings(public.shape[1]),
     ]
     tried = [
         vote_curve(
@@ -279,13 +274,7 @@ def trained_accuracy(split: Split, epsilon: float, seed: int) -> tuple[float, fl
     half = len(public) // 2
     fields: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": (0, 1)}
     best: tuple[float, dict[str, Any]] = (-1.0, {})
-    for settings in NoisyGradientClassifier.settings_grid(
-        n_private=len(private),
-        n_public=half,
-        features=public.shape[1],
-        classes=2,
-        epsilon=epsilon,
-    ):
+    for settings in descent_settings(public.shape[1]):
         scores = []
         for draw in range(2):
             model = NoisyGradientClassifier(**fields, **settings, records=half)

@@ -25,7 +25,6 @@ from papers.choose.features import DATA, Parts, parts_of
 from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.systems.features import Features
-from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.progress import Report, bar, silent
@@ -72,14 +71,6 @@ ROWS: dict[str, tuple[type[ReleasedModel], list[Settings]]] = {
             for kept in (100, 200, 400)
             for power in (0.5, 0.75)
             for steps, rate in ((15, 20.0), (40, 20.0), (80, 40.0))
-        ],
-    ),
-    "moments": (
-        MomentClassifier,
-        [
-            {"components": kept, "whitening": 0.5, "ridge": ridge}
-            for kept in (100, 400)
-            for ridge in (0.1, 1.0)
         ],
     ),
 }

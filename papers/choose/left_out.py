@@ -6,14 +6,16 @@ least 60), and at most 3,000 others are scored. Of tables below 1,000 rows a fif
 further cases a twentieth (at least 20). A plan sees the public rows alone. Then every method of the
 union is fitted on all private records at every total with draws of the noise, and scored on the
 others: that is the truth. The union holds our released models, ordinary models of the public rows
-one by one, descent without a start, and naive Bayes on noisy histograms (a rival of a few lines,
-with noise of numpy). Query methods are not in it: they are judged by answers until a point is lost.
+one by one, descent without a start, naive Bayes on noisy histograms (a rival of a few lines, with
+noise of numpy) and explainable boosting (``papers.choose.boosting``, where it is installed and
+labels are two). Query methods are not in it: they are judged by answers until a point is lost.
 
 Regret is the score of the best of the union in hindsight less that of the plan's choice, in
 points. The best of many is a little lucky: "fair" regret chooses it on one half of the scored rows
 and scores both on the other. Coverage is the share of cases in which the chosen model's true score
 is above the lower end of ``expected``. A table counts as one case for each split and total, and
-standard errors are over tables.
+standard errors are over tables. Nothing is decided by measurement on small tables, so nothing is
+measured beyond their first two splits, which are enough for coverage.
 
 Cases are kept in ``--cache``, so that an interrupted run goes on where it was.
 """
@@ -32,6 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from papers.choose.boosting import BOOSTING, THERE, boosted
 from papers.choose.sources import DATA, Source, table_of
 from papers.result_files import cached_result, write_result
 from reticent.core.arrays import Array, Integers
@@ -39,9 +42,9 @@ from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.planning.methods import PublicModels, PublicStart, all_methods
 from reticent.planning.parts import PublicParts
-from reticent.planning.planner import SMALL_EPSILON, USUAL, Comparison
+from reticent.planning.planner import Comparison
 from reticent.planning.rows import kind_of_rows
-from reticent.planning.tasks import FEWEST_LABELS, Task
+from reticent.planning.tasks import Task
 from reticent.systems.scores import Predictions, lifted, row_scores
 from reticent.tables.drafting import schema_for
 from reticent.tables.frames import NamedRows
@@ -55,6 +58,8 @@ DRAWS = (11, 12)
 MOST_PRIVATE, MOST_SCORED, LEAST_PUBLIC = 5000, 3000, 60
 SMALL = 1000
 SCORINGS = ("accuracy", "roc_auc", "balanced_accuracy")
+_MEASURED = 2  # splits of a small table
+_CLOSE = 0.5  # points
 FOLDER = Path("docs/results/choose")
 
 
@@ -146,18 +151,18 @@ def union_of(rows: Rows) -> Iterator[tuple[str, Callable[[float], list[Array]]]]
         yield name, partial(_fitted, rows, estimator)
     if rows.kind == "table":
         yield "naive Bayes", partial(_naive_bayes, rows)
+    if rows.kind == "table" and rows.classes == 2 and THERE:
+        yield BOOSTING, partial(_boosted, rows)
 
 
 def _others() -> dict[str, Callable[[Task], Any]]:
     from reticent.planning.methods import total
-    from reticent.systems.votes.moment import MomentClassifier
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     return {
         "noisy gradient descent": lambda task: NoisyGradientClassifier(
             **total(task), records=task.n_private
         ),
-        "moment": lambda task: MomentClassifier(**total(task)),
     }
 
 
@@ -181,6 +186,13 @@ def _fitted(rows: Rows, estimator: Callable[[Task], Any], epsilon: float) -> lis
 
 
 _KNOWN: dict[Any, dict[float, list[Array]]] = {}
+
+
+def _boosted(rows: Rows, epsilon: float) -> list[Array]:
+    public, private, scored = rows.raw
+    return boosted(
+        public, private, rows.labels[1], scored, epsilon=epsilon, delta=DELTA, seeds=DRAWS
+    )
 
 
 def _naive_bayes(rows: Rows, epsilon: float) -> list[Array]:
@@ -226,26 +238,20 @@ def _binned(*columns: npt.NDArray[Any]) -> tuple[int, Integers, Integers, Intege
 def truth_of(rows: Rows) -> Results:
     """Return scores by method, total and scoring: of all scored rows, and of each half."""
     shares = np.bincount(rows.labels[0], minlength=rows.classes).astype(np.float64) + 1.0
-    truth, found = rows.labels[2], {}
+    truth = rows.labels[2]
+    found: Results = {}
     halves = [slice(None), slice(0, None, 2), slice(1, None, 2)]
     for name, probabilities in union_of(rows):
-        found[name] = {
-            f"{epsilon:g}": {
+        found[name] = {}
+        for epsilon in EPSILONS:
+            draws = probabilities(epsilon)
+            found[name][f"{epsilon:g}"] = {
                 scoring: [
-                    float(
-                        np.mean(
-                            [
-                                _scored(scoring, one[part], truth[part], shares)
-                                for one in probabilities(epsilon)
-                            ]
-                        )
-                    )
-                    for part in halves
+                    float(np.mean([_scored(scoring, one[p], truth[p], shares) for one in draws]))
+                    for p in halves
                 ]
                 for scoring in SCORINGS
             }
-            for epsilon in EPSILONS
-        }
     _KNOWN.clear()
     return found
 
@@ -256,13 +262,20 @@ def _scored(scoring: str, found: Array, truth: Integers, shares: Array) -> float
     return float(values.mean())
 
 
-def plans_of(rows: Rows, *, seed: int) -> Results:
-    """Return what a plan takes and measures, by scoring and total."""
+def plans_of(rows: Rows, *, seed: int, measured: bool) -> Results:
+    """Return what a plan takes and measures, by scoring and total.
+
+    Args:
+        rows: the split.
+        seed: of the noise.
+        measured: whether methods are tried, which a plan of a small table needs for ``expected``
+            alone.
+    """
     tasks = tuple(task_of(rows, epsilon) for epsilon in EPSILONS)
     methods = [one for one in all_methods() if not one.missing(tasks[0], labelled=True)]
     parts = PublicParts(rows.public, rows.labels[0], tasks[1], seed)
     comparison = Comparison(parts, SCORINGS[0], None, tasks)
-    comparison.run(methods, lambda: False, np.inf)
+    comparison.run(methods, lambda: not measured, np.inf)
     found: Results = {scoring: {} for scoring in SCORINGS}
     for scoring in SCORINGS:
         comparison.scoring = scoring
@@ -304,12 +317,21 @@ def _fitted_once() -> Iterator[None]:
         PublicPool.fitted = fitted  # type: ignore[method-assign]
 
 
-def case_of(name: str, source: Callable[[], Source], split: int, few: bool) -> Results:
-    """Return one case; ``few`` is as of ``rows_of``."""
+def case_of(
+    name: str, source: Callable[[], Source], split: int, few: bool, measured: bool
+) -> Results:
+    """Return one case.
+
+    Args:
+        name: of the table.
+        source: the table.
+        split, few: as for ``rows_of``.
+        measured: as for ``plans_of``.
+    """
     begun = time.process_time()
     rows = rows_of(source(), split, few=few)
     with _fitted_once():
-        planned = plans_of(rows, seed=split)
+        planned = plans_of(rows, seed=split, measured=measured)
         spent = time.process_time() - begun
         truth = truth_of(rows)
     return {
@@ -347,41 +369,9 @@ def regrets_of(case: Results) -> Iterator[Results]:
                 "usual": scores[PublicStart.name][0],
                 "regret": 100 * (scores[best][0] - own[0]),
                 "fair": 100 * float(np.mean(fair)),
-                "held": own[0] >= plan["at_least"],
-                "too_high": value - own[0] > 2 * error,
+                "held": own[0] >= plan["at_least"] if np.isfinite(value) else None,
+                "too_high": value - own[0] > 2 * error if np.isfinite(value) else None,
             }
-
-
-def chosen_elsewhere(cases: Sequence[Results]) -> dict[str, list[float]]:
-    """Return regrets of accuracy by table, of a rule that the table had no part in.
-
-    It is made as the one of few records is: below, at and above a total of .5, with and without 60
-    labels, the method of least mean regret on all *other* small tables is taken.
-    """
-    regrets: dict[tuple[str, tuple[int, bool]], list[dict[str, float]]] = {}
-    for case in cases:
-        if not _small(case):
-            continue
-        for total in case["plan"]["accuracy"]:
-            scores = {name: by[total]["accuracy"][0] for name, by in case["truth"].items()}
-            best = max(scores.values())
-            side = int(np.sign(float(total) - SMALL_EPSILON))
-            regrets.setdefault((case["table"], (side, case["n"][0] < FEWEST_LABELS)), []).append(
-                {name: 100 * (best - scores[name]) for name in USUAL}
-            )
-    found: dict[str, list[float]] = {}
-    for (table, group), own in regrets.items():
-        others = [
-            one
-            for (there, its), each in regrets.items()
-            if there != table and its == group
-            for one in each
-        ]
-        if not others:
-            continue
-        taken = min(USUAL, key=lambda name: float(np.mean([one[name] for one in others])))
-        found.setdefault(table, []).extend(one[taken] for one in own)
-    return found
 
 
 def _small(case: Results) -> bool:
@@ -401,18 +391,6 @@ def markdown(cases: Sequence[Results]) -> str:
             some = [row for row in rows if row["scoring"] == scoring and row["small"] == small]
             if some:
                 lines.append(_summary(group, scoring, some))
-    elsewhere = chosen_elsewhere(cases)
-    if len(elsewhere) > 1:
-        means = [float(np.mean(each)) for each in elsewhere.values()]
-        lines += [
-            "",
-            (
-                "What is taken of small tables was chosen on these. Chosen on all others but the "
-                f"one that is scored, it costs {np.mean(means):.2f} ± "
-                f"{np.std(means, ddof=1) / len(means) ** 0.5:.2f} points of accuracy, at worst "
-                f"{max(map(max, elsewhere.values())):.2f}."
-            ),
-        ]
     lines += ["", "| table | public, private | winner at .5 | accuracy | best | regret by total |"]
     lines.append("|---|---|---|---|---|---|")
     for case in cases:
@@ -424,22 +402,32 @@ def markdown(cases: Sequence[Results]) -> str:
             f"{' '.join(format(row['regret'], '.2f') for row in own)} |"
         )
     lines += ["", "## How far each method is behind the best of the union, accuracy", ""]
-    lines += ["| method | mean | within half a point, tables | least |", "|---|---|---|---|"]
-    for name in cases[0]["truth"]:
-        behind = {
-            case["table"]: [
-                100 * (max(t[e]["accuracy"][0] for t in case["truth"].values()) - own)
-                for e, own in ((e, s["accuracy"][0]) for e, s in case["truth"][name].items())
-            ]
-            for case in cases
-            if name in case["truth"]
+    lines += ["| method | mean | small tables | within half a point, tables | least |"]
+    lines.append("|---|---|---|---|---|")
+    for name in dict.fromkeys(name for case in cases for name in case["truth"]):
+        there = [case for case in cases if name in case["truth"]]
+        behind = [_behind(case, name) for case in there]
+        of_small = [values for case, values in zip(there, behind, strict=True) if _small(case)]
+        near = {
+            case["table"]
+            for case, values in zip(there, behind, strict=True)
+            if min(values) <= _CLOSE
         }
-        every = np.concatenate([np.asarray(values) for values in behind.values()])
-        close = sum(min(values) <= 0.5 for values in behind.values())
+        tables = len({case["table"] for case in there})
         lines.append(
-            f"| {name} | {every.mean():.2f} | {close} of {len(behind)} | {every.min():.2f} |"
+            f"| {name} | {np.mean(behind):.2f} | {np.mean(of_small):.2f} | "
+            f"{len(near)} of {tables} | {np.min(behind):.2f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _behind(case: Results, name: str) -> list[float]:
+    """Return how many points of accuracy a method is behind the best, at each total."""
+    found = []
+    for total, own in case["truth"][name].items():
+        best = max(each[total]["accuracy"][0] for each in case["truth"].values())
+        found.append(100 * (best - own["accuracy"][0]))
+    return found
 
 
 def _summary(group: str, scoring: str, rows: Sequence[Results]) -> str:
@@ -452,7 +440,10 @@ def _summary(group: str, scoring: str, rows: Sequence[Results]) -> str:
 
     best = [row["regret"] + 100 * (row["score"] - row["pool"]) for row in rows]
     worst = max(row["regret"] for row in rows)
-    held, high = (100 * np.mean([row[key] for row in rows]) for key in ("held", "too_high"))
+    held, high = (
+        100 * np.mean([row[key] for row in rows if row[key] is not None])
+        for key in ("held", "too_high")
+    )
     return (
         f"| {group} | {scoring} | {len(tables)} | {len(rows)} | {mean('regret')} | {worst:.2f} | "
         f"{mean('fair')} | {np.mean(best):.2f} | {held:.0f} % | {high:.0f} % |"
@@ -485,7 +476,9 @@ def main(arguments: list[str] | None = None) -> None:
         for few in (False, True) if small else (False,):
             for split in range(given.small_splits if small else given.splits):
                 path = given.cache / f"{name}-{split}{'-few' * few}.json"
-                cases.append(cached_result(path, partial(case_of, name, source, split, few)))
+                measured = not small or split < _MEASURED
+                made = partial(case_of, name, source, split, few, measured)
+                cases.append(cached_result(path, made))
                 print(name, split, few, cases[-1]["seconds"], flush=True)
     page = markdown(cases)
     print(page)

@@ -24,12 +24,12 @@ import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 from typing_extensions import override
 
+from papers.settings_grids import descent_settings
 from reticent.core.arrays import Integers
 from reticent.datasets import load, load_adult, load_covertype, load_imdb
 from reticent.systems.features import Features
 from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -87,7 +87,7 @@ Maker = Callable[[int], ReleasedClassifier]
 
 
 def candidates(
-    total: dict[str, Any], *, rows: str, sizes: dict[str, Any], ends: tuple[Array, Array]
+    total: dict[str, Any], *, rows: str, ends: tuple[Array, Array]
 ) -> dict[str, tuple[list[Maker], bool]]:
     """Return the settings of each method, as makers that are given a stated number of records, and
     whether it is given public labels.
@@ -95,8 +95,7 @@ def candidates(
     Args:
         total: arguments that all of them have.
         rows: the kind of rows.
-        sizes: arguments of ``settings_grid``.
-        ends: lower and upper ends of the columns, for the methods that see no public rows.
+        ends: lower and upper ends of the columns, which methods that see no public rows are given.
     """
     alone = {**total, "features": Features(range=ends)}
 
@@ -106,8 +105,7 @@ def candidates(
     def binned(kind: type[AdditiveHistogramClassifier]) -> list[Maker]:
         return [partial(_made, kind, total | {"bins": bins}) for bins in (4, 8, 16)]
 
-    descents = NoisyGradientClassifier.settings_grid(**sizes)
-    moments = MomentClassifier.settings_grid(**sizes)
+    descents = descent_settings(len(ends[0]))
     return {
         START: ([start], True),
         "start from the constant": ([start], False),
@@ -115,9 +113,7 @@ def candidates(
         "histograms, no public labels": (binned(AdditiveHistogramClassifier), False),
         "naive Bayes": (binned(NaiveBayes), True),
         "descent": ([partial(_descent, total | one) for one in descents], False),
-        "moments": ([partial(_made, MomentClassifier, total | one) for one in moments], False),
         f"descent, {ALONE}": ([partial(_descent, alone)], False),
-        f"moments, {ALONE}": ([partial(_made, MomentClassifier, alone)], False),
         f"histograms, {ALONE}": ([partial(_made, AdditiveHistogramClassifier, alone)], False),
     }
 
@@ -178,7 +174,7 @@ def measured(scores: Array, truth: Integers) -> tuple[float, float]:
     return right, float(roc_auc_score(truth, scores[:, 1] - scores[:, 0]))
 
 
-def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
+def runs(data: str, split: int, only: list[str] | None) -> Iterator[tuple[str, Array]]:
     """Yield each method's name with its accuracy and AUC, means over draws of the noise."""
     (epsilon, kind), (rows_at, all_labels) = CASES[data], source_of(data)
     order = np.random.default_rng([split, 77]).permutation(len(all_labels))
@@ -187,16 +183,11 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     truth, labels, told = (all_labels[part] for part in places)
     classes = tuple(range(int(all_labels.max()) + 1))
     total = {"epsilon": epsilon, "delta": DELTA, "classes": classes}
-    sizes = {
-        "n_private": PRIVATE,
-        "n_public": PUBLIC,
-        "features": public.shape[1],
-        "classes": len(classes),
-        "epsilon": epsilon,
-    }
     lower, upper = public.min(axis=0), public.max(axis=0)
     ends = lower, np.where(upper > lower, upper, lower + 1.0)
-    for name, (makers, labelled) in candidates(total, rows=kind, sizes=sizes, ends=ends).items():
+    for name, (makers, labelled) in candidates(total, rows=kind, ends=ends).items():
+        if only and name not in only:
+            continue
         model = chosen(makers, public, told, labelled=labelled, records=PRIVATE)
         given: dict[str, Any] = {} if ALONE in name else {"public_X": public}
         if labelled:
@@ -214,14 +205,14 @@ def runs(data: str, split: int) -> Iterator[tuple[str, Array]]:
     yield "constant", np.array(measured(np.tile(np.log(constant + 1.0), (SCORED, 1)), truth))
 
 
-def table(names: list[str], splits: int) -> Iterator[str]:
+def table(names: list[str], splits: int, only: list[str] | None) -> Iterator[str]:
     """Yield the lines of the table."""
     yield "| data | epsilon | method | accuracy | standard error | AUC | standard error |"
     yield "|---|---|---|---|---|---|---|"
     for data in names:
         found: dict[str, list[Array]] = {}
         for split in range(splits):
-            for name, scores in runs(data, split):
+            for name, scores in runs(data, split, only):
                 found.setdefault(name, []).append(scores)
         for name, values in found.items():
             errors = np.full(2, np.nan)
@@ -241,8 +232,9 @@ def main() -> None:
     )
     parser.add_argument("--data", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--only", nargs="*", help="names of methods, in place of all")
     arguments = parser.parse_args()
-    for line in table(arguments.data, arguments.splits):
+    for line in table(arguments.data, arguments.splits, arguments.only):
         print(line, flush=True)
 
 

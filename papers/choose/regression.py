@@ -35,10 +35,11 @@ from sklearn.preprocessing import StandardScaler
 
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined
+from papers.settings_grids import target_descent_settings
 from reticent.datasets import Table, load_adult, load_covertype
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
-from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
+from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start_regressor import PublicStartRegressor
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.tables import TabularSchema, adult_schema, covertype_schema
@@ -231,16 +232,9 @@ def ours(kind: type[ReleasedRegressor]) -> Callable[..., Any]:
     return fit
 
 
-def _grids(features: int, n_private: int, n_public: int, epsilon: float) -> dict[str, list[Any]]:
+def _grids(features: int, n_private: int) -> dict[str, list[Any]]:
     """Candidates of every method: about a dozen each."""
-    sizes: dict[str, Any] = {
-        "n_private": n_private,
-        "n_public": n_public,
-        "features": features,
-        "targets": 1,
-        "epsilon": epsilon,
-    }
-    steps = NoisyGradientRegressor.settings_grid(**sizes)
+    steps = target_descent_settings(features)
     dimensions = sorted({min(features, size) for size in (5, 20, 60)})
     rival = [
         {"components": kept, "reach": reach, "ridge": ridge}
@@ -249,11 +243,6 @@ def _grids(features: int, n_private: int, n_public: int, epsilon: float) -> dict
         for ridge in (0.3, 1.0, 3.0)
     ]
     return {
-        "moments": [
-            _reaching(settings, reach)
-            for settings in MomentRegressor.settings_grid(**sizes)
-            for reach in _REACHES
-        ],
         "noisy gradient descent": [
             _reaching(settings, reach) for settings in steps for reach in _REACHES
         ],
@@ -276,7 +265,6 @@ def _reaching(settings: Settings, reach: float) -> Settings:
 
 
 FITS: dict[str, Callable[..., Any]] = {
-    "moments": ours(MomentRegressor),
     "noisy gradient descent": ours(NoisyGradientRegressor),
     "start from public regressors": ours(PublicStartRegressor),
     "sufficient statistics": sufficient_statistics,
@@ -335,7 +323,7 @@ def regression_run(data: str, seed: int) -> dict[str, Any]:
         ),
     }
     for epsilon in EPSILONS:
-        grids = _grids(parts.public.shape[1], len(parts.private), len(parts.public), epsilon)
+        grids = _grids(parts.public.shape[1], len(parts.private))
         for name, grid in grids.items():
             best = chosen(name, parts, grid, epsilon=epsilon)
             model = FITS[name](parts, best, epsilon=epsilon, scale=1.0, seed=100 + seed)
@@ -366,7 +354,7 @@ def several_run(seed: int) -> dict[str, Any]:
             given: Settings = {"epsilon": epsilon / total, "delta": DELTA / total}
             noise: Settings = {"public_X": terrain.public, "seed": seed}
             if total == 1:
-                model = MomentRegressor(target_range=terrain.ends, **given)
+                model = NoisyGradientRegressor(target_range=terrain.ends, **given)
                 predicted = model.simulate_fit(terrain.private, terrain.private_y, **noise).predict(
                     terrain.scored
                 )
@@ -374,7 +362,7 @@ def several_run(seed: int) -> dict[str, Any]:
                 ends = np.array(terrain.ends)
                 predicted = np.column_stack(
                     [
-                        MomentRegressor(target_range=tuple(ends[:, at]), **given)
+                        NoisyGradientRegressor(target_range=tuple(ends[:, at]), **given)
                         .simulate_fit(
                             terrain.private,
                             terrain.private_y[:, at],
@@ -388,12 +376,12 @@ def several_run(seed: int) -> dict[str, Any]:
             found.setdefault(name, {})[way] = float(r2_score(terrain.scored_y, predicted))
         name = f"people, 3 labels, at {epsilon:g}"
         truth = people.scored_y.astype(int)
-        several = MomentClassifier(epsilon=epsilon, delta=DELTA, classes=[(0, 1)] * 3)
+        several = NoisyGradientClassifier(epsilon=epsilon, delta=DELTA, classes=[(0, 1)] * 3)
         several.simulate_fit(
             people.private, people.private_y.astype(int), public_X=people.public, seed=seed
         )
         apart = [
-            MomentClassifier(epsilon=epsilon / 3, delta=DELTA / 3, classes=(0, 1))
+            NoisyGradientClassifier(epsilon=epsilon / 3, delta=DELTA / 3, classes=(0, 1))
             .simulate_fit(
                 people.private,
                 people.private_y[:, at].astype(int),
@@ -421,9 +409,9 @@ the noisy ones, with a weight. [How it works](../../votes.md)."""
 _SEVERAL = """
 ## Several columns: one release, or one for each
 
-`MomentRegressor` and `MomentClassifier` as they are by default, R² of four targets of forest cells
-and accuracy of three labels of people (income, sex, marriage); *split*: one release a column, at
-its part of epsilon and delta.
+`NoisyGradientRegressor` and `NoisyGradientClassifier` as they are by default: R² of four targets of
+forest cells, and accuracy of three labels of people (income, sex, marriage). *Split*: one release a
+column, at its part of epsilon and delta.
 
 | columns | joint | split |
 |---|---|---|"""

@@ -5,7 +5,8 @@ FOLDER holds CSV files whose last column is the label; ``papers.choose.export_ta
 says which tables are in it. Of each table up to 3,000 rows are scored; of the rest a twenty-first
 is public with labels, at least 300 rows, and the others, up to 10,000, are private. The start
 has its default settings. Rivals have those of their grids that did best on public rows at a total
-of 1, as in ``papers.choose.public_start``. Scores are means of two draws of
+of 1, as in ``papers.choose.public_start``, and explainable boosting
+(``papers.choose.boosting``, where it is installed) its defaults. Scores are means of two draws of
 the noise. Regret is the best score among all methods, on the scored rows, less the start's: the
 largest of many noisy scores, so not all of it is regret. Balanced accuracy is that of
 probabilities over public shares. Results of each table and method
@@ -26,6 +27,7 @@ import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
+from papers.choose.boosting import BOOSTING, THERE, boosted
 from papers.choose.public_start import ALONE, DELTA, START, candidates, chosen
 from papers.result_files import cached_result
 from reticent.core.arrays import Integers
@@ -78,13 +80,6 @@ def run(path: Path, kept: Path) -> dict[str, Any] | None:
     rows = numbers(table.iloc[:, :-1], told)
     shares: Array = np.bincount(codes[told], minlength=len(labels)).astype(np.float64) + 0.5
     total = {"epsilon": 1.0, "delta": DELTA, "classes": tuple(range(len(labels)))}
-    sizes = {
-        "n_private": len(private),
-        "n_public": len(told),
-        "features": rows.shape[1],
-        "classes": len(labels),
-        "epsilon": 1.0,
-    }
 
     def of_method(makers: list[Any], labelled: bool, name: str) -> dict[str, Any]:
         model = chosen(makers, rows[told], codes[told], labelled=labelled, records=len(private))
@@ -113,10 +108,31 @@ def run(path: Path, kept: Path) -> dict[str, Any] | None:
     found: dict[str, dict[str, list[float]]] = {}
     lower, upper = rows[told].min(axis=0), rows[told].max(axis=0)
     ends = lower, np.where(upper > lower, upper, lower + 1.0)
-    methods = candidates(total, rows="table", sizes=sizes, ends=ends)
+    methods = candidates(total, rows="table", ends=ends)
     for name, (makers, labelled) in methods.items():
         place = kept / path.stem / f"{name}.json"
         found |= cached_result(place, partial(of_method, makers, labelled, name))
+    if THERE and len(labels) == 2:
+        raw = table.iloc[:, :-1].astype(object).where(table.iloc[:, :-1].notna(), None).to_numpy()
+
+        def of_rival() -> dict[str, Any]:
+            scores = {}
+            for epsilon in EPSILONS:
+                draws = boosted(
+                    raw[told],
+                    raw[private],
+                    codes[private],
+                    raw[test],
+                    epsilon=epsilon,
+                    delta=DELTA,
+                    seeds=SEEDS,
+                )
+                logs = [np.log(np.maximum(one, 1e-300)) for one in draws]
+                each = [_scores(one, codes[test], shares) for one in logs]
+                scores[f"{epsilon:g}"] = np.mean(each, axis=0).tolist()
+            return {BOOSTING: scores}
+
+        found |= cached_result(kept / path.stem / f"{BOOSTING}.json", of_rival)
     constant = _scores(np.tile(np.log(shares), (len(test), 1)), codes[test], shares).tolist()
     found["constant"] = {f"{e:g}": constant for e in EPSILONS}
     counts = [len(private), len(told), len(test), rows.shape[1], len(labels)]

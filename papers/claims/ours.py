@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from reticent.audit import (
     worst_shift,
 )
 from reticent.core import AddRemove, Neighborhood, Norm
+from reticent.core.arrays import Array
 from reticent.grids.lattice import Lattice
 from reticent.mechanisms import (
     AdditiveMechanism,
@@ -37,17 +39,20 @@ from reticent.mechanisms import (
     LaplaceMechanism,
     LaplaceTestRelease,
     NoisyArgmax,
+    NoisyAttributes,
     NoisyMaxRelease,
     NoisyScreening,
     NoisySums,
     ProposeTestRelease,
     SignedDistanceRelease,
     SoftmaxRelease,
+    SparseVectorScreening,
     StabilityRelease,
     StabilityResponse,
     SumBlock,
 )
-from reticent.noise import SecureSampler
+from reticent.noise import Sampler, SecureSampler
+from reticent.noise.coins import coins
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 RECORD = AddRemove(1)
@@ -167,6 +172,54 @@ def _sums() -> AuditCase:
     return noisy_sums_case(mechanism, epsilon=1.0, delta=0.05)
 
 
+def _sparse() -> AuditCase:
+    """The last vote passes first, or one before it: all others lie one lower, it one higher."""
+    mechanism = SparseVectorScreening(
+        threshold=10,
+        epsilon_threshold=0.5,
+        epsilon_query=0.5,
+        limit=1,
+        paid="passes",
+        adjacency=RECORD,
+    )
+    votes = np.array([[6] * 9 + [16], [7] * 9 + [15]])
+
+    def run(side: int, runs: int, sampler: Sampler) -> Array:
+        found = [mechanism.release(votes[side], sampler=sampler)[-1] for _ in range(runs)]
+        return np.asarray(found, dtype=np.float64)
+
+    name = f"{mechanism.name}, votes {votes[0].tolist()} and {votes[1].tolist()}"
+    return AuditCase(name, 1.0, 0.0, partial(run, 0), partial(run, 1))
+
+
+def _attributes() -> AuditCase:
+    """A record that moves as many votes as it may, wherever it is sampled."""
+    rate, votes = 0.6, 256 * np.array([[9, 9, 10, 10], [10, 10, 9, 9]])
+    mechanism = NoisyAttributes(
+        attributes=4,
+        neighbours=20,
+        tau=2,
+        sigma=1.2,
+        sampling_probability=rate,
+        delta=1e-5,
+        steps=256,
+    )
+
+    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
+        here = np.tile(votes[0], (runs, 1))
+        if with_record:
+            here[coins(runs, probability=rate, sampler=sampler)] = votes[1]
+        return np.asarray(mechanism.release(here, sampler=sampler), dtype=np.float64)
+
+    return AuditCase(
+        f"{mechanism.name}, half of its votes moved to the others",
+        mechanism.guarantee.epsilon,
+        1e-5,
+        partial(run, True),
+        partial(run, False),
+    )
+
+
 OURS: dict[str, Callable[[], AuditCase]] = {
     "LaplaceMechanism": lambda: _additive(_laplace()),
     "KNormMechanism, linf": lambda: _k_norm(Norm.LINF),
@@ -185,6 +238,8 @@ OURS: dict[str, Callable[[], AuditCase]] = {
     "NoisyArgmax": lambda: _voting("argmax"),
     "NoisyScreening": lambda: _voting("screening"),
     "NoisySums": _sums,
+    "SparseVectorScreening": _sparse,
+    "NoisyAttributes": _attributes,
 }
 
 

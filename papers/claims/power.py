@@ -2,22 +2,29 @@
 is refuted.
 
 ``python -m papers.claims.power --seeds 200 --honest 10000``
+
+Honest runs are kept in stretches under ``--results``, so that a command that was stopped goes on
+where it ended. A stretch counts only for the code of the test that it was made with.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from reticent.accounting.exact_gaussian import gaussian_delta
-from reticent.audit import ScaleTest, SequentialTest
+from reticent.audit import ScaleTest, SequentialTest, beliefs, sequential
 from reticent.core.arrays import Array
 from reticent.mechanisms import analytic_sigma
 
@@ -32,6 +39,9 @@ BEST_EVENT = {0.5: 26_600, 1.0: 11_600, 2.0: 7_500, 4.0: 12_500}
 """Draws that the best event with the best fixed stake needs against half the Gaussian noise."""
 
 _BATCH = 64
+
+_STRETCH = 200
+"""Honest runs that are kept together."""
 
 
 def laplace(random: np.random.Generator, coins: Coins, epsilon: float) -> Array:
@@ -208,30 +218,53 @@ def claims_at_the_edge() -> dict[str, tuple[Law, dict[str, Any]]]:
     }
 
 
-def honest_refuted(name: str, *, runs: int, draws: int = 512, alpha: float = 0.01) -> int:
-    """Return how many of so many audits of a claim that just holds refute it."""
+def honest_refuted(
+    name: str, *, runs: int, first: int = 0, draws: int = 512, alpha: float = 0.01
+) -> int:
+    """Return how many of so many audits of a claim that just holds refute it, from the seed
+    ``first`` on.
+    """
     law, claim = claims_at_the_edge()[name]
     found = 0
-    for seed in range(runs):
+    for seed in range(first, first + runs):
         test = SequentialTest(**claim, alpha=alpha)
         after = draws_until(law, real=1.0, test=test, seed=seed, most=draws, batch=draws)
         found += math.isfinite(after)
     return found
 
 
-def print_honest(runs: int) -> None:
-    """Print how many of so many honest runs at the edge of their claim are refuted at .01."""
-    print("| answer | honest runs of 512 draws | refuted at level .01 | share (s.e.) |")
-    print("|---|---|---|---|")
-    names = list(claims_at_the_edge())
-    each, total = -(-runs // len(names)), 0
-    for name in [*names, "all"]:
-        made = each if name in names else each * len(names)
-        found = honest_refuted(name, runs=each) if name in names else total
+def kept_honest(name: str, *, runs: int, results: Path) -> int:
+    """Return ``honest_refuted``, summed over stretches of seeds that are kept in a file each."""
+    code = b"".join(
+        Path(module.__file__).read_bytes() for module in (sequential, beliefs) if module.__file__
+    )
+    folder = results / hashlib.sha256(code + Path(__file__).read_bytes()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    found = 0
+    for first in range(0, runs, _STRETCH):
+        many = min(_STRETCH, runs - first)
+        file = folder / f"{re.sub(r'[^a-z0-9]+', '_', name.lower())}_{first}_{many}.json"
+        if not file.exists():
+            file.write_text(json.dumps(honest_refuted(name, runs=many, first=first)))
+        found += int(json.loads(file.read_text()))
+    return found
+
+
+def print_honest(runs: int, laws: list[str], results: Path) -> None:
+    """Print how many of so many honest runs at the edge of their claim are refuted at .01, and the
+    largest chance that 95 % leave (Clopper and Pearson, one-sided).
+    """
+    print("| answer | honest runs of 512 draws | refuted at level .01 | share (s.e.) | at most |")
+    print("|---|---|---|---|---|")
+    each, total = -(-runs // len(laws)), 0
+    for name in [*laws, "all"]:
+        made = each if name in laws else each * len(laws)
+        found = kept_honest(name, runs=each, results=results) if name in laws else total
         total += found
         share = found / made
         error = math.sqrt(share * (1 - share) / made)
-        print(f"| {name} | {made} | {found} | {share:.4f} ({error:.4f}) |", flush=True)
+        most = beta.ppf(0.95, found + 1, made - found)
+        print(f"| {name} | {made} | {found} | {share:.4f} ({error:.4f}) | {most:.4f} |", flush=True)
 
 
 def main() -> None:
@@ -241,13 +274,21 @@ def main() -> None:
     parser.add_argument("--gaussian", type=int, default=20, help="Runs of each Gaussian row.")
     parser.add_argument("--honest", type=int, default=10_000, help="Honest runs; 0 for none.")
     parser.add_argument("--fixed", type=int, default=40, help="Runs of each test of fixed size.")
+    edges = list(claims_at_the_edge())
+    parser.add_argument("--laws", nargs="+", default=edges, help="Of honest runs.", choices=edges)
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path(".cache/claims/honest"),
+        help="Stretches that are kept.",
+    )
     given = parser.parse_args()
     if given.seeds:
         print_pure(given.seeds, (0.05, 0.01), given.fixed)
     if given.gaussian:
         print_gaussian(given.gaussian)
     if given.honest:
-        print_honest(given.honest)
+        print_honest(given.honest, given.laws, given.results)
 
 
 if __name__ == "__main__":

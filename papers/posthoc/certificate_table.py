@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
+from papers.posthoc.exact.constants import ExactBound
 from papers.posthoc.settings import TableSettings, settings_of
 from papers.result_files import write_result
 from reticent.datasets import Dataset, load
-from reticent.lipschitz import ExactBound
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.systems import Calibration, PosthocEncoder
@@ -99,7 +99,7 @@ def run(
         batch_size=256,
         seed=seed,
     )
-    obfuscator = train_obfuscator(points, data.train_labels, config, report=report)
+    obfuscator, _ = train_obfuscator(points, data.train_labels, config, report=report)
     order = np.random.default_rng(seed).permutation(len(points))[:_FIT_ROWS]
     table = []
     for epsilon in epsilons:

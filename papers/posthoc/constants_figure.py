@@ -71,7 +71,7 @@ def constants(points: Embedded, *, alpha: float, radii: Sequence[float], report:
         alpha=alpha,
         seed=points.seed,
     )
-    module = train_obfuscator(
+    module, _ = train_obfuscator(
         points.train[:_ROWS], points.train_labels[:_ROWS], config, report=report
     )
     network = points.network(module)

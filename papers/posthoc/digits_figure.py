@@ -82,7 +82,7 @@ def _published(job: Job, name: str) -> nn.Module:
         epochs=_PUBLISHED_EPOCHS,
         seed=settings.seed,
     )
-    return train_obfuscator(job.train, job.labels, config, report=job.report)
+    return train_obfuscator(job.train, job.labels, config, report=job.report)[0]
 
 
 def run(

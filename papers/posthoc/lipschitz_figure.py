@@ -27,13 +27,14 @@ import numpy.typing as npt
 import torch
 from sklearn.decomposition import PCA
 
+from papers.posthoc.exact.constants import lipschitz_constant
+from papers.posthoc.exact.search import Limits
 from papers.posthoc.milp import milp_lipschitz
 from papers.result_files import write_result
 from reticent.core import Box
 from reticent.core.errors import CertificationFailed
 from reticent.core.extras import require
 from reticent.datasets import load_digits
-from reticent.lipschitz import Limits, lipschitz_constant
 from reticent.networks import Network, from_torch
 from reticent.pages.drawings import empty_drawing, png
 from reticent.training.progress import Report, bar

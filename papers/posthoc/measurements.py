@@ -22,7 +22,12 @@ from reticent.lipschitz import EnumerationBound, Output
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
-from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
+from reticent.published.obfuscators import (
+    PUBLISHED_ROWS,
+    ObfuscatorConfig,
+    Sign,
+    train_obfuscator,
+)
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
 from reticent.systems.posthoc.plans import (
@@ -44,7 +49,6 @@ Array = npt.NDArray[np.float64]
 
 _CALIBRATION_TRAIN = 10_000
 _CALIBRATION_HELD = 1_000
-_BOUND_POINTS = 2_000
 _DRAWS = 3
 _TAIL = 5e-4
 
@@ -140,17 +144,20 @@ class Embedded:
         return EnumerationBound(network, domain=self.domain, input_norm=Norm.LINF, output=output)
 
 
-def published_network(points: Embedded, row: str, report: Report) -> nn.Sequential:
-    """The obfuscator of one row of the published table."""
+def published_network(
+    points: Embedded, row: str, report: Report, *, sign: Sign = "minus"
+) -> nn.Sequential:
+    """The obfuscator of one row of the published table; ``sign`` is that of its adversary."""
     config = ObfuscatorConfig(
         regularisers=PUBLISHED_ROWS[row],
         hidden=points.settings.published_hidden,
         outputs=points.settings.published_outputs,
         epochs=points.settings.published_epochs,
         batch_size=256,
+        sign=sign,
         seed=points.seed,
     )
-    return train_obfuscator(points.train, points.train_labels, config, report=report)
+    return train_obfuscator(points.train, points.train_labels, config, report=report)[0]
 
 
 def informal_accuracy(points: Embedded, module: nn.Module) -> Informal:
@@ -267,58 +274,6 @@ class Informal:
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
         return asdict(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedAccounting:
-    """The same network with the noise of the papers' reference code.
-
-    Attributes:
-        accuracy: every answer counted as released, as the paper's table seems to do.
-        proposal: mean plus three standard deviations of the l-infinity to l-infinity constant at
-            training points.
-        spent: epsilon that the papers' row label stands for in truth: the label itself for the
-            test, and label * R * U / P for the vector, U the bound on the l-infinity to l1
-            constant that Laplace noise has to cover.
-    """
-
-    accuracy: float
-    proposal: float
-    spent: float
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return asdict(self)
-
-
-def published_accounting(
-    points: Embedded, module: nn.Module, *, stated: float
-) -> PublishedAccounting:
-    """Accuracy and true cost of Laplace noise of scale P / epsilon, P in the wrong norm and
-    without the radius.
-    """
-    network = points.network(module)
-    radius = points.settings.radius
-    local = points.bound(network, Norm.LINF).bound(points.train[:_BOUND_POINTS], radius)
-    proposal = float(local.mean() + 3.0 * local.std())
-    scale = proposal / stated
-    config = HeadConfig(epochs=5, batch_size=1000, seed=points.seed)
-    head = train_head(
-        network.forward(points.train),
-        points.train_labels,
-        config,
-        noise=noise_adder("laplace", scale),
-    )
-    noise = np.random.default_rng(points.seed).laplace(
-        scale=scale, size=(len(points.test), network.output_dimension)
-    )
-    accuracy = float(
-        (head.predict(network.forward(points.test) + noise) == points.test_labels).mean()
-    )
-    needed = points.bound(network, Norm.L1).global_bound()
-    return PublishedAccounting(
-        accuracy=accuracy, proposal=proposal, spent=stated + stated * radius * needed / proposal
-    )
 
 
 def _query(

@@ -22,6 +22,8 @@ from time import monotonic, thread_time
 import numpy as np
 import numpy.typing as npt
 
+from papers.posthoc.exact.constants import Status
+from papers.posthoc.exact.search import Limits
 from papers.posthoc.milp_model import Answer, Program, Variables
 from papers.posthoc.milp_network import Bits, BoxedChain, Chain
 from reticent.core.arrays import Array
@@ -37,8 +39,6 @@ from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import Functionals, Output, parse_output
 from reticent.lipschitz.enumeration import MAX_INPUTS
-from reticent.lipschitz.exact import Status
-from reticent.lipschitz.exact_search import Limits
 from reticent.networks.network import Network
 
 STEP = 1e-8
@@ -135,7 +135,7 @@ def milp_lipschitz(
           doi:10.1007/s12532-017-0130-5, HiGHS.
 
     See Also:
-        reticent.lipschitz.lipschitz_constant: the same by a search with proofs.
+        papers.posthoc.exact.constants.lipschitz_constant: the same by a search with proofs.
         milp_nearest_violation: the other question.
     """
     search = _Search(network, center, radius, domain, output, limits)
@@ -216,7 +216,7 @@ def milp_nearest_violation(
           doi:10.1007/s12532-017-0130-5, HiGHS.
 
     See Also:
-        reticent.lipschitz.nearest_violation: the same by a search with proofs.
+        papers.posthoc.exact.constants.nearest_violation: the same by a search with proofs.
         milp_lipschitz: the other question.
     """
     floor = positive(limit, name="limit") * (1 + _ABOVE)

@@ -2,8 +2,8 @@
 
 For each data set: the eight published obfuscators and ours, accuracy on the held-out part at a
 *proved total* epsilon of 1, 2, 5 and 10, withheld answers counted as errors; beside the paper's
-own figures and beside the accounting of the papers' reference code for the same networks, with
-what that really spends. Every cell is cached in the folder, so an interrupted run continues.
+own figures. ``papers.posthoc.algorithm1`` says where those come from. Every cell is cached in the
+folder, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from papers.posthoc.measurements import (
     Embedded,
     Informal,
     Measured,
-    PublishedAccounting,
     informal_accuracy,
     our_labels,
     our_vectors,
-    published_accounting,
     published_network,
     vector_release,
 )
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Results = dict[str, Any]
-Cell = Callable[[str, Callable[[], Measured | PublishedAccounting | Informal]], Results]
+Cell = Callable[[str, Callable[[], Measured | Informal]], Results]
 
 CLASSES = {"mnist": 10, "fashion": 10, "utkface": 2, "digits": 10}
 """Labels of each data set, for randomised response."""
@@ -74,12 +72,10 @@ def run(
     points = Embedded.of(
         data, cached_embedder(data, settings, folder, seed=seed, report=report), settings, seed=seed
     )
-    total = len(PUBLISHED_ROWS) * (1 + (1 + len(DELTAS)) * len(EPSILONS)) + 2 * len(EPSILONS)
+    total = len(PUBLISHED_ROWS) * (1 + len(DELTAS) * len(EPSILONS)) + 2 * len(EPSILONS)
     done = 0
 
-    def cell(
-        name: str, compute: Callable[[], Measured | PublishedAccounting | Informal]
-    ) -> Results:
+    def cell(name: str, compute: Callable[[], Measured | Informal]) -> Results:
         nonlocal done
         path = cells / f"{name}.json"
         if not path.is_file():
@@ -115,12 +111,8 @@ def run(
 def _published_row(points: Embedded, row: str, cell: Cell, report: Report) -> Results:
     network = cache(partial(published_network, points, row, report))
     figures: Results = cell(f"{row}-informal", lambda: informal_accuracy(points, network()))
-    figures["published accounting"] = {}
     for epsilon in EPSILONS:
         figures[f"{epsilon:g}"] = _proved(points, row, network, cell, epsilon)
-        figures["published accounting"][f"{epsilon:g}"] = _stated(
-            points, row, network, cell, epsilon
-        )
     return figures
 
 
@@ -151,14 +143,6 @@ def _proved(
             best = cell(f"{row}-{epsilon:g}-{delta:g}", partial(compute, delta))
         figures[f"{delta:g}"] = best
     return figures
-
-
-def _stated(
-    points: Embedded, row: str, network: Callable[[], nn.Sequential], cell: Cell, epsilon: float
-) -> Results:
-    return cell(
-        f"{row}-stated-{epsilon:g}", lambda: published_accounting(points, network(), stated=epsilon)
-    )
 
 
 def markdown(results: Results) -> str:
@@ -216,25 +200,11 @@ def markdown(results: Results) -> str:
             for row, figures in results["paper"].items()
         ),
         "",
-        "## The same networks as above under the published accounting",
-        "",
         (
-            "Laplace noise of scale P / epsilon with P in the l-infinity to l-infinity norm "
-            "and no factor R, every answer "
-            "counted as released. In brackets: the epsilon that this row label really stands "
-            "for, test and vector together."
+            "Its noise, norm, test and networks are not those above, and its code is not its text: "
+            "`python -m papers.posthoc.algorithm1` takes it apart."
         ),
-        "",
-        f"| row | {head} |",
-        "|---|---|---|---|---|",
     ]
-    for row, figures in results["published"].items():
-        stated = figures["published accounting"]
-        cells = " | ".join(
-            f"{stated[f'{epsilon:g}']['accuracy']:.3f} ({stated[f'{epsilon:g}']['spent']:.1f})"
-            for epsilon in EPSILONS
-        )
-        lines.append(f"| {row} | {cells} |")
     return "\n".join(lines) + "\n"
 
 

@@ -20,10 +20,10 @@ from papers.seeds import combined
 from reticent.demos.power import raw_columns
 from reticent.noise import SeededSampler
 from reticent.systems import CodeEncoder
-from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.code_fitting import NODES, CodeNodes, code_nodes
 from reticent.systems.power.servers import train_server
 from reticent.systems.scores import prediction_scores
+from reticent.training.staircases import response_on
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -89,7 +89,7 @@ def response(fit: Fitted, epsilon: float, *, prevalence: bool) -> Results:
     """
     found, seconds = fit.booster
     share = np.bincount(fit.part.public[1]) / len(fit.part.public[1])
-    channel = randomised_response(len(share), epsilon=epsilon)
+    channel = response_on(np.arange(len(share)), epsilon=epsilon)
     balanced = prevalence and len(share) == 2
     private, tested = (
         channel[(chances / share if balanced else chances).argmax(axis=1)] for chances in found

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from papers.power.dp_adam import train_power_privately
 from papers.power.parts import Array, Parts, Results, server_hits
 from reticent.attacks.inversion import invert, relative_errors
-from reticent.published.power import PublishedPower
+from reticent.published.power import PublishedPowerEncoder
 from reticent.published.power_network import PowerTraining, per_sample_epsilon
 
 ALPHA = 0.05
@@ -28,13 +28,13 @@ _INVERTED_ROWS = 2_000
 @lru_cache(maxsize=4)
 def published_encoder(
     parts: Parts, *, private: bool = True, power: int = 1, batch_size: int | None = None
-) -> PublishedPower:
+) -> PublishedPowerEncoder:
     """The published encoder fitted on the private rows; without ``private`` the paper's
     non-private baseline.
     """
     settings = parts.settings
     config = replace(settings.power_config, private=private, power=power, seed=parts.seed)
-    return PublishedPower(
+    return PublishedPowerEncoder(
         epsilon=1.0,
         alpha=ALPHA,
         schema=parts.schema,

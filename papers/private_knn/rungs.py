@@ -35,20 +35,16 @@ from papers.private_knn.rung_rows import (
     taught_right,
 )
 from papers.result_files import write_result
+from papers.settings_grids import descent_settings
 from reticent.core.settings import plain
 from reticent.datasets import load
 from reticent.systems import Features, IndividualKNNClassifier, PrivateKNNClassifier
-from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 
 Array = npt.NDArray[np.float64]
 
 SEEDS = (0, 1, 2)
-RELEASED: dict[str, type[ReleasedModel]] = {
-    "moments": MomentClassifier,
-    "noisy gradient descent": NoisyGradientClassifier,
-}
 Way = Callable[[Rows, float, tuple[int, ...]], Found]
 
 
@@ -59,19 +55,18 @@ def public_rows_alone(rows: Rows, epsilon: float, seeds: tuple[int, ...]) -> Fou
     return Found([float((found.predict(rows.scored / spread) == rows.truth).mean())])
 
 
-def released(
-    name: str,
+def descent(
     rows: Rows,
     epsilon: float,
     seeds: tuple[int, ...],
     *,
     student_share: float | None = None,
 ) -> Found:
-    """A released model with the settings that do best on two halves of the public rows; with a
+    """Gradient descent with the settings that do best on two halves of the public rows; with a
     share, the student of each model in its place.
     """
     rows = rows.scaled
-    models, settings = _models(name, rows, epsilon, seeds)
+    models, settings = _models(rows, epsilon, seeds)
     if student_share is not None:
         models = [model.with_student(rows.public, student_share) for model in models]
         settings = {**settings, "student_share": student_share}
@@ -81,29 +76,21 @@ def released(
 
 @lru_cache(maxsize=1)
 def _models(
-    name: str, rows: Rows, epsilon: float, seeds: tuple[int, ...]
+    rows: Rows, epsilon: float, seeds: tuple[int, ...]
 ) -> tuple[list[ReleasedModel], dict[str, Any]]:
     """A model for each seed, and the settings of all of them; kept for the row of the student."""
-    kind = RELEASED[name]
     total: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": DELTA,
         "classes": range(rows.classes),
     }
     half = len(rows.public) // 2
-    grid = kind.settings_grid(
-        n_private=len(rows.private),
-        n_public=len(rows.public),
-        features=rows.public.shape[1],
-        classes=rows.classes,
-        epsilon=epsilon,
-    )
     halves = slice(None, half), slice(half, None)
 
     def made(settings: dict[str, Any], records: int) -> ReleasedModel:
         features = replace(settings["features"], map=ScaledAlready())
-        given = {**settings, "records": records} if kind is NoisyGradientClassifier else settings
-        return kind(**{**total, **given, "features": features})
+        given = {**total, **settings, "records": records, "features": features}
+        return NoisyGradientClassifier(**given)
 
     def rehearsed(settings: dict[str, Any]) -> float:
         right = []
@@ -121,7 +108,7 @@ def _models(
                 right.append((found == rows.public_codes[asked]).mean())
         return float(np.mean(right))
 
-    best = max(grid, key=rehearsed)
+    best = max(descent_settings(rows.public.shape[1]), key=rehearsed)
     model = made(best, len(rows.private))
     fits = model.simulate_fits(
         rows.private, rows.codes, public_X=rows.public, totals=[(epsilon, DELTA)], seeds=seeds
@@ -180,19 +167,10 @@ def _box(points: Array) -> tuple[Array, Array]:
 
 WAYS: dict[str, tuple[str, Way]] = {
     "public rows alone": ("no private record", public_rows_alone),
-    "cells": ("for good", lambda *given: released("cells", *given)),
-    "moments": ("for good", lambda *given: released("moments", *given)),
-    "moments, support vector machine on the surest labels": (
-        "for good",
-        lambda *given: released("moments", *given, student_share=0.88),
-    ),
-    "noisy gradient descent": (
-        "for good",
-        lambda *given: released("noisy gradient descent", *given),
-    ),
+    "noisy gradient descent": ("for good", descent),
     "noisy gradient descent, support vector machine on the surest labels": (
         "for good",
-        lambda *given: released("noisy gradient descent", *given, student_share=0.88),
+        lambda *given: descent(*given, student_share=0.88),
     ),
     "Private-kNN, support vector machine on the surest labels": ("for good", private_knn),
     "PATE, support vector machine on the surest labels": ("for good", pate),

@@ -11,7 +11,7 @@ from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.noise import AuditSampler
 from reticent.systems import (
     Calibration,
-    MomentClassifier,
+    NoisyGradientClassifier,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -103,9 +103,9 @@ def test_steps_are_those_of_the_guarantee() -> None:
 
 
 def test_other_systems_are_refused() -> None:
-    moments = MomentClassifier(epsilon=1.0, delta=0.0, classes=[0, 1, 2])
+    descent = NoisyGradientClassifier(epsilon=1.0, delta=0.0, classes=[0, 1, 2])
     with pytest.raises((InvalidInput, NotFittedYet)):
-        attackable_query(moments)
+        attackable_query(descent)
     with pytest.raises(InvalidInput, match="a dict cannot be attacked"):
         attackable_query({})
     with pytest.raises(NotFittedYet):

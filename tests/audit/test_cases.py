@@ -58,7 +58,7 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler, SecureSampler
 from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
-from reticent.published.posthoc import PublishedPosthoc
+from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.training.label_tables import whole_table
 
 RADIUS, DELTA = 2.0, 1e-2
@@ -258,12 +258,7 @@ def published(**repairs) -> PublishedPosthoc:
         "stated_delta": 2 * DELTA,
         "dimension": 3,
         "adjacency": NEAR,
-        "noise_covers": "P R",
-        "test_scale": "R / epsilon",
-        "searched_at": "midpoint",
-        "if_unstable": "zero",
-        "stability": "slack",
-        **repairs,
+        "switches": replace(Switches.repaired(), **repairs),
     }
     return PublishedPosthoc(**settings)
 

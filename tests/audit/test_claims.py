@@ -10,6 +10,7 @@ import json
 import math
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -103,11 +104,11 @@ def test_many_pairs_share_the_level():
         found = claim(
             response, neighbours=pairs, epsilon=1.0, delta=0.0, alpha=0.3, draws=900, seed=seed
         )
-        assert all(pair.claimed.alpha == pytest.approx(0.05) for pair in found.pairs)
-        logs = [math.log(pair.claimed.wealth) for pair in found.pairs]
+        assert all(pair.alpha == pytest.approx(0.05) for pair in found.pairs)
+        logs = [math.log(pair.wealth) for pair in found.pairs]
         average = np.logaddexp.reduce(logs) - math.log(6)
         assert found.refuted == (
-            average >= math.log(1 / 0.3) or any(pair.claimed.refuted for pair in found.pairs)
+            average >= math.log(1 / 0.3) or any(pair.refuted for pair in found.pairs)
         )
 
 
@@ -264,6 +265,32 @@ def test_how_an_answer_is_written_depends_on_it_and_on_earlier_ones_alone():
     parts = np.concatenate([code(answers[:3]), code(answers[3:])])
     assert np.array_equal(whole, parts)
     assert np.isfinite(OutputCode()([[1.0, float("nan")], [float("inf"), 2.0]])).all()
+
+
+def test_neighbours_that_never_vary_are_named_and_warnings_are_counted(capfd):
+    def warns(records):
+        warnings.simplefilter("always")
+        warnings.warn("bounds are taken from the data", stacklevel=1)
+        return 3
+
+    found = audited(warns, draws=100)
+    assert not found.refuted
+    kinds = {finding.kind: finding.event for finding in found.findings}
+    assert kinds["answers that never varied"].startswith("100 answers were all alike")
+    assert kinds["a warning"].startswith("100 times: UserWarning: bounds")
+    assert not capfd.readouterr().err
+    exact = audited(len, draws=100)
+    assert exact.refuted
+    assert "different" in exact.findings[0].event
+
+
+def test_neighbours_are_searched_at_the_public_ends_of_a_schema():
+    schema = TabularSchema((Numeric("age", 0.0, 90.0),))
+    ages = [{"age": 30.0}, {"age": 40.0}]
+    pairs = searched_pairs(ages, replace=False, schema=schema)
+    assert {pair.first[-1]["age"] for pair in pairs[:2]} == {0.0, 90.0}
+    with pytest.raises(InvalidInput):
+        searched_pairs([{"age": 1.0}, 3.0], replace=False)
 
 
 def test_the_report_is_signed_and_says_nothing_that_is_not_so(tmp_path):

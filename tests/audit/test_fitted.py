@@ -180,7 +180,7 @@ def _scaled(network: Any, factor: float) -> Any:
 def test_one_seed_gives_one_audit_and_another_differs() -> None:
     system = fitted("softmax")
     one, same, other = (
-        [(pair.name, pair.claimed.wealth, pair.excluded) for pair in audited(system, seed).pairs]
+        [(pair.name, pair.wealth, pair.excluded) for pair in audited(system, seed).pairs]
         for seed in (1, 1, 2)
     )
     assert one == same
@@ -190,22 +190,22 @@ def test_one_seed_gives_one_audit_and_another_differs() -> None:
 def test_pairs_share_the_level() -> None:
     found = audited(fitted("laplace"))
     assert len(found.pairs) > 1
-    assert sum(pair.claimed.alpha for pair in found.pairs) == pytest.approx(ALPHA)
+    assert sum(pair.alpha for pair in found.pairs) == pytest.approx(ALPHA)
 
 
 def test_too_few_draws_are_said_to_decide_nothing() -> None:
     system = PosthocClassifier(epsilon=12.0, delta=0.0, mechanism="softmax", **POSTHOC).fit(X, Y)
     found = audited(system, draws=2_000)
-    assert found.pairs[0].claimed.least_draws > 2_000
+    assert found.pairs[0].least_draws > 2_000
     assert "No test can refute this claim" in found.summary
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
-    from reticent.systems import MomentClassifier, PrivateKNNClassifier
+    from reticent.systems import NoisyGradientClassifier, PrivateKNNClassifier
 
     votes = PrivateKNNClassifier(epsilon=1.0, delta=1e-5, queries=5, classes=range(3))
-    moments = MomentClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
-    for system in (votes, moments, object()):
+    descent = NoisyGradientClassifier(epsilon=1.0, delta=1e-5, classes=range(3))
+    for system in (votes, descent, object()):
         with pytest.raises(InvalidInput):
             audited(system)
     with pytest.raises(InvalidParameter, match="alpha"):

@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import norm
 
 from reticent.accounting.exact_gaussian import gaussian_delta
-from reticent.audit import SequentialTest, refute
+from reticent.audit import SequentialTest
+from reticent.audit.sequential import bet
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 
@@ -69,6 +70,12 @@ def test_gaussian_noise_as_stated_is_not_refuted_more_often_than_alpha():
     assert found <= 18
 
 
+def refute(draw, *, draws, seed, **claimed):
+    test = SequentialTest(**claimed)
+    bet(draw, [test], batch=256, runs=draws, random=np.random.default_rng([seed, 0xC01]))
+    return test
+
+
 @pytest.mark.parametrize("mu", [0.25, 2.0])
 def test_half_the_gaussian_noise_contradicts_the_stated_mu(mu):
     """Nine of ten runs at least within 4,000 draws; half of them in hundreds."""
@@ -77,7 +84,7 @@ def test_half_the_gaussian_noise_contradicts_the_stated_mu(mu):
     def draw(coins):
         return np.where(coins, mu, 0.0) + random.normal(scale=0.5, size=len(coins))
 
-    found = [refute(draw, mu=mu, alpha=0.05, seconds=60.0, draws=4000, seed=s) for s in range(20)]
+    found = [refute(draw, mu=mu, alpha=0.05, draws=4000, seed=s) for s in range(20)]
     assert sum(one.refuted for one in found) >= 18
 
 
@@ -92,12 +99,10 @@ def test_a_score_of_many_numbers_is_learnt():
         )
 
     half = [
-        refute(lambda c: draw(c, 0.5), mu=1.0, alpha=0.05, seconds=60.0, draws=4000, seed=s)
-        for s in range(5)
+        refute(lambda c: draw(c, 0.5), mu=1.0, alpha=0.05, draws=4000, seed=s) for s in range(5)
     ]
     whole = [
-        refute(lambda c: draw(c, 1.0), mu=1.0, alpha=0.01, seconds=60.0, draws=2000, seed=s)
-        for s in range(5)
+        refute(lambda c: draw(c, 1.0), mu=1.0, alpha=0.01, draws=2000, seed=s) for s in range(5)
     ]
     assert all(one.refuted for one in half)
     assert not any(one.refuted for one in whole)
@@ -109,12 +114,8 @@ def test_a_rare_certain_answer_is_granted_its_delta_and_no_more():
     def draw(coins):
         return np.where(coins & (random.random(len(coins)) < 0.05), 1.0, 0.0)
 
-    assert refute(
-        draw, epsilon=0.5, delta=0.01, alpha=0.05, seconds=60.0, draws=20000, seed=0
-    ).refuted
-    assert not refute(
-        draw, epsilon=0.5, delta=0.05, alpha=0.01, seconds=60.0, draws=5000, seed=0
-    ).refuted
+    assert refute(draw, epsilon=0.5, delta=0.01, alpha=0.05, draws=20000, seed=0).refuted
+    assert not refute(draw, epsilon=0.5, delta=0.05, alpha=0.01, draws=5000, seed=0).refuted
 
 
 def test_no_draw_has_a_part_in_the_bet_on_it():

@@ -68,13 +68,16 @@ def cancer(tmp_path):
     path = tmp_path / "fit.toml"
     path.write_text(
         """
-estimator = "MomentClassifier"
+estimator = "NoisyGradientRegressor"
 bundle = "bundle"
 
 [parameters]
 epsilon = 2.0
 delta = 1e-5
-classes = [0, 1]
+target_range = [0, 1]
+records = 200
+steps = 1
+features = {part = "Features", reach = 1.0}
 
 [data]
 inputs = "rows.csv"

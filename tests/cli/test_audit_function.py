@@ -162,6 +162,13 @@ def test_the_report_is_signed_and_the_page_is_written_once(command: Command, fol
     assert signed["report"]["excluded epsilon"] >= 1.0
     page = Path("page.html").read_text(encoding="utf-8")
     assert "one record more" in page
+    for name in ("report.json", "page.html"):
+        checked = ("verify", name, "--trusted-key", "key.pub")
+        assert command(*checked).status == 0
+        text, changed = Path(name).read_text(), Path("changed").with_suffix(Path(name).suffix)
+        for other in (text.replace("refuted", "verified", 1), text.replace("signature", "x")):
+            changed.write_text(other)
+            assert command("verify", str(changed), *checked[2:]).status == 18
     again = command(*words)  # refused before a draw, and nothing is written over
     assert again.status == 2
     assert Path("page.html").read_text(encoding="utf-8") == page
@@ -176,8 +183,10 @@ def test_the_report_is_signed_and_the_page_is_written_once(command: Command, fol
         (("--noise", "cauchy=1"), "law"),
         (("--alpha", "0"), "alpha"),
         (("--neighbours", "missing.jsonl"), "missing.jsonl"),
-        (("--schema", "pairs.jsonl"), "expected one of them"),
+        (("--schema", "pairs.jsonl"), "schema"),
         (("--key", "key.pem"), "output"),
+        (("--sensitivity", "1"), "noise"),
+        (("--anew",), "command"),
     ],
 )
 def test_what_is_refused_before_a_draw(
@@ -189,6 +198,50 @@ def test_what_is_refused_before_a_draw(
     assert answer.status in (2, 3, 4)  # input, a parameter's range, an unknown name
     assert said in answer.err
     assert not Path("drawn").exists()
+
+
+def test_a_command_that_reads_its_whole_input_is_started_for_each_answer(
+    command: Command, folder: Path
+) -> None:
+    words = ("wc -c", "--command", "--neighbours", "pairs.jsonl", "--draws", "200")
+    given = ("audit", "function", *words, "--claim", "1,0", "--alpha", "1e-4")
+    found = command(*given, "--anew")
+    assert found.status == 19
+    assert "never varied" in found.out
+    silent = command(*given, "--seconds", "0.3")
+    assert silent.status == 2
+    assert "--anew" in silent.err
+
+
+def test_neighbours_of_an_estimator_are_searched_among_rows_with_labels(
+    command: Command, folder: Path
+) -> None:
+    Path("data.json").write_text(json.dumps({"X": [[0.0]] * 5, "y": [1.0, 1.0, 1.0, 1.0, 0.0]}))
+    words = ("--search", "data.json", "--queries", "rows.json", "--claim", "1,0", "--draws", "3000")
+    answer = command("audit", "function", "asked:Half", *words, "--alpha", "1e-6", "--seed", "1")
+    assert answer.status == 19
+    assert "the first record less" in answer.out
+
+
+def test_a_subject_that_only_raises_is_no_audit(command: Command, folder: Path) -> None:
+    (folder / "asked.py").write_text("def whole(records):\n    return records['missing']\n")
+    words = ("audit", "function", "asked:whole", "--neighbours", "pairs.jsonl", *QUICK)
+    answer = command(*words)
+    assert answer.status == 2
+    assert "TypeError" in answer.err
+
+
+def test_the_law_that_is_stated_is_compared_with_the_claim(command: Command, folder: Path) -> None:
+    """Local noise for updates 2 apart, sized for 1: exact epsilon 1.61 for a stated 1."""
+    (folder / "asked.py").write_text(
+        "import random\nexact = sum\ndef whole(records):\n    return random.gauss(0, 4.845)\n"
+    )
+    words = ("audit", "function", "asked:whole", "--neighbours", "pairs.jsonl", "--draws", "64")
+    stated = (*words, "--claim", "1,1e-5", "--noise", "gaussian=4.845", "--sensitivity")
+    assert "epsilon 1.61 at delta 1e-05" in command(*stated, "2").out
+    assert "stated noise" not in command(*stated, "1").out
+    shown = command(*words, "--claim", "1,1e-5", "--exact", "asked:exact", "--sensitivity", ".5")
+    assert "answers before the noise differ by 1, stated is 0.5" in shown.out
 
 
 def test_another_machine_has_to_be_meant(command: Command, folder: Path) -> None:

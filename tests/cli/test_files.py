@@ -224,7 +224,7 @@ def test_a_fit_reads_all_its_data_in_every_format(wine: pd.DataFrame, tmp_path: 
     for files in zip(inputs, public, labels, persons, strict=True):
         names = [path.name for path in files]
         (tmp_path / "fit.toml").write_text(
-            'estimator = "MomentClassifier"\nbundle = "b"\n[parameters]\nepsilon = 2.0\n'
+            'estimator = "NoisyGradientClassifier"\nbundle = "b"\n[parameters]\nepsilon = 2.0\n'
             "delta = 1e-5\nclasses = [0, 1, 2]\n[data]\n"
             f'inputs = "{names[0]}"\nlabel_column = "kind"\nfurther = {{public_X = "{names[1]}", '
             f'public_y = "{names[2]}", persons = "{names[3]}"}}\n'

@@ -30,7 +30,7 @@ def test_points_of_a_file(command, points, tmp_path) -> None:
     assert "0.731" in answer.out
     text = page.read_text(encoding="utf-8")
     assert "200" in text
-    assert "<svg" in text
+    assert text.count("data:image/png") == 2
     assert "Rules that choose R" in text
     assert command(*words).status == 2  # the page exists
 
@@ -43,8 +43,8 @@ def test_rows_that_no_steps_lead_between_have_no_caps(command, tmp_path, monkeyp
     rows = tmp_path / "rows.csv"
     rows.write_text("age\n1\n")
     for query in (
-        made_query("clear-noise", 0.1),
-        made_query("score-levels", RADII),
+        made_query(0.1),
+        made_query(RADII),
     ):
         encoder.query_ = query
         monkeypatch.setattr("reticent.cli.radius.open_bundle", lambda *asked: encoder)

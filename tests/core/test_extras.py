@@ -29,6 +29,7 @@ PACKAGES = {
     "faiss": ("faiss",),
     "opendp": ("opendp",),
     "signing": ("cryptography",),
+    "audit": ("cryptography",),
     "postgres": ("psycopg",),
     "arrow": ("pyarrow",),
     "pandas": ("pandas",),

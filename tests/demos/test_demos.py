@@ -21,9 +21,9 @@ from reticent.datasets.table import Table
 from reticent.demos import certified, posthoc, power, private_knn
 from reticent.demos.page import Demonstration
 from reticent.systems import CertifiedClassifier, PrivateKNNStudent
-from reticent.systems.power.channels import randomised_response
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.heads import HeadConfig
+from reticent.training.staircases import response_on
 
 
 def pictures() -> Demonstration:
@@ -120,7 +120,7 @@ def test_response_on_a_label_that_follows_from_one_column() -> None:
     parts = power.Parts(made, schema, power.Settings())
     exact = np.eye(2)
     assert parts.learnt(exact[parts.labels[1]], exact[parts.labels[2]]) == pytest.approx(1.0)
-    told = randomised_response(2, epsilon=2.0)[0, 0]
+    told = response_on(np.arange(2), epsilon=2.0)[0, 0]
     right = 0.9 * told + 0.1 * (1 - told)
     assert abs(parts.response(epsilon=2.0) - right) < 4 * np.sqrt(right * (1 - right) / 1_000)
     assert parts.raw(epsilon=2.0) < right

@@ -35,7 +35,6 @@ from reticent.networks import (
 # Test modules are not a package; what several of them need is in modules beside them.
 sys.path.append(str(Path(__file__).parent))
 
-from few_cells import FewCells
 
 HALF_WIDTH = 3.0
 
@@ -148,7 +147,6 @@ BOUNDS: dict[str, type[LipschitzBound]] = {
     "enumeration": EnumerationBound,
     "layered": LayeredBound,
     "linear": LinearBound,
-    "cells": FewCells,
 }
 
 PAIRS: list[tuple[str, str]] = [
@@ -156,7 +154,6 @@ PAIRS: list[tuple[str, str]] = [
     *(("enumeration", family) for family in RELU_FAMILIES),
     *(("layered", family) for family in RELU_FAMILIES),
     *(("linear", family) for family in RELU_FAMILIES),
-    *(("cells", family) for family in RELU_FAMILIES if family != "three hidden layers"),
 ]
 NORMS = [
     *(
@@ -175,7 +172,6 @@ NORMS = [
         for norm in ("linf", "l1")
         for output in ("l1", "l2", "linf", "spread")
     ),
-    *(("cells", "linf", output) for output in ("l1", "linf", "spread")),
 ]
 
 

@@ -44,6 +44,9 @@ def test_the_page_is_whole_and_loads_nothing(found, tmp_path, read_page):  # noq
     assert "script" not in tags
     assert "prediction &lt;b&gt;" in html
     assert "prediction <b>" not in html
+    assert "prediction &lt;b&gt;" in found._repr_html_()  # what a notebook shows
+    assert "prediction <b>" not in found._repr_html_()
+    assert str(found) == found.table()
     with pytest.raises(InvalidInput):
         found.page(path)
     found.page(path, overwrite=True)

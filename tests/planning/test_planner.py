@@ -59,6 +59,14 @@ def test_few_rows_that_are_all_right_have_no_error_of_nothing():
     assert 0.86 < found.rows[0].utility.at_least < 0.95
 
 
+def test_few_rows_of_a_label_that_are_all_right_are_no_sure_share():
+    """6 of 6 right happens to a share of .61 once in 20: .805 beside a label that is sure."""
+    y = (np.arange(24) % 4 == 0).astype(int)
+    found = planned([floor(), Known(USUAL, 1.0)], rows=24, y=y, scoring="balanced_accuracy")
+    assert found.rows[0].utility.value == 1.0
+    assert 0.7 < found.rows[0].utility.at_least < 0.805
+
+
 def test_only_a_measured_difference_takes_the_place_of_the_usual_method():
     """Two standard errors, on the same rows; a higher score alone is not enough."""
     places = set()
@@ -148,14 +156,11 @@ def test_the_estimator_refits_the_same_and_has_the_plan_s_total():
 
 
 def test_few_records_or_labels_decide_nothing():
-    wrong = Known("public models alone", 0.4, uses=PublicUse.LABELS_ALONE)
-    methods = [floor(), wrong, Known(USUAL, 0.6), Known("start from the constant", 0.99)]
-    for changed in ({"n_private": 999}, {"rows": 99}, {"rows": 59}):
-        alone = "start from the constant" if changed.get("rows") == 59 else USUAL
-        for epsilon, name in ((0.49, wrong.name), (0.5, USUAL), (0.51, alone)):
-            found = planned(methods, **{"epsilon": epsilon, **changed})
-            assert found.winner.method == name
-            assert "nothing was decided by measurement" in found.decided
+    methods = [floor(), Known(USUAL, 0.6), Known("start from the constant", 0.99)]
+    for changed in ({"n_private": 999}, {"rows": 99}):
+        found = planned(methods, **changed)
+        assert found.winner.method == USUAL
+        assert "nothing was decided by measurement" in found.decided
     assert planned(methods, n_private=1000).winner.method == "start from the constant"
 
 
@@ -231,12 +236,11 @@ def test_costs_and_prevalence_move_the_threshold():
 
 def test_without_labels_nothing_is_measured():
     X, _ = rows_and_labels(100)
-    for epsilon, kind in ((0.1, "AdditiveHistogramClassifier"), (1.0, "PublicStartClassifier")):
-        found = plan(X, None, **{**WANTED, "epsilon": epsilon}, classes=["no", "yes"])
-        assert type(found.estimator).__name__ == kind
-        assert not any(row.measured for row in found.rows)
-        assert math.isnan(found.expected.value)
-        assert json.dumps(found.to_dict(), allow_nan=False)
+    found = plan(X, None, **WANTED, classes=["no", "yes"])
+    assert type(found.estimator) is PublicStartClassifier
+    assert not any(row.measured for row in found.rows)
+    assert math.isnan(found.expected.value)
+    assert json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_every_method_predicts_rows_that_it_did_not_see():
@@ -263,7 +267,7 @@ def test_noise_has_the_effect_that_it_will_have():
         logs = [np.log(one.probabilities[np.arange(200), y]).mean() for one in draws]
         scores.append(np.mean(logs))
     assert scores[0] == pytest.approx(math.log(0.5), abs=0.05)
-    assert scores[1] > math.log(0.75)
+    assert scores[1] > math.log(0.8)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scipy import stats
 from reticent.core import GuaranteeKind, Neighborhood, Norm
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.noise import SeededSampler
-from reticent.published.posthoc import PublishedPosthoc
+from reticent.published.posthoc import PublishedPosthoc, Switches
 
 NEAR = Neighborhood(Norm.LINF, 2.0, "embedding")
 
@@ -23,7 +23,7 @@ def published(**changes) -> PublishedPosthoc:
         "stated_delta": 0.05,
         "dimension": 2,
         "adjacency": NEAR,
-        **changes,
+        "switches": Switches(**changes),
     }
     return PublishedPosthoc(**settings)
 

@@ -8,16 +8,16 @@ import pytest
 from reticent.attacks.inversion import invert, relative_errors
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import GuaranteeKind
-from reticent.published import AsPrinted, PowerConfig, PublishedPower
+from reticent.published import AsPrinted, PowerConfig, PublishedPowerEncoder
 from reticent.tables import TabularSchema
 
 SCHEMA = TabularSchema.numbers(4, 0.0, 1.0)
 
 
-def encoder(**changes) -> PublishedPower:
+def encoder(**changes) -> PublishedPowerEncoder:
     training = PowerConfig(steps=20, learning_rate=1e-3)
     settings = {"epsilon": 4.0, "alpha": 0.05, "schema": SCHEMA, "training": training}
-    return PublishedPower(**{**settings, "random_state": 0, **changes})
+    return PublishedPowerEncoder(**{**settings, "random_state": 0, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,12 @@ def rows() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def fitted(rows: np.ndarray) -> PublishedPower:
+def fitted(rows: np.ndarray) -> PublishedPowerEncoder:
     return encoder(epsilon=6.0).fit(rows, (rows[:, 0] > 0.5).astype(int))
 
 
 def test_rows_above_the_score_are_withheld_and_the_others_are_found_again(
-    fitted: PublishedPower, rows: np.ndarray
+    fitted: PublishedPowerEncoder, rows: np.ndarray
 ) -> None:
     released = fitted.transform(rows)
     withheld = np.isnan(released).all(axis=1)
@@ -42,7 +42,7 @@ def test_rows_above_the_score_are_withheld_and_the_others_are_found_again(
     assert (errors[~withheld] < 1e-3).mean() >= 0.95
 
 
-def test_it_is_no_privacy_and_no_release_can_book_it(fitted: PublishedPower) -> None:
+def test_it_is_no_privacy_and_no_release_can_book_it(fitted: PublishedPowerEncoder) -> None:
     assert fitted.guarantee.kind is GuaranteeKind.NO_PRIVACY
     assert isinstance(fitted, AsPrinted)
     with pytest.raises(IncompatibleGuarantees):

@@ -105,6 +105,34 @@ def test_the_rule_of_the_median_pair_counts_delta(delta: float) -> None:
     assert least.median_pair <= 0.75 < nearly.median_pair
 
 
+@pytest.mark.parametrize("columns", [2, 20])
+def test_shares_are_the_empirical_distribution(columns: int) -> None:
+    random = np.random.default_rng(0)
+    points = random.uniform(size=(400, columns))
+    half = points[:, 0] > 0.5
+    found = survey_radius(points, radii=[], epsilons=[1.0], columns={"half": half})
+    apart = np.abs(points[:, None] - points).max(axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    nearest = {"row": apart.min(axis=1), "half": np.where(half[:, None] != half, apart, np.inf)}
+    nearest["half"] = nearest["half"].min(axis=1)
+    for name, distances in nearest.items():
+        assert 100 < len(found.shares[name]) <= 200
+        for radius, share in found.shares[name]:
+            assert share == pytest.approx((distances <= radius * (1 + 1e-12)).mean())
+        assert found.shares[name][-1][1] == 1.0
+
+
+def test_a_radius_that_buys_nothing_is_named() -> None:
+    points = np.random.default_rng(0).normal(size=(200, 50))
+    found = survey_radius(points, radii=[0.1, 8.0, 12.0], epsilons=[1.0], norm="l2")
+    nobody, little, nothing = found.advice()
+    assert f"{found.first[0]:.4g}" in nobody
+    assert [at.median_hops for at in found.at][1:] == [2, 1]
+    assert "R = 8 " in little
+    assert "R = 12 " in nothing
+    assert found.at[2].random_pairs > 0.5 > found.at[1].random_pairs
+
+
 def test_what_cannot_be_is_refused() -> None:
     points = np.random.default_rng(1).uniform(size=(50, 2))
     settings = {"radii": [0.1], "epsilons": [1.0]}

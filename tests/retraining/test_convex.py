@@ -19,7 +19,8 @@ from scipy.special import expit
 from reticent.core import AddRemove, Replace
 from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter
 from reticent.retraining import convex
-from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model, one_against_one
+from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
+from reticent.retraining.reserves import one_against_one
 
 Pair = tuple[np.ndarray, np.ndarray]
 Judge = Callable[[ConvexModel, np.ndarray], tuple[np.ndarray, np.ndarray]]

@@ -81,7 +81,7 @@ def served_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One bundle of each kind."""
     from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
     from reticent.systems.power.encoder import PowerEncoder
-    from reticent.systems.votes.moment import MomentClassifier
+    from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     folder = tmp_path_factory.mktemp("served") / "bundles"
     folder.mkdir()
@@ -90,7 +90,9 @@ def served_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = np.clip(rng.normal(size=(600, 2)) * 0.1 + 0.3 * (2 * y[:, None] - 1), -0.7, 0.7)
     labels = ConvexCertifiedClassifier(epsilon=0.5, classes=["no", "yes"], data_set=RECORDS)
     labels.fit(X, np.where(y == 1, "yes", "no")).save(folder / "labels")
-    free = MomentClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), data_set=RECORDS)
+    free = NoisyGradientClassifier(
+        epsilon=1.0, delta=1e-5, classes=(0, 1), steps=3, data_set=RECORDS
+    )
     free.fit(X, y, public_X=X[:100]).save(folder / "free")
     for name, epsilon in (("rows", 4.0), ("curated", 3.0)):
         encoder = PowerEncoder(
@@ -108,13 +110,15 @@ def served_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def served_models(served_bundles: Path) -> Path:
     """A model of two released values."""
-    from reticent.systems.votes.moment import MomentClassifier
+    from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     folder = served_bundles.parent / "models"
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 400)
     released = rng.normal(size=(400, 2)) + 2.0 * y[:, None]
-    model = MomentClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), data_set="released")
+    model = NoisyGradientClassifier(
+        epsilon=1.0, delta=1e-5, classes=(0, 1), steps=3, data_set="released"
+    )
     model.fit(released, y, public_X=released[:50]).save(folder / "from-released")
     return folder
 

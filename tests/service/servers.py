@@ -35,7 +35,7 @@ _CONTEXT.set_forkserver_preload(
         "reticent.systems.certified.convex_classifier",
         "reticent.systems.power.code_encoder",
         "reticent.systems.power.encoder",
-        "reticent.systems.votes.moment",
+        "reticent.systems.votes.noisy_gradient",
         "sqlalchemy.dialects.sqlite",
         "prometheus_client",
     ]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from reticent.core import Guarantee, Replace, Scope
 from reticent.core.errors import InvalidInput, NotPermitted, UnknownName, UntrustedSignature
 from reticent.service.catalogue import Catalogue
 from reticent.service.models import ModelShelf
-from reticent.systems.loading import load
 from reticent.systems.value_models import train_value_model
 from tests.service.conftest import RECORDS
 
@@ -102,18 +100,3 @@ def test_a_model_of_released_values_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="folder of models"):
         Catalogue(tmp_path)
     assert [found.name for found in ModelShelf(tmp_path)] == ["model"]
-
-
-def test_a_certificate_whose_time_depends_on_the_row_is_not_served(
-    served_bundles: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def exact(*given: Any, **named: Any) -> Any:
-        system = load(*given, **named)
-        if hasattr(system, "release"):
-            price = replace(system.price(range(1)), certificate="exact")
-            return But(system, price=lambda inputs: price)
-        return system
-
-    monkeypatch.setattr("reticent.service.catalogue.load", exact)
-    with pytest.raises(InvalidInput, match="time depends on the row"):
-        Catalogue(served_bundles)

@@ -19,15 +19,10 @@ from reticent.cli.main import run
 from reticent.release.bundle import Bundle
 from reticent.release.fits import not_counted
 from reticent.service.settings import Settings
-from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from tests.service.conftest import RECORDS, Place
 
-KINDS: dict[str, tuple[type[ReleasedModel], dict[str, Any]]] = {
-    "moments": (MomentClassifier, {}),
-    "gradient": (NoisyGradientClassifier, {"steps": 3}),
-}
 FITS = 8
 PUBLIC = np.random.default_rng(9).uniform(-1.0, 1.0, (80, 2))
 
@@ -38,9 +33,9 @@ def records(seed: int, n: int, share: float) -> tuple[Any, Any]:
     return rng.uniform(-1.0, 1.0, (n, 2)), (rng.random(n) < share).astype(np.int64)
 
 
-def fitted(name: str, X: Any, y: Any) -> ReleasedModel:
-    kind, settings = KINDS[name]
-    model = kind(epsilon=2.0, delta=1e-5, classes=(0, 1), data_set=RECORDS, **settings)
+def fitted(X: Any, y: Any) -> ReleasedModel:
+    given = {"epsilon": 2.0, "delta": 1e-5, "classes": (0, 1), "data_set": RECORDS}
+    model = NoisyGradientClassifier(**given, steps=3)
     with not_counted("the records are drawn here, and fitted again and again"):
         return model.fit(X, y, public_X=PUBLIC)
 
@@ -70,32 +65,29 @@ def untouched(same: list[Bundle], other: Bundle) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_bundle_holds_nothing_of_the_records_but_what_got_noise(name: str) -> None:
+def test_a_bundle_holds_nothing_of_the_records_but_what_got_noise() -> None:
     X, y = records(0, 600, 0.5)
     other_X, other_y = records(1, 577, 0.8)
-    same = [fitted(name, X, y).bundle() for _ in range(FITS)]
-    assert untouched(same, fitted(name, other_X, other_y).bundle()) == []
+    same = [fitted(X, y).bundle() for _ in range(FITS)]
+    assert untouched(same, fitted(other_X, other_y).bundle()) == []
     noisy = values_of(same[0]), values_of(same[1])
     assert any(not np.array_equal(noisy[0][part], noisy[1][part]) for part in noisy[0])
 
 
 @pytest.mark.parametrize("planted", ["counts", "records"])
 def test_planted_raw_counts_are_found(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "moments"
-    kind, _ = KINDS[name]
-    made = kind.arrays
+    made = NoisyGradientClassifier.arrays
     raw: dict[str, Any] = {}
 
     def with_counts(model: ReleasedModel) -> Any:
         return made(model) | raw
 
-    monkeypatch.setattr(kind, "arrays", with_counts)
+    monkeypatch.setattr(NoisyGradientClassifier, "arrays", with_counts)
 
     def fit(X: Any, y: Any) -> Bundle:
         counts = np.bincount(y, minlength=2).astype(np.float64)
         raw[planted] = counts if planted == "counts" else np.array([float(len(y))])
-        return fitted(name, X, y).bundle()
+        return fitted(X, y).bundle()
 
     X, y = records(0, 600, 0.5)
     other = records(1, 577, 0.8)
@@ -109,7 +101,7 @@ def test_saved_loaded_shown_and_served_at_no_cost(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    model = fitted("moments", *records(0, 600, 0.5))
+    model = fitted(*records(0, 600, 0.5))
     folder = tmp_path / "bundles" / "open"
     folder.parent.mkdir()
     model.save(folder)

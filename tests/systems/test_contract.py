@@ -11,10 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    CertifiedNetwork,
     ClippedDescent,
     CodeEncoder,
     ConvexCertifiedClassifier,
     ExplainedVariance,
+    HiddenLayer,
     LabelAware,
     NearRows,
     NoiseAware,
@@ -47,6 +49,12 @@ CERTIFIED = {
         epsilon=1.0, classes=(0, 1), members=2, k_max=2, training=ClippedDescent(epochs=1)
     ),
     "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1)),
+    "hidden layer beside public models": CertifiedNetwork(
+        epsilon=1.0,
+        classes=(0, 1),
+        training=HiddenLayer(records=20, units=4, random_state=0),
+        features=PublicReference(models=[LogisticRegression()], rows="embedding"),
+    ),
     "convex beside public models": ConvexCertifiedClassifier(
         epsilon=1.0,
         classes=(0, 1),

@@ -20,7 +20,7 @@ from reticent.systems import (
     Features,
     IndividualKNNClassifier,
     LinearVoteClassifier,
-    MomentClassifier,
+    NoisyGradientClassifier,
     PrivateKNNClassifier,
     PublicModelsClassifier,
     PublicStartClassifier,
@@ -35,7 +35,7 @@ MODELS: dict[str, Any] = {
     "public start": PublicStartClassifier(**TOTAL, **POOL),
     "public models": PublicModelsClassifier(**TOTAL, **POOL),
     "histograms": AdditiveHistogramClassifier(**TOTAL),
-    "moment": MomentClassifier(**TOTAL),
+    "descent": NoisyGradientClassifier(steps=10, **TOTAL),
 }
 
 

@@ -49,7 +49,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from reticent import MomentClassifier, MomentRegressor, PrivacyWarning, PublicRanges
+from reticent import NoisyGradientClassifier, NoisyGradientRegressor, PrivacyWarning, PublicRanges
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import InvalidInput
 from reticent.ledger import Ledger
@@ -64,14 +64,14 @@ GRID = {"epsilon": [1.0, 2.0]}
 SCOPE = Scope(subject="ward")
 
 
-def model(**settings: Any) -> MomentClassifier:
+def model(**settings: Any) -> NoisyGradientClassifier:
     given = {
         "epsilon": 1.0,
         "delta": 1e-5,
         "classes": [0, 1],
         "features": Features(range=(-1.0, 1.0)),
     }
-    return MomentClassifier(**{**given, **settings})
+    return NoisyGradientClassifier(**{"steps": 3, **given, **settings})
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ class Books:
         return accounts[0].spent_epsilon / 1e6 if accounts else 0.0
 
 
-def regressor() -> MomentRegressor:
-    return MomentRegressor(
+def regressor() -> NoisyGradientRegressor:
+    return NoisyGradientRegressor(
         epsilon=1.0, delta=1e-5, target_range=(-1.0, 1.0), features=Features(range=(-1.0, 1.0))
     )
 
@@ -148,7 +148,7 @@ def test_a_cached_step_is_fitted_too(tmp_path: Path) -> None:
 
 
 def test_a_ledger_does_not_pay_for_a_step(books: Books) -> None:
-    given = {f"momentclassifier__{name}": value for name, value in books.booking.items()}
+    given = {f"noisygradientclassifier__{name}": value for name, value in books.booking.items()}
     with pytest.raises(InvalidInput, match="StandardScaler"):
         make_pipeline(StandardScaler(), model(data_set="ward")).fit(X, Y, **given)
     assert books.spent == 0.0
@@ -217,7 +217,7 @@ def test_boosting_needs_what_no_model_takes_and_random_samples_are_refused() -> 
 
 def curve(jobs: int, *steps: Any) -> Any:
     pipeline = make_pipeline(*steps, model())
-    name, values = "momentclassifier__epsilon", [1.0, 2.0]
+    name, values = "noisygradientclassifier__epsilon", [1.0, 2.0]
     return validation_curve(pipeline, X, Y, param_name=name, param_range=values, cv=2, n_jobs=jobs)
 
 
@@ -274,7 +274,7 @@ def test_the_sum_is_on_the_card_and_not_in_the_guarantee(tmp_path: Path) -> None
     line = dict(second.card().details)["fits on the same records"]
     assert line == second._data_use.card_line() != ""
     assert "fits on the same records" not in alone
-    loaded = MomentClassifier.load(second.save(tmp_path / "bundle"))
+    loaded = NoisyGradientClassifier.load(second.save(tmp_path / "bundle"))
     assert loaded.guarantee == second.guarantee
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrizations, prune
 
+from reticent.core.errors import CorruptBundle
 from reticent.networks import ResidualSum
-from reticent.systems.module_structure import module_structure
+from reticent.systems.module_structure import module_from, module_structure
 
 
 class Own(nn.Module):
@@ -97,6 +99,31 @@ def test_hooks_for_all_modules_are_seen() -> None:
     finally:
         handle.remove()
     assert module_structure(plain()) is not None
+
+
+def test_a_module_is_built_again_from_what_was_read_of_it() -> None:
+    convolutions = nn.Sequential(
+        nn.Unflatten(1, (1, 8)),
+        ResidualSum(nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect")),
+        nn.BatchNorm2d(1, track_running_stats=False, affine=False),
+        nn.MaxPool2d(2, ceil_mode=True),
+        nn.Flatten(),
+        nn.LayerNorm(16),
+        nn.Linear(16, 2, bias=False),
+        nn.Hardtanh(-1.0, float("inf")),
+    ).eval()
+    inputs = torch.randn(5, 8, 8)
+    for module, given in ((plain(), inputs[:, 0, :2]), (convolutions, inputs)):
+        structure, state = module_structure(module), module.state_dict()
+        weights = {name: tensor.numpy() for name, tensor in state.items()}
+        # As the settings come out of a file.
+        built = module_from(json.loads(json.dumps(structure)), weights)
+        assert torch.equal(built(given), module(given))
+        assert module_structure(built) == structure
+        with pytest.raises(CorruptBundle):
+            module_from(structure, {**weights, "more": np.zeros(1)})
+    with pytest.raises(CorruptBundle):
+        module_from(["Embedding", {}, {}], {})
 
 
 SETTINGS = [

@@ -104,7 +104,7 @@ def test_training_from_a_start_does_not_lose_what_it_started_with() -> None:
 def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:
     points, labels = blobs()
     ours = train_noise_aware(points, labels, config()).network
-    plain = train_obfuscator(
+    plain, _ = train_obfuscator(
         points, labels, ObfuscatorConfig(hidden=(16,), outputs=2, epochs=15, batch_size=64)
     )
     directions, functionals = input_directions(4, Norm.LINF), output_functionals(2, Norm.LINF)

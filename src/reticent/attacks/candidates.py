@@ -262,7 +262,7 @@ def _by_rule(query: PrivateQuery, points: Array) -> Candidates:
     return Candidates(
         points,
         None if any_two else query.requirement.adjacency,
-        query.network.output_dimension,
+        len(shares),
         weights.T,
         Norm.LINF,
         answer,

@@ -39,7 +39,7 @@ from reticent.audit.neighbour_pairs import (
     searched_pairs,
 )
 from reticent.audit.records import audit_records
-from reticent.audit.sequential import Refutation, SequentialTest, refute, refute_recorded
+from reticent.audit.sequential import SequentialTest, refute_recorded
 from reticent.audit.stated_noise import ScaleTest, reachable_laplace
 from reticent.audit.subjects import (
     CommandSubject,
@@ -57,7 +57,6 @@ __all__ = [
     "LossLaw",
     "NeighbourPair",
     "RecordedScores",
-    "Refutation",
     "ScaleTest",
     "SequentialTest",
     "additive_case",
@@ -81,7 +80,6 @@ __all__ = [
     "propose_test_release_case",
     "reachable_laplace",
     "read_pairs",
-    "refute",
     "refute_recorded",
     "response_case",
     "response_law",

@@ -1,7 +1,7 @@
 """Beliefs about a coin, learnt from past draws: which of two neighbours gave an output.
 
 Each learner turns earlier coins and outputs into a function from an output to the log odds of
-heads. What a bet does with a belief is the business of ``reticent.audit.sequential``. A wrong
+heads. ``reticent.audit.sequential`` decides what a bet does with a belief. A wrong
 belief costs power and never validity, because it never sees the draw that it is used for.
 """
 
@@ -42,10 +42,10 @@ _SEEN = 4
 
 
 class Learner(Protocol):
-    """Learns from the past, and answers for the future.
+    """A belief that learns from the past, and answers for the future.
 
     Attributes:
-        name: what its guesses rest on, in words.
+        name: the facts that its guesses rest on, in words.
     """
 
     name: str
@@ -175,8 +175,8 @@ class Atoms:
 class Boosted:
     """Boosted trees, for what neither a sum of columns nor a single output shows.
 
-    Grown from 1,024 draws on. Their odds are shrunk by what the latest quarter of the past, which
-    they have not seen, says of them.
+    They grow from 1,024 draws on. Their odds are shrunk by what the latest quarter of the past,
+    which they have not seen, says of them.
     """
 
     name = "boosted trees on the answer"
@@ -222,7 +222,7 @@ class Boosted:
 
 
 class LowBits:
-    """The odds of where the lowest set bit of a number is, whatever its size.
+    """The odds of the place of a number's lowest set bit, whatever its size.
 
     Textbook noise in floating point leaves the exact answer in the last bits: a sum of a small
     noise and a large answer is rounded more coarsely than the noise itself. Of several numbers the
@@ -289,7 +289,7 @@ class LinearScore:
     weights: Array
 
     def __call__(self, values: Array) -> Array:
-        """Scores, shape (n,)."""
+        """Return scores, shape (n,)."""
         return np.asarray(np.clip(values, self.low, self.high) @ self.weights)
 
 
@@ -320,7 +320,7 @@ def linear_score(coins: Coins, values: Array) -> LinearScore:
 
 
 def _keys(values: Array) -> Array:
-    """One number for each row, equal for equal rows."""
+    """Return one number for each row, equal for equal rows."""
     if values.shape[1] == 1:
         return values[:, 0]
     # Row by row, so that a row's key does not depend on its neighbours in the batch.

@@ -1,7 +1,7 @@
-"""For each mechanism the worst pair of neighbours that we know, and what it releases of either.
+"""The worst known pair of neighbours of each mechanism, and what it releases of either.
 
 A case runs the mechanism for real. It writes labels as numbers, and a vector as its
-log-likelihood ratio by the shape of the noise, which by the Neyman-Pearson lemma no other number
+log-likelihood ratio by the shape of the noise. By the Neyman-Pearson lemma no other number
 tells better. What these numbers are worth is learnt from the draws, never taken from the
 probabilities that a mechanism states.
 """
@@ -67,8 +67,8 @@ class AuditCase:
         name: mechanism and pair, in words.
         epsilon: the claim to be examined.
         delta: the delta of that claim.
-        first: runs the mechanism on one neighbour: (runs, sampler) -> outputs, shape (runs,) or
-            (runs, d).
+        first: function that runs the mechanism on one neighbour: (runs, sampler) -> outputs, shape
+            (runs,) or (runs, d).
         second: the same on the other neighbour.
     """
 
@@ -88,7 +88,7 @@ class AuditCase:
         )
 
     def draw(self, sampler: Sampler) -> Draw:
-        """Return the draw of this case, as ``refute`` takes it."""
+        """Return the draw of this case, as ``bet`` takes it."""
         return by_coin(lambda n: self.first(n, sampler), lambda n: self.second(n, sampler))
 
     def bet(
@@ -97,11 +97,11 @@ class AuditCase:
         """Return the test of the claim after so many draws.
 
         Args:
-            draws: of both neighbours together.
+            draws: draws of both neighbours together.
             alpha: the chance of refuting a claim that holds, in (0, 1).
-            sampler: of the noise.
+            sampler: source of the noise.
             stop: whether to stop when the claim is refuted.
-            seed: of the coins.
+            seed: seed of the coins.
         """
         test, random = self.test(alpha=alpha), np.random.default_rng([seed, 0xCA5E])
         draw = self.draw(sampler)
@@ -113,7 +113,7 @@ def label_outputs(values: npt.ArrayLike, withheld: npt.ArrayLike = False) -> Arr
     """Return labels as numbers, shape (n,), and -1 where they are withheld.
 
     Args:
-        values: shape (n,), whole numbers of at least 0; or (n, labels), of which one is 1.
+        values: shape (n,), whole numbers of at least 0, or (n, labels), of which one is 1.
         withheld: shape (n,).
     """
     given = np.asarray(values)
@@ -132,11 +132,12 @@ def vector_outputs(
     """Return the log-likelihood ratio of vectors, and whether they are withheld, shape (n, 2).
 
     Args:
-        vectors: shape (n, m); what stands in rows that are withheld does not matter.
+        vectors: shape (n, m). Rows that are withheld may hold anything.
         withheld: shape (n,).
         centers: exact values of the two neighbours, shape (m,) each.
-        norm: in which the log density of the noise falls by 1 / scale; None for Gaussian noise.
-        scale: of the noise.
+        norm: norm in which the log density of the noise falls by 1 / scale, or None for Gaussian
+            noise.
+        scale: scale of the noise.
     """
     one, other = (vectors - center for center in centers)
     if norm is None:
@@ -157,9 +158,10 @@ def additive_outputs(
 
 
 def worst_shift(additive: AdditiveMechanism) -> Array:
-    """A difference of ``additive.sensitivity`` that it hides no better than any other; shape (m,).
+    """Return a difference of ``additive.sensitivity`` that it hides no better than any other, shape
+    (m,).
 
-    One coordinate for l1 and l2, all coordinates for l-infinity.
+    It is one coordinate for l1 and l2, all coordinates for l-infinity.
     """
     shift = np.zeros(additive.dimension)
     shift[: additive.dimension if additive.norm is Norm.LINF else 1] = additive.sensitivity
@@ -169,8 +171,8 @@ def worst_shift(additive: AdditiveMechanism) -> Array:
 def additive_case(
     additive: AdditiveMechanism, *, shift: Array, epsilon: float, delta: float
 ) -> AuditCase:
-    """The mechanism on the values 0 and ``shift`` (shape (m,)), against a claim of (epsilon,
-    delta).
+    """Test the mechanism on the values 0 and ``shift`` (shape (m,)), against a claim of
+    (epsilon, delta).
     """
 
     def answers(center: Array, runs: int, sampler: Sampler) -> Array:
@@ -189,7 +191,7 @@ def propose_test_release_case(
     epsilon: float,
     delta: float,
 ) -> AuditCase:
-    """Neighbours at ``levels``, whose values are 0 and ``shift`` (shape (m,)).
+    """Test neighbours at ``levels``, whose values are 0 and ``shift`` (shape (m,)).
 
     Raises:
         InvalidInput: the mechanism releases something else than a vector.
@@ -212,8 +214,10 @@ def propose_test_release_case(
 
 
 def worst_levels(mechanism: ProposeTestRelease) -> tuple[int, int]:
-    """Neighbouring levels, the higher one first, at which passing is still limited by epsilon: p
-    at most 1/2 after.
+    """Return neighbouring levels, the higher one first, at which passing is still limited by
+    epsilon.
+
+    There p is at most 1/2 after.
     """
     below_half = np.flatnonzero(mechanism.pass_probabilities[1:] <= 0.5)
     lower = int(below_half[-1]) if len(below_half) else 0
@@ -228,7 +232,9 @@ def laplace_test_case(
     epsilon: float,
     delta: float,
 ) -> AuditCase:
-    """Neighbours with stability radii ``radii``, whose values are 0 and ``shift`` (shape (m,))."""
+    """Test neighbours with stability radii ``radii``, whose values are 0 and ``shift`` (shape
+    (m,)).
+    """
     centers = (np.zeros(len(shift)), shift)
 
     def answers(side: tuple[Array, float], runs: int, sampler: Sampler) -> Array:
@@ -245,8 +251,10 @@ def laplace_test_case(
 def logits_case(
     mechanism: SoftmaxRelease | NoisyMaxRelease, *, lead: float, change: float, epsilon: float
 ) -> AuditCase:
-    """The first logit ahead of equal others by ``lead``, against the same with ``change`` less
-    (a sensitivity, if honest).
+    """Test the first logit ahead of equal others by ``lead``, against the same with ``change``
+    less.
+
+    An honest ``change`` is a sensitivity.
     """
     pair = np.zeros((2, mechanism.classes))
     pair[:, 0] = lead, lead - change
@@ -256,7 +264,7 @@ def logits_case(
 def stability_release_case(
     mechanism: StabilityRelease, *, margins: tuple[float, float], epsilon: float
 ) -> AuditCase:
-    """Two labels in front; the first leads by ``margins`` (negative: the second leads)."""
+    """Test two labels in front. The first leads by ``margins`` (negative: the second leads)."""
     pair = np.full((2, mechanism.classes), -10.0 * mechanism.sensitivity)
     pair[:, 1] = 0.0
     pair[:, 0] = margins
@@ -266,7 +274,7 @@ def stability_release_case(
 def _logits_case(
     mechanism: SoftmaxRelease | NoisyMaxRelease | StabilityRelease, epsilon: float, pair: Array
 ) -> AuditCase:
-    """Neighbours with the logits ``pair``, shape (2, classes)."""
+    """Test neighbours with the logits ``pair``, shape (2, classes)."""
 
     def answers(logits: Array, runs: int, sampler: Sampler) -> Array:
         rows = np.broadcast_to(logits, (runs, mechanism.classes))
@@ -282,7 +290,7 @@ def response_case(
     levels: tuple[int, int],
     epsilon: float,
 ) -> AuditCase:
-    """Neighbours whose certified labels and levels, or stable distances, are given."""
+    """Test neighbours whose certified labels and levels, or stable distances, are given."""
 
     def answers(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
         given = np.full(runs, side[0]), np.full(runs, side[1])
@@ -300,7 +308,7 @@ def distance_to_instability_case(
     epsilon: float,
     delta: float,
 ) -> AuditCase:
-    """Neighbours whose answers (integers of at least 0) and stable distances are given."""
+    """Test neighbours whose answers (integers of at least 0) and stable distances are given."""
 
     def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
         given = np.full(runs, side[0]), np.full(runs, side[1])
@@ -319,8 +327,10 @@ def signed_distance_case(
     epsilon: float,
     delta: float,
 ) -> AuditCase:
-    """Neighbours whose labels and stable distances are given, the same for every one of several
-    answers, which are seen together: how often each of the two labels is named.
+    """Test neighbours whose labels and stable distances are given.
+
+    They are the same for every one of several answers. These are seen together: how often each of
+    the two labels is named.
     """
 
     def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
@@ -335,8 +345,10 @@ def signed_distance_case(
 def noisy_screening_case(
     mechanism: NoisyScreening, *, votes: int, epsilon: float, delta: float
 ) -> AuditCase:
-    """A largest vote of ``votes`` (0 to neighbours - 1), against one more wherever the record is
-    sampled: its own coin is part of the run.
+    """Test a largest vote of ``votes`` (0 to neighbours - 1), against one more where the record is
+    sampled.
+
+    The record's own coin is part of the run.
     """
 
     def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
@@ -352,8 +364,9 @@ def noisy_screening_case(
 def noisy_argmax_case(
     mechanism: NoisyArgmax, *, votes: Integers, epsilon: float, delta: float
 ) -> AuditCase:
-    """``votes``, shape (classes,), against one vote moved from the second class to the first
-    wherever the record is sampled.
+    """Test ``votes``, shape (classes,), against one vote moved from the second class to the first.
+
+    It is moved wherever the record is sampled.
     """
     moved = votes.copy()
     moved[:2] += np.array([1, -1])
@@ -371,14 +384,15 @@ def noisy_argmax_case(
 def noisy_sums_case(
     mechanism: NoisySums, *, epsilon: float, delta: float, moved: float = 1.0
 ) -> AuditCase:
-    """All sums of ``mechanism`` on zeros, against totals that are ``distances`` away, along one
-    coordinate of every block.
+    """Test all sums of ``mechanism`` on zeros, against totals that are ``distances`` away.
+
+    They move along one coordinate of every block.
 
     Args:
-        mechanism: runs for real, all its sums.
+        mechanism: the mechanism that runs for real, all its sums.
         epsilon, delta: the claim.
-        moved: how far the totals are apart, in ``distances``; above 1 for a record whose part is
-            longer than its bound.
+        moved: distance of the totals, in ``distances``, above 1 for a record whose part is longer
+            than its bound.
     """
     shifts = [int(np.floor(moved * distance)) for distance in mechanism.distances]
 
@@ -398,8 +412,8 @@ def noisy_sums_case(
 
 
 def finite_channel_case(table: FiniteChannel, *, epsilon: float) -> AuditCase:
-    """The two neighbouring nodes, of all, at which one answer's shares differ by the largest
-    factor.
+    """Test the two neighbouring nodes, of all, at which one answer's shares differ by the
+    largest factor.
     """
     points, shares = _points(table), table.shares.astype(np.float64)
 
@@ -411,7 +425,7 @@ def finite_channel_case(table: FiniteChannel, *, epsilon: float) -> AuditCase:
 
 
 def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
-    """The same over cells, and over the labels that the classifier may prefer in either.
+    """Test the same over cells, and over the labels that the classifier may prefer in either.
 
     A label's share is largest where the classifier prefers it, and smallest where it prefers
     another one, as far as the cell allows that.
@@ -440,7 +454,9 @@ def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
 
 
 def _worst(mechanism: FiniteChannel | HopRelease, high: Array, low: Array) -> tuple[int, int]:
-    """The touching cells (c, c') with the largest quotient of ``high`` at c and ``low`` at c'."""
+    """Return the touching cells (c, c') with the largest quotient of ``high`` at c and ``low``
+    at c'.
+    """
     lattice = mechanism.lattice if isinstance(mechanism, HopRelease) else mechanism.nodes
     best = (0.0, 0, 0)
     for above, below in zip(high, low, strict=True):
@@ -455,8 +471,9 @@ def _worst(mechanism: FiniteChannel | HopRelease, high: Array, low: Array) -> tu
 
 
 def _points(mechanism: FiniteChannel | HopRelease) -> npt.NDArray[Any]:
-    """An input of every node, shape (cells, dimension) or (nodes,): a cell's middle, the public
-    row, or the node's number.
+    """Return an input of every node, shape (cells, dimension) or (nodes,).
+
+    It is a cell's middle, the public row, or the node's number.
     """
     lattice = mechanism.lattice if isinstance(mechanism, HopRelease) else mechanism.nodes
     if isinstance(lattice, AnyTwo):
@@ -479,7 +496,7 @@ def _case(
     run: Callable[[Any, int, Sampler], Array],
     sides: tuple[Any, Any],
 ) -> AuditCase:
-    """A case whose outputs on a side are ``run(side, runs, sampler)``."""
+    """Return a case whose outputs on a side are ``run(side, runs, sampler)``."""
     first, second = sides
     return AuditCase(
         name, epsilon, delta, lambda n, s: run(first, n, s), lambda n, s: run(second, n, s)

@@ -5,11 +5,14 @@ The headings are those under which NIST SP 800-226 evaluates a guarantee.
 
 from __future__ import annotations
 
+import contextlib
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from reticent.audit.claims import ClaimAudit
-from reticent.core.strict_json import strict_dumps
+from reticent.core.signatures import sign, signature_values, signing_key, verify
+from reticent.core.strict_json import strict_dumps, strict_loads
 from reticent.pages.parts import document, figure_table
 from reticent.version import __version__
 
@@ -51,8 +54,8 @@ def claim_report(audit: ClaimAudit, *, protected: str, unit: str, trust: str) ->
         "pairs": [
             {
                 "neighbours": pair.name,
-                "draws": pair.claimed.draws,
-                "refuted": pair.claimed.refuted,
+                "draws": pair.draws,
+                "refuted": pair.refuted,
                 "excluded epsilon": pair.excluded,
                 "event": pair.event,
             }
@@ -67,18 +70,45 @@ def claim_report(audit: ClaimAudit, *, protected: str, unit: str, trust: str) ->
     }
 
 
-def signed_report(report: dict[str, Any], key: Any) -> bytes:
-    """Return the report as JSON with a signature, which ``reticent.core.signatures.verify`` checks
-    against ``strict_dumps`` of the value at "report".
+def signed_report(report: dict[str, Any], key: str | Path) -> bytes:
+    """Return the report as JSON with a signature.
 
     Args:
-        report: as of ``claim_report``.
+        report: result of ``claim_report``.
         key: file with a private Ed25519 key in PEM.
     """
-    from reticent.core.signatures import signature_values, signing_key
-
     values = signature_values(strict_dumps(report), purpose=PURPOSE, key=signing_key(key))
     return strict_dumps({"report": report, "signature": values})
+
+
+def signed_page(page: str, key: str | Path) -> bytes:
+    """Return the page with a signature of all that stands before, as a comment at its end."""
+    content = page.encode()
+    return content + _BEFORE + sign(content, purpose=PURPOSE, key=key) + _AFTER
+
+
+def verify_audit(content: bytes, *, trusted_key: str | Path) -> None:
+    """Check the signature of ``signed_report`` or of ``signed_page``.
+
+    Args:
+        content: the whole file.
+        trusted_key: as for ``reticent.core.signatures.verify``.
+
+    Raises:
+        UntrustedSignature: no signature, one by another key, or one of something else.
+        InvalidInput: no such key.
+    """
+    signature: bytes | None = None
+    if content.endswith(_AFTER):
+        content, _, signature = content.removesuffix(_AFTER).rpartition(_BEFORE)
+    else:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            signed = strict_loads(content)
+            content, signature = (strict_dumps(signed[key]) for key in ("report", "signature"))
+    verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)
+
+
+_BEFORE, _AFTER = b"<!-- signature ", b" -->\n"
 
 
 def claim_page(audit: ClaimAudit, *, protected: str, unit: str, trust: str) -> str:
@@ -93,8 +123,8 @@ def claim_page(audit: ClaimAudit, *, protected: str, unit: str, trust: str) -> s
         (
             pair.name,
             [
-                f"{pair.claimed.draws:,}",
-                "refuted" if pair.claimed.refuted else "not refuted",
+                f"{pair.draws:,}",
+                "refuted" if pair.refuted else "not refuted",
                 f"{pair.excluded:.3g}" if pair.excluded else "none",
                 escape(pair.event),
             ],

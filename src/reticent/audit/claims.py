@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from reticent.audit.exact_laws import gaussian_law, laplace_law
 from reticent.audit.implementation import Finding, implementation_findings
 from reticent.audit.neighbour_pairs import NeighbourPair, checked_pairs
 from reticent.audit.outputs import OutputCode, Raised, leaves
-from reticent.audit.sequential import Coins, Draw, Refutation, SequentialTest
+from reticent.audit.sequential import Coins, Draw, SequentialTest
 from reticent.audit.stated_noise import ScaleTest, reachable_laplace
 from reticent.audit.subjects import FunctionSubject, RecordedScores, Subject
 from reticent.core.arrays import Array
@@ -23,6 +24,11 @@ from reticent.training.progress import Report, silent
 
 _FIRST_BATCH, _BATCH = 8, 64
 """Draws of a pair at once. The first ones are not bet on: they say what answers look like."""
+
+_ALIKE = 20
+"""Answers of each side from which on it is said that all were alike."""
+
+_ALIKE_KIND = "answers that never varied"
 
 _TURNS = 200
 """Draws of every pair before they go where the wealth is."""
@@ -34,23 +40,34 @@ _NOT_TRIED = (
 
 _CLAIM_COINS = 0xC1A
 
+_ROUNDED = 1.0 + 1e-6
+"""Above a claim by more than this factor is more than rounding."""
+
 _SCALE_BATCHES, _SCALE_DRAWS = 10, 20
 _POROUS_DRAWS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
-    """What the draws of one pair of neighbours say.
+    """The result of the draws of one pair of neighbours.
 
     Attributes:
-        name: which neighbours.
-        claimed: the test of the claim, at the level of this pair's share.
-        excluded: the largest epsilon that is excluded at the claimed delta; 0 for none.
-        event: what gave the neighbours away, in words.
+        name: the neighbours, in words.
+        draws: the number of draws.
+        refuted: whether they refute the claim at level ``alpha``.
+        wealth: the wealth of the bets after them, in units of the start.
+        alpha: this pair's share of the level.
+        least_draws: the number of draws below which no test can refute this claim.
+        excluded: the largest epsilon that is excluded at the claimed delta, 0 for none.
+        event: the outputs that gave the neighbours away, in words.
     """
 
     name: str
-    claimed: Refutation
+    draws: int
+    refuted: bool
+    wealth: float
+    alpha: float
+    least_draws: int
     excluded: float
     event: str
 
@@ -61,40 +78,40 @@ class ClaimAudit:
     sets.
 
     Attributes:
-        subject: what was run.
-        epsilon, delta, mu: the claim; None where it is none of these.
-        source: the sentence or place that the claim was taken from; empty where none was given.
+        subject: name of what was run.
+        epsilon, delta, mu: the claim, None where it is none of these.
+        source: the sentence or place that the claim was taken from, empty where none was given.
         alpha: the chance of refuting a claim that holds, of all tests of the claim together.
-        pairs: what each pair of neighbours shows, the one that tells most first.
-        noise: the test of noise whose law is stated, in words; None where none is.
+        pairs: results of each pair of neighbours, the one that tells most first.
+        noise: the test of noise whose law is stated, in words, or None where none is.
         noise_refuted: whether that noise is smaller than stated.
-        findings: what was found beside the value, each with its witness and how to see it again.
+        findings: findings beside the value, each with its witness and how to see it again.
         draws: the number of draws of all pairs.
         seconds: the time that it took.
         replay: the command or call that repeats the audit.
         refuted: whether the claim, or the noise that it states, cannot stand.
-        not_examined: what the audit takes on trust, in words.
+        not_examined: the assumptions that the audit takes on trust, in words.
     """
 
     subject: str
     epsilon: float | None
     delta: float | None
-    mu: float | None
-    source: str
     alpha: float
     pairs: tuple[PairResult, ...]
-    noise: str | None
-    noise_refuted: bool
-    findings: tuple[Finding, ...]
     draws: int
     seconds: float
-    replay: str
     refuted: bool
+    mu: float | None = None
+    source: str = ""
+    noise: str | None = None
+    noise_refuted: bool = False
+    findings: tuple[Finding, ...] = ()
+    replay: str = ""
     not_examined: str = _NOT_TRIED
 
     @property
     def excluded(self) -> float:
-        """The largest epsilon that is excluded at the claimed delta (1e-5 for mu); 0 for none."""
+        """The largest epsilon that is excluded at the claimed delta (1e-5 for mu), 0 for none."""
         return max(pair.excluded for pair in self.pairs)
 
     @property
@@ -112,13 +129,13 @@ class ClaimAudit:
         if self.refuted and not self.noise_refuted:
             words = (
                 f"refuted: {worst.name} is told apart better than {self.claim_words} allows, after "
-                f"{worst.claimed.draws} draws of this pair, by {worst.event}. If the claim held, "
+                f"{worst.draws} draws of this pair, by {worst.event}. If the claim held, "
                 f"this would happen with probability at most {self.alpha:g}."
             )
         elif self.noise_refuted:
             words = f"refuted: {self.noise}."
         else:
-            least = worst.claimed.least_draws
+            least = worst.least_draws
             words = (
                 f"not refuted by {self.draws} draws of {pairs}; the claim is {self.claim_words}. "
                 "An audit refutes a claim or does not, and it speaks only of the pairs it tried."
@@ -175,33 +192,35 @@ def claim(
         **The audit protects nothing.** Every draw is a further release about the data sets. Use
         synthetic ones, or keep the result to their owner.
 
-    *Several pairs.* Each pair's wealth is a supermartingale under the claim, and what decides which
-    pair is drawn next is the past. So their average with equal weights is one, and a wealth of
+    *Several pairs.* Each pair's wealth is a supermartingale under the claim, and the past decides
+    which pair is drawn next. So their average with equal weights is one, and a wealth of
     1 / alpha of this average refutes the claim for one of the pairs.
 
     Args:
         subject: a callable of one data set, or a ``Subject``: a command, an estimator, an address,
             recorded scores.
         neighbours: pairs (first, second), or objects with these keys. None for recorded scores.
-        epsilon, delta: the claim; None where ``mu`` is given.
-        mu: the claim that the subject is mu-GDP; None where epsilon and delta are given.
+        epsilon, delta: the claim, None where ``mu`` is given.
+        mu: the claim that the subject is mu-GDP, None where epsilon and delta are given.
         noise: the law and the scale that are stated for one number: ("gaussian", sigma) or
             ("laplace", scale). It is tested on answers to the first data set, at half of ``alpha``.
         alpha: the chance of refuting a claim that holds, in (0, 1).
         draws: the most draws.
         seconds: the time limit, or None.
-        seed: of the coins, never of the subject; None takes them from the operating system.
+        seed: seed of the coins, never of the subject. None takes them from the operating system.
         implementation: whether to look beside the value too: forked processes, time, state,
             exceptions. Each finding is one at level ``alpha`` by itself.
         exact: a function from a data set to the answer before the noise, if the subject shows it.
-        sensitivity: the stated l1 sensitivity of ``exact``, to be compared with what pairs show.
-        source: the sentence that the claim is from, for the report.
+        sensitivity: the stated l1 sensitivity of the answer before the noise. It is compared with
+            what ``exact`` shows, and the exact epsilon of stated ``noise`` for it with the claim.
+        source: the sentence that states the claim, for the report.
         replay: the command that repeats the audit, for the report.
-        report: told after each batch.
+        report: function that is told of the state after each batch.
 
     Raises:
-        InvalidInput, InvalidParameter: before anything is drawn; an answer of an unknown kind, or a
-            command or address that does not answer.
+        InvalidInput, InvalidParameter: an argument is refused before anything is drawn, an answer
+            is of an unknown kind, a command or address does not answer, or a subject raises at
+            every first draw.
 
     Example:
         >>> noise = np.random.default_rng(0)
@@ -230,7 +249,8 @@ def claim(
     if seconds is not None:
         positive(seconds, name="seconds")
     level = probability(alpha, name="alpha", allow_zero=False) / (1 if noise is None else 2)
-    asked = [_Asked(run, pair) for pair in pairs]
+    raised = _Raised(2 * _FIRST_BATCH * len(pairs))
+    asked = [_Asked(run, pair, raised) for pair in pairs]
     books = [
         Book(
             one.pair.name,
@@ -242,13 +262,14 @@ def claim(
     scales = ScaleTest(noise[0], scale=noise[1], alpha=level) if noise is not None else None
     words = None if seed is None else [count(seed, name="seed", minimum=0), _CLAIM_COINS]
     random = np.random.default_rng(words)
-    start = time.monotonic()
+    start, at = time.monotonic(), 1e-5 if delta is None else delta
+    if sensitivity is not None:
+        positive(sensitivity, name="sensitivity")
     if scales is not None:
         _test_scale(run, pairs[0].first, scales)
     made, refuted = bet_on(
         books, draws=most, seconds=seconds, batch=_BATCH, level=level, random=random, report=report
     )
-    at = 1e-5 if delta is None else delta
     found: list[Finding] = []
     if implementation:
         found += implementation_findings(
@@ -259,8 +280,16 @@ def claim(
             alpha=alpha,
             replay=replay,
         )
+    if scales is not None and sensitivity is not None:
+        found += _law_findings(scales, sensitivity, epsilon, at, mu, pairs[0].name, replay)
     found += _exact_findings(pairs, exact, sensitivity, noise, run, replay)
     found += [finding for one in asked for finding in one.oddities(replay)]
+    if all(one.never_varied and one.seen[0] == one.seen[1] for one in asked):
+        event = f"{made} answers were all alike: the neighbours that were tried test nothing"
+        found.append(Finding(kind=_ALIKE_KIND, witness="all pairs", event=event, replay=replay))
+    for text, times in getattr(run, "warned", {}).items():
+        event = f"{times} times: {text}"
+        found.append(Finding(kind="a warning", witness="any draw", event=event, replay=replay))
     noise_refuted = scales is not None and scales.refuted
     return ClaimAudit(
         subject=run.name,
@@ -269,7 +298,7 @@ def claim(
         mu=mu,
         source=source,
         alpha=alpha,
-        pairs=results_of(books, delta=at, seconds=time.monotonic() - start),
+        pairs=results_of(books, delta=at),
         noise=None if scales is None else _scale_words(scales),
         noise_refuted=noise_refuted,
         findings=tuple(found),
@@ -286,7 +315,7 @@ class Book:
 
     Attributes:
         name: which neighbours.
-        draw: from coins to outputs, as for ``refute``.
+        draw: from coins to outputs, as for ``bet``.
         test: of the claim, at the level of this pair's share.
     """
 
@@ -308,16 +337,16 @@ def bet_on(
     """Bet on several pairs until one of them, or their average, refutes the claim.
 
     Args:
-        books: sorted by their wealth on return.
+        books: books of the pairs, sorted by their wealth on return.
         draws: the most draws of all pairs.
         seconds: the time limit, which is looked at after each batch, or None.
         batch: draws of a pair at once, from its second turn on.
         level: the chance of refuting a claim that holds for every pair.
-        random: of the coins.
-        report: told after each batch.
+        random: source of the coins.
+        report: function that is told of the state after each batch.
 
     Returns:
-        How many draws were made, and whether the claim is refuted.
+        The number of draws that were made, and whether the claim is refuted.
     """
     start, made = time.monotonic(), 0
     while made < draws and not _refuted(books, level):
@@ -334,12 +363,16 @@ def bet_on(
     return made, refuted
 
 
-def results_of(books: list[Book], *, delta: float, seconds: float) -> tuple[PairResult, ...]:
+def results_of(books: list[Book], *, delta: float) -> tuple[PairResult, ...]:
     """Return what each book shows, with the epsilon that is excluded at ``delta``."""
     return tuple(
         PairResult(
             name=book.name,
-            claimed=book.test.result(seconds=seconds),
+            draws=book.test.draws,
+            refuted=book.test.refuted,
+            wealth=book.test.wealth,
+            alpha=book.test.alpha,
+            least_draws=book.test.least_draws,
             excluded=book.test.excluded(delta=delta),
             event=book.test.leading(),
         )
@@ -348,42 +381,80 @@ def results_of(books: list[Book], *, delta: float, seconds: float) -> tuple[Pair
 
 
 @dataclass(eq=False)
+class _Raised:
+    """Counts the answers of all pairs that were exceptions."""
+
+    least: int
+    answers: int = 0
+    raised: int = 0
+
+    def count(self, answers: list[Any]) -> None:
+        """Raise InvalidInput where nothing but exceptions came."""
+        self.answers += len(answers)
+        self.raised += sum(isinstance(one, Raised) for one in answers)
+        if self.raised == self.answers >= self.least:
+            raise InvalidInput(
+                f"subject: raised {answers[-1].kind} at each of the first {self.answers} draws; "
+                "call it once on one of the neighbours"
+            )
+
+
+@dataclass(eq=False)
 class _Asked:
     """A subject that is asked about one pair, and what was odd in its answers."""
 
     run: Subject
     pair: NeighbourPair
+    raised: _Raised
     code: OutputCode = field(default_factory=OutputCode)
     odd: dict[str, list[int]] = field(default_factory=dict)
     sides: list[int] = field(default_factory=lambda: [0, 0])
+    seen: tuple[set[bytes], set[bytes]] = field(default_factory=lambda: (set(), set()))
 
     def draw(self, coins: Coins) -> Array:
         answers = self.run.answers(
             [self.pair.first if coin else self.pair.second for coin in coins]
         )
-        for coin, answer in zip(coins.tolist(), answers, strict=True):
-            self.sides[0 if coin else 1] += 1
+        self.raised.count(answers)
+        rows = self.code(answers)
+        for coin, answer, row in zip(coins.tolist(), answers, rows, strict=True):
+            side = 0 if coin else 1
+            self.sides[side] += 1
+            if len(self.seen[side]) < 2:
+                self.seen[side].add(row.tobytes())
             kind = _oddity(answer)
             if kind is not None:
-                self.odd.setdefault(kind, [0, 0])[0 if coin else 1] += 1
-        return self.code(answers)
+                self.odd.setdefault(kind, [0, 0])[side] += 1
+        return rows
+
+    @property
+    def never_varied(self) -> bool:
+        """Whether all answers of either side were alike, and many."""
+        return min(self.sides) >= _ALIKE and max(map(len, self.seen)) == 1
 
     def oddities(self, replay: str) -> list[Finding]:
-        """Exceptions and NaN that one neighbour gives and the other does not."""
+        """Return answers that never varied, and exceptions and NaN of one neighbour alone."""
         found = []
+        if self.never_varied and self.seen[0] != self.seen[1]:
+            event = (
+                f"{self.sides[0]} answers about the first were all alike, {self.sides[1]} about "
+                "the second too, and different from them"
+            )
+            found.append(self._finding(_ALIKE_KIND, event, replay))
         for kind, (first, second) in self.odd.items():
-            rates = first / max(1, self.sides[0]), second / max(1, self.sides[1])
             # Six of one side and none of the other: a chance of 1 / 32 by coins alone, per kind.
             if min(first, second) == 0 and max(first, second) >= 6:
+                event = (
+                    f"{kind}: {first} of {self.sides[0]} answers about the first, {second} of "
+                    f"{self.sides[1]} about the second"
+                )
                 found.append(
-                    Finding(
-                        kind="an answer that only one neighbour gives",
-                        witness=self.pair.name,
-                        event=f"{kind}: {rates[0]:.3g} of the first, {rates[1]:.3g} of the second",
-                        replay=replay,
-                    )
+                    self._finding("an answer that only one neighbour gives", event, replay)
                 )
         return found
+
+    def _finding(self, kind: str, event: str, replay: str) -> Finding:
+        return Finding(kind=kind, witness=self.pair.name, event=event, replay=replay)
 
 
 def _oddity(answer: Any) -> str | None:
@@ -395,7 +466,9 @@ def _oddity(answer: Any) -> str | None:
 
 
 def _next(books: list[Book], random: np.random.Generator) -> Book:
-    """The pair of the next batch: all in turn at first, then half of the time the richest."""
+    """Return the pair of the next batch: all in turn at first, then half of the time the
+    richest.
+    """
     fewest = min(books, key=lambda book: book.test.draws)
     if fewest.test.draws < _TURNS or random.random() < 0.5:
         return fewest
@@ -403,7 +476,7 @@ def _next(books: list[Book], random: np.random.Generator) -> Book:
 
 
 def _refuted(books: list[Book], level: float) -> bool:
-    """Whether a pair's wealth ever reached its share, or the pairs' average wealth is 1 / level."""
+    """Return whether a pair's wealth ever reached its share, or the pairs' average is 1 / level."""
     logs = np.array([book.test.log_wealth for book in books])
     average = float(np.logaddexp.reduce(logs)) - math.log(len(books))
     return average >= -math.log(level) or any(book.test.refuted for book in books)
@@ -428,6 +501,37 @@ def _scale_words(scales: ScaleTest) -> str:
     return f"{scales.draws} answers to one data set do not contradict the stated {stated}"
 
 
+def _law_findings(
+    scales: ScaleTest,
+    sensitivity: float,
+    epsilon: float | None,
+    delta: float,
+    mu: float | None,
+    witness: str,
+    replay: str,
+) -> list[Finding]:
+    """What noise of the stated law and scale is worth for answers ``sensitivity`` apart: a finding
+    if it is too small for the claim, whatever was drawn.
+    """
+    ratio, gaussian = sensitivity / scales.scale, scales.law == "gaussian"
+    law = gaussian_law(mu=ratio) if gaussian else laplace_law(shift=sensitivity, scale=scales.scale)
+    exact = law.epsilon(delta)
+    too_small = ratio > mu * _ROUNDED if mu is not None else exact > (epsilon or 0.0) * _ROUNDED
+    if not too_small or (mu is not None and not gaussian):
+        return []
+    claimed = f"mu {mu:g}" if mu is not None else f"epsilon {epsilon:g}"
+    shown = f"mu {ratio:.4g}" if mu is not None else f"epsilon {exact:.4g} at delta {delta:g}"
+    return [
+        Finding(
+            kind="stated noise that is too small for the claim",
+            witness=witness,
+            event=f"{scales.law} noise of scale {scales.scale:g} for answers {sensitivity:g} apart "
+            f"has {shown}, by its law alone; the claim is {claimed}",
+            replay=replay,
+        )
+    ]
+
+
 def _exact_findings(
     pairs: tuple[NeighbourPair, ...],
     exact: Callable[[Any], Any] | None,
@@ -436,8 +540,9 @@ def _exact_findings(
     run: Subject,
     replay: str,
 ) -> list[Finding]:
-    """What the answer before the noise shows: its sensitivity, and doubles that only one neighbour
-    can give.
+    """Return what the answer before the noise shows.
+
+    That is its sensitivity, and doubles that only one neighbour can give.
     """
     if exact is None:
         return []

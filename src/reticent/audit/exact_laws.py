@@ -34,10 +34,10 @@ class LossLaw:
 
     Attributes:
         first: shape (n,), chances of the pieces under the first neighbour.
-        second: shape (n,), under the second. In each piece the ratio of densities is one number, or
-            is treated as one: then ``delta`` is a lower bound, and ``slack`` says how far it may be
-            too low.
-        slack: added to get the upper end.
+        second: shape (n,), chances under the second. In each piece the ratio of densities is one
+            number, or is treated as one. Then ``delta`` is a lower bound, and ``slack`` says how
+            far it may be too low.
+        slack: amount that is added to get the upper end.
     """
 
     first: Array
@@ -109,7 +109,7 @@ class LossLaw:
 
 
 def finite_law(first: npt.ArrayLike, second: npt.ArrayLike) -> LossLaw:
-    """Return the law of two rows of a table of chances; exact.
+    """Return the exact law of two rows of a table of chances.
 
     Example:
         >>> law = finite_law([0.75, 0.25], [0.25, 0.75])
@@ -120,7 +120,7 @@ def finite_law(first: npt.ArrayLike, second: npt.ArrayLike) -> LossLaw:
 
 
 def response_law(*, epsilon: float, labels: int) -> LossLaw:
-    """Return the law of randomised response over ``labels`` labels for two of them; exact."""
+    """Return the exact law of randomised response over ``labels`` labels for two of them."""
     positive(epsilon, name="epsilon")
     size = count(labels, name="labels", minimum=2)
     rows = np.full((2, size), 1.0 / (math.exp(epsilon) + size - 1))
@@ -129,8 +129,9 @@ def response_law(*, epsilon: float, labels: int) -> LossLaw:
 
 
 def exponential_law(first: npt.ArrayLike, second: npt.ArrayLike, *, factor: float) -> LossLaw:
-    """Return the law of the exponential mechanism with chances proportional to exp(factor *
-    score), for two rows of scores; exact.
+    """Return the exact law of the exponential mechanism for two rows of scores.
+
+    Its chances are proportional to exp(factor * score).
 
     References:
         McSherry and Talwar (2007), "Mechanism design via differential privacy",
@@ -142,8 +143,9 @@ def exponential_law(first: npt.ArrayLike, second: npt.ArrayLike, *, factor: floa
 
 
 def laplace_law(*, shift: float, scale: float) -> LossLaw:
-    """Return the law of Laplace noise for answers ``shift`` apart; the ends exact, the middle in
-    65,536 pieces.
+    """Return the law of Laplace noise for answers ``shift`` apart.
+
+    The ends are exact, and the middle is in 65,536 pieces.
 
     Example:
         >>> law = laplace_law(shift=1.0, scale=0.5)
@@ -169,8 +171,9 @@ def gaussian_law(*, mu: float) -> LossLaw:
 
 
 def staircase_law(*, epsilon: float, gamma: float) -> LossLaw:
-    """Return the law of the staircase mechanism for answers one sensitivity apart; exact but for a
-    tail of 1e-16.
+    """Return the law of the staircase mechanism for answers one sensitivity apart.
+
+    It is exact but for a tail of 1e-16.
 
     Args:
         epsilon: the claim, above 0.
@@ -207,8 +210,9 @@ def staircase_law(*, epsilon: float, gamma: float) -> LossLaw:
 
 
 def _between(cuts: Array, shift: float, below: Callable[[Array], Array], step: float) -> LossLaw:
-    """A law by cuts, and the chance of noise below a number. Within a piece the loss moves by
-    ``step``.
+    """Return a law by cuts, and the chance of noise below a number.
+
+    Within a piece the loss moves by ``step``.
     """
     pieces = [_masses(cuts - center, below) for center in (0.0, shift)]
     first, second = (piece / piece.sum() for piece in pieces)
@@ -216,8 +220,10 @@ def _between(cuts: Array, shift: float, below: Callable[[Array], Array], step: f
 
 
 def _masses(cuts: Array, below: Callable[[Array], Array]) -> Array:
-    """Chances between cuts of symmetric noise. Above 0 they are those of the mirrored piece, since
-    a difference of numbers close to 1 would lose what e^epsilon then magnifies.
+    """Return chances between cuts of symmetric noise.
+
+    Above 0 they are those of the mirrored piece, since a difference of numbers close to 1 would
+    lose what e^epsilon then magnifies.
     """
     ends, mirrored = below(cuts), below(-cuts)
     found = np.where(cuts[:-1] > 0, mirrored[:-1] - mirrored[1:], ends[1:] - ends[:-1])

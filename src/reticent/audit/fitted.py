@@ -1,4 +1,4 @@
-"""An audit of a fitted system: what it claims, against what its answers can be told apart by.
+"""An audit of a fitted system: its claim, against what its answers can be told apart by.
 
 A fitted system is run on neighbours found around rows that its owner gives, and its mechanism on
 the worst pair that is known for it. What answers tell is learnt from the draws, by the shape of the
@@ -26,13 +26,13 @@ from reticent.audit.cases import (
 )
 from reticent.audit.claims import Book, ClaimAudit, bet_on, results_of
 from reticent.audit.fitted_pairs import (
+    Pair,
     certified_pairs,
     code_pairs,
     is_posthoc,
     posthoc_pairs,
     power_pairs,
 )
-from reticent.audit.protected_pairs import Pair
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.coded_rows import CodedRows
@@ -80,7 +80,7 @@ def audit_fitted(
 ) -> ClaimAudit:
     """Test the claim of a fitted system by draws on neighbours around the rows of X.
 
-    No budget is charged: the answers are about rows that the caller owns, drawn by the code of the
+    No budget is charged. The answers are about rows that the caller owns, drawn by the code of the
     release on words of a seeded generator, and thrown away. What comes out is as private as
     X and the bundle: which neighbours are worst depends on both.
 
@@ -92,14 +92,14 @@ def audit_fitted(
     Args:
         system: a fitted estimator that releases: a posthoc, certified or table one.
         X: rows as its ``release`` takes them, at least one.
-        draws: the most draws of all pairs together; it ends when the claim is refuted.
+        draws: the most draws of all pairs together. It ends when the claim is refuted.
         alpha: the chance of refuting a claim that holds, in (0, 1).
-        seed: of coins and noise, at least 0.
-        report: told after each batch.
+        seed: seed of coins and noise, at least 0.
+        report: function that is told of the state after each batch.
 
     Raises:
-        InvalidInput, InvalidParameter: before anything is run; a system that cannot be audited by
-            itself.
+        InvalidInput, InvalidParameter: an argument is refused before anything is run, or the system
+            cannot be audited by itself.
 
     See Also:
         reticent.audit.claim: the same engine, on anything that answers.
@@ -133,20 +133,15 @@ def audit_fitted(
     made, refuted = bet_on(
         books, draws=draws, seconds=None, batch=_BATCH, level=alpha, random=coins, report=report
     )
-    spent = time.monotonic() - start
     return ClaimAudit(
         subject=type(system).__name__,
         epsilon=claim.epsilon,
         delta=claim.delta,
-        mu=None,
         source=claim.describe(),
         alpha=alpha,
-        pairs=results_of(books, delta=claim.delta, seconds=spent),
-        noise=None,
-        noise_refuted=False,
-        findings=(),
+        pairs=results_of(books, delta=claim.delta),
         draws=made,
-        seconds=spent,
+        seconds=time.monotonic() - start,
         replay=f"audit_fitted(system, X, draws={draws}, alpha={alpha:g}, seed={seed})",
         refuted=refuted,
         not_examined=not_examined,
@@ -154,12 +149,12 @@ def audit_fitted(
 
 
 def auditable_query(system: Any) -> Query:
-    """The fitted query of a system that can be audited by itself.
+    """Return the fitted query of a system that can be audited by itself.
 
     Raises:
-        InvalidInput: a system that answers with no noise of its own, or has no guarantee; the
+        InvalidInput: a system that answers with no noise of its own, or has no guarantee. The
             message says why.
-        NotFittedYet: not fitted.
+        NotFittedYet: the system is not fitted.
     """
     # Late: all bring scikit-learn, which the audits of mechanisms do without.
     from reticent.systems.power.row_encoder import RowEncoder
@@ -193,8 +188,9 @@ def auditable_query(system: Any) -> Query:
 
 
 def stated_guarantee(query: Query) -> Guarantee:
-    """What one answer may cost by the settings that the bundle states. The guarantee that a
-    mechanism computes of itself may be what is at fault.
+    """Return what one answer may cost by the settings that the bundle states.
+
+    The guarantee that a mechanism computes of itself may be what is at fault.
     """
     if is_posthoc(query):
         stated = query.requirement
@@ -209,7 +205,7 @@ def stated_guarantee(query: Query) -> Guarantee:
 def _pairs(
     query: Query, rows: Array | CodedRows, directions: np.random.Generator
 ) -> tuple[list[Pair], str]:
-    """The pairs around the rows, and what stays unexamined."""
+    """Return the pairs around the rows, and what stays unexamined."""
     searched = "neighbours that were not tried: the search is no proof that there are no worse ones"
     if is_posthoc(query):
         assert not isinstance(rows, CodedRows)
@@ -227,8 +223,9 @@ def _pairs(
 
 
 def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:
-    """The worst pairs that are known of the query's mechanism, at values of our own that lie as far
-    apart as the bundle's certificate allows.
+    """Return the worst pairs that are known of the query's mechanism.
+
+    Their values are our own, and lie as far apart as the bundle's certificate allows.
     """
     mechanism = query.mechanism
     epsilon, delta = claim.epsilon, claim.delta
@@ -253,8 +250,9 @@ def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:
 
 
 def _allowed_change(query: Query) -> float:
-    """How far released values of neighbours may lie apart by the certificate of the bundle. The
-    mechanism's own sensitivity may be what is at fault.
+    """Return how far released values of neighbours may lie apart by the certificate of the bundle.
+
+    The mechanism's own sensitivity may be what is at fault.
     """
     if is_posthoc(query):
         from reticent.systems.posthoc.plans import effective_radius

@@ -1,21 +1,23 @@
 """Neighbours that a fitted system is audited on, found around the rows that its owner gives.
 
-Each finder takes a fitted query and checked rows, and gives named pairs: for either neighbour a
-function from a number of runs and a sampler to what comes out. Everything up to the mechanism is
-computed by the fitted query once for each pair. The mechanism then runs as often as an audit wants.
+Each finder takes a fitted query and checked rows, and gives named pairs. For either neighbour a
+pair has a function from a number of runs and a sampler to what comes out. The fitted query computes
+everything up to the mechanism once for each pair. The mechanism then runs as often as an audit
+wants.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from typing_extensions import TypeIs
 
 from reticent.audit.cases import Outputs, additive_outputs, label_outputs
-from reticent.audit.protected_pairs import Pair, likeliest_pairs, protected_pairs
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.norms import Norm, unit_moves
@@ -35,7 +37,7 @@ from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
-from reticent.systems.power.protection import AttributeRadii
+from reticent.systems.power.protection import UNIT, AttributeRadii, Protection
 from reticent.systems.power.query import RowQuery
 
 if TYPE_CHECKING:
@@ -48,9 +50,31 @@ _MOST_ROWS = 64
 _DIRECTIONS = 32
 """Random directions tried around each row, beside the axes."""
 
+_ROUNDS = 24
+"""Neighbours within the radii that are tried around each row of a table: of one attribute alone,
+and of all at once.
+"""
+
+_WITHIN = "neighbours within the stated radii"
+
+
+class Pair(NamedTuple):
+    """Two neighbours, as the mechanism sees them.
+
+    Attributes:
+        name: which neighbours, in words without private values.
+        first, second: what comes out of either.
+        centers: released vectors of both without noise, shape (m,) each; None for labels.
+    """
+
+    name: str
+    first: Outputs
+    second: Outputs
+    centers: tuple[Array, Array] | None = None
+
 
 def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
-    """Whether ``query`` is a posthoc one; torch, which that module needs, is not imported for it.
+    """Return whether ``query`` is a posthoc one, without importing torch, which that module needs.
 
     Example:
         >>> is_posthoc("a query")
@@ -61,15 +85,15 @@ def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
 
 
 def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Generator) -> list[Pair]:
-    """Embeddings of rows, each against points at the radius around it.
+    """Return embeddings of rows, each against points at the radius around it.
 
-    Of all these neighbours one pair is kept whose released values differ most, and, where a test
-    decides about release, one whose chances to pass differ most.
+    Of all these neighbours one pair is kept whose released values differ most. Where a test
+    decides about release, one is kept whose chances to pass differ most.
 
     Args:
         query: the fitted release.
-        inputs: shape (n, features), n at least 1; up to 64 are used.
-        random: where directions come from.
+        inputs: shape (n, features), n at least 1. Up to 64 are used.
+        random: source of directions.
     """
     here = query.bound.domain.clip(query.embedding.embed(_some(inputs, random)))
     radius, norm = query.requirement.adjacency.radius, query.bound.input_norm
@@ -122,7 +146,9 @@ def posthoc_pairs(query: PrivateQuery, inputs: Array, *, random: np.random.Gener
 
 
 def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
-    """Of neighbours ``start`` and ``end`` the two whose chances of some label differ most."""
+    """Return the two of neighbours ``start`` and ``end`` whose chances of some label differ
+    most.
+    """
     rule = query.rule
     assert rule is not None
     logits = [query.network.forward_each(points) for points in (start, end)]
@@ -146,12 +172,12 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
 
 
 def code_pairs(query: CodeQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:
-    """Neighbours around your rows whose chances of some code differ most; empty where none do.
+    """Return neighbours around your rows whose chances of some code differ most, or none.
 
     Args:
         query: the fitted release.
-        rows: at least one, as ``query.encode`` gives them; up to 512 are used.
-        random: which rows are used, where there are more, and directions.
+        rows: at least one row, as ``query.encode`` gives them. Up to 512 are used.
+        random: source of directions, and of the rows that are used, where there are more.
     """
     found = query.worst_pair(_part(rows, random), random=random)
     if found is None:
@@ -166,15 +192,15 @@ def power_pairs(
     *,
     random: np.random.Generator,
 ) -> list[Pair]:
-    """Rows of the table against each other: any two, or those within the radius.
+    """Return rows of the table against each other: any two, or those within the radius.
 
     Args:
         query: the fitted release.
-        rows: n rows, coded by the query's schema; up to 512 are used.
-        random: which rows are used, where there are more.
+        rows: n rows, coded by the query's schema. Up to 512 are used.
+        random: source of the rows that are used, where there are more.
 
     Returns:
-        The pair whose released values differ most; empty where no two of the rows are neighbours,
+        The pair whose released values differ most, or none where no two of the rows are neighbours,
         or none differ.
     """
     dense = _part(rows, random).dense()
@@ -201,9 +227,143 @@ def power_pairs(
     return [Pair(name, one, other, centers)]
 
 
+def near_rows(protection: Protection, rows: Array, *, random: np.random.Generator) -> Array:
+    """A neighbour of each row, shape of ``rows``: what is protected is moved by its radius, each
+    attribute by its own or all together by the common one, and stays in the public box.
+
+    Args:
+        protection: what neighbours are.
+        rows: shape (n, dimension), encoded.
+        random: of directions, of the attributes that change, and of the rows that lend values.
+    """
+    moved, groups = rows.copy(), protection.groups
+    chosen = random.random((len(rows), len(groups))) < random.choice([1.0, 0.5, 1.0 / len(groups)])
+    signs = random.choice([-1.0, 1.0], (len(rows), len(groups)))
+    if protection.norm is Norm.L2:
+        norms = np.maximum(np.sqrt(chosen.sum(axis=1, keepdims=True)), 1.0)
+        signs = signs / norms
+    for place, (part, one_hot, near) in enumerate(groups):
+        if one_hot or near >= 1.0:
+            lent = rows[random.permutation(len(rows)), part]
+            moved[:, part] = np.where(chosen[:, place : place + 1], lent, moved[:, part])
+            continue
+        at = part.start
+        # A missing number is 1/2 beside its mark, and has no neighbour within a finite radius.
+        steps = np.where(_missing(protection, rows, at), 0.0, near * signs[:, place])
+        stay = np.clip(rows[:, at] + steps, 0.0, 1.0)
+        moved[:, at] = np.where(chosen[:, place], stay, rows[:, at])
+    return moved
+
+
+def _missing(protection: Protection, rows: Array, start: int) -> npt.NDArray[np.bool_]:
+    for _, part, one_hot in protection.schema.groups:
+        if part.start == start and not one_hot and part.stop - part.start == 2:
+            return np.asarray(rows[:, start + 1] > 0)
+    return np.zeros(len(rows), dtype=np.bool_)
+
+
+def protected_pairs(
+    query: ProtectedQuery, rows: Array, *, random: np.random.Generator
+) -> list[Pair]:
+    """The neighbours whose answers differ most among those tried; and, where what is released
+    without noise tells two neighbours apart, these.
+
+    Args:
+        query: the fitted release.
+        rows: shape (n, dimension), encoded; two at least.
+        random: of neighbours.
+    """
+    start, end = _moved(query, rows, random)
+    bare = [query.read(side, np.zeros((len(side), query.values))) for side in (start, end)]
+    pairs = _told_without_noise(*bare)
+    steps = [query.steps(side) for side in (start, end)]
+    change = np.abs(steps[0] - steps[1]).sum(axis=1)
+    worst = int(change.argmax())
+    if change[worst] == 0:
+        return pairs
+    centers = (steps[0][worst] / UNIT, steps[1][worst] / UNIT)
+
+    def draw(row: Array) -> Outputs:
+        def run(runs: int, sampler: Sampler) -> Array:
+            answer = query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
+            return additive_outputs(query.mechanism, (answer, np.zeros(runs, np.bool_)), centers)
+
+        return run
+
+    name = f"{_WITHIN}: largest change of the private answer"
+    return [*pairs, Pair(name, draw(start[worst]), draw(end[worst]))]
+
+
+def likeliest_pairs(
+    query: LikeliestQuery, rows: Array, *, random: np.random.Generator
+) -> list[Pair]:
+    """Neighbours of which another candidate is named; and, where the candidates or the log odds
+    tell two neighbours apart, these.
+
+    Args:
+        query: the fitted release.
+        rows: shape (n, dimension), encoded; two at least.
+        random: of neighbours.
+    """
+    start, end = _moved(query, rows, random)
+    scores = [query.given_scores(side) for side in (start, end)]
+    told = [
+        np.concatenate(
+            [query.read(side, np.full(len(side), place)) for place in range(query.plan.candidates)],
+            axis=1,
+        )
+        for side in scores
+    ]
+    pairs = _told_without_noise(*told)
+    places = [
+        query.places(score, query.forest.shares(CodedRows.of(side)))
+        for score, side in zip(scores, (start, end), strict=True)
+    ]
+    changed = np.flatnonzero(places[0] != places[1])
+    if not len(changed):
+        return pairs
+    worst = int(changed[0])
+
+    def draw(row: Array) -> Outputs:
+        return lambda runs, sampler: label_outputs(
+            query.private_answer(np.tile(row, (runs, 1)), sampler=sampler)
+        )
+
+    name = f"{_WITHIN}: another candidate is named"
+    return [*pairs, Pair(name, draw(start[worst]), draw(end[worst]))]
+
+
+def _moved(
+    query: ProtectedQuery | LikeliestQuery, rows: Array, random: np.random.Generator
+) -> tuple[Array, Array]:
+    """The rows several times over, and a neighbour of each. They are made from the stated radii
+    and the schema alone: what the query takes for free or protected may be what is at fault.
+    """
+    assert query.plan.radius is not None  # the plan refuses it
+    stated = Protection(query.schema, query.plan.radius)
+    near = [near_rows(stated, rows, random=random) for _ in range(_ROUNDS)]
+    return np.concatenate([rows] * _ROUNDS), np.concatenate(near)
+
+
+def _told_without_noise(first: Array, second: Array) -> list[Pair]:
+    """A pair that one answer tells apart for certain, where anything without noise differs: nothing
+    is drawn, and that is the fault.
+    """
+    if np.array_equal(first, second):
+        return []
+    one, other = (partial(_constant, which) for which in (0.0, 1.0))
+    return [Pair(f"{_WITHIN}: what is released without noise", one, other)]
+
+
+def _constant(which: float, runs: int, sampler: Sampler) -> Array:
+    return np.full(runs, which)
+
+
 def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
-    """Neighbouring training sets, as far as a fitted query can know them: at each of your rows the
-    certified distance of a label changes by one at most, and a label changes at distance 0 only.
+    """Return neighbouring training sets, as far as a fitted query can know them.
+
+    At each of your rows the certified distance of a label changes by one at most, and a label
+    changes at distance 0 only.
 
     Args:
         query: the fitted release.
@@ -269,7 +429,7 @@ def _inner(query: PrivateQuery) -> AdditiveMechanism | LabelMechanism:
 
 
 def _change(query: PrivateQuery, first: Array, second: Array) -> Array:
-    """How far apart two released values are for the noise that hides them, shape (n,)."""
+    """Return how far apart two released values are for the noise that hides them, shape (n,)."""
     inner = _inner(query)
     if isinstance(inner, AdditiveMechanism):
         return np.asarray(inner.norm.of(first - second))

@@ -28,12 +28,12 @@ _NOTHING = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that was found beside the value of an answer.
+    """A finding beside the value of an answer.
 
     Attributes:
-        kind: what was found, in words.
+        kind: the fault, in words.
         witness: the pair of neighbours, or the data set, that shows it.
-        event: what was seen.
+        event: the observation.
         replay: the command or call that shows it again.
     """
 
@@ -55,7 +55,7 @@ def implementation_findings(
     """Return what forked processes, times of answers and earlier calls give away.
 
     Args:
-        run: what is audited.
+        run: the subject that is audited.
         pair: the neighbours that it is tried on.
         epsilon, delta: the claim, which times are held to as well.
         alpha: the chance that one of these looks finds something by chance.
@@ -79,7 +79,7 @@ def implementation_findings(
 
 
 def _forked(run: Subject, pair: NeighbourPair) -> str | None:
-    """Whether two forked processes draw the same noise."""
+    """Return whether two forked processes draw the same noise."""
     if not isinstance(run, FunctionSubject) or not hasattr(os, "fork"):
         return None
     one, other = (_child(lambda: _plain(run.answers([pair.first] * _FORKED))) for _ in range(2))
@@ -97,7 +97,7 @@ def _plain(answers: list[Any]) -> list[Any]:
 
 
 def _child(work: Callable[[], list[Any]]) -> list[Any]:
-    """What ``work`` returns in a forked process, as JSON values."""
+    """Return what ``work`` returns in a forked process, as JSON values."""
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:  # pragma: no cover - the child ends here, whatever happens
@@ -117,7 +117,7 @@ def _child(work: Callable[[], list[Any]]) -> list[Any]:
 def _timed(
     run: Subject, pair: NeighbourPair, epsilon: float, delta: float, alpha: float
 ) -> str | None:
-    """Whether the time of an answer tells the neighbours better than the claim allows."""
+    """Return whether the time of an answer tells the neighbours better than the claim allows."""
     random = np.random.default_rng()
     test = SequentialTest(epsilon=epsilon, delta=delta, alpha=alpha)
     for _ in range(_TIMED // 20):
@@ -137,7 +137,7 @@ def _timed(
 
 
 def _stateful(run: Subject, pair: NeighbourPair, alpha: float) -> str | None:
-    """Whether an answer about nobody tells which neighbour was asked about before."""
+    """Return whether an answer about nobody tells which neighbour was asked about before."""
     random = np.random.default_rng()
     test = SequentialTest(epsilon=_NOTHING, delta=0.0, alpha=alpha)
     code = OutputCode()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ class NeighbourPair:
 
     Attributes:
         first, second: the data sets, as the audited mechanism takes them.
-        name: what tells them apart, in words.
+        name: their difference, in words.
     """
 
     first: Any
@@ -85,6 +86,17 @@ def schema_pairs(schema: TabularSchema) -> tuple[NeighbourPair, ...]:
     Each column's two ends are tried while the others stay at their first value. Rows at opposite
     ends in every column come first.
     """
+    lowest, highest = _ends(schema)
+    found = [NeighbourPair(lowest, highest, "opposite ends of every column")]
+    for attribute in schema.attributes:
+        names = attribute.names if isinstance(attribute, OneHot) else (attribute.name,)
+        other = {**lowest, **{name: highest[name] for name in names}}
+        found.append(NeighbourPair(lowest, other, f"the two ends of {attribute.name!r}"))
+    return tuple(found)
+
+
+def _ends(schema: TabularSchema) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows of all lower and of all upper ends, by column."""
     ends: dict[str, tuple[Any, Any]] = {}
     for attribute in schema.attributes:
         if isinstance(attribute, OneHot):  # a column for each category, of which one is 1
@@ -98,54 +110,57 @@ def schema_pairs(schema: TabularSchema) -> tuple[NeighbourPair, ...]:
             ends[attribute.name] = ("a", "b")
         else:
             ends[attribute.name] = (attribute.categories[0], attribute.categories[-1])
-    lowest = {name: pair[0] for name, pair in ends.items()}
-    highest = {name: pair[1] for name, pair in ends.items()}
-    found = [NeighbourPair(lowest, highest, "opposite ends of every column")]
-    for attribute in schema.attributes:
-        names = attribute.names if isinstance(attribute, OneHot) else (attribute.name,)
-        other = {**lowest, **{name: ends[name][1] for name in names}}
-        found.append(NeighbourPair(lowest, other, f"the two ends of {attribute.name!r}"))
-    return tuple(found)
+    low, high = ({name: pair[side] for name, pair in ends.items()} for side in (0, 1))
+    return low, high
 
 
 def searched_pairs(
-    data_set: Sequence[Any], *, replace: bool, person: str | None = None
+    data_set: Any,
+    *,
+    replace: bool,
+    person: str | None = None,
+    schema: TabularSchema | None = None,
 ) -> tuple[NeighbourPair, ...]:
-    """Return neighbours of a data set, a list of numbers or of records, to search among.
+    """Return neighbours of a data set to search among.
 
-    A record is a number, a list or an object. Tried are: one record less; one record more, or one
-    record changed, to the least or the greatest value seen in every column, to 0, and with signs
-    turned; and all records of one person less.
+    A record is a number, a list or an object. Tried are one record less, one record more, one
+    record changed, and all records of one person less. A record that is added or changed gets the
+    least or the greatest value of every column, 0, or turned signs. A data set of one record tries
+    none against it.
 
     Args:
-        data_set: the records.
+        data_set: a list of records, or ``{"X": rows, "y": labels}`` as estimators take it. A row
+            at an extreme then gets the rarest label.
         replace: whether neighbours differ by a changed record, in place of one more or less.
         person: the key of whose record it is, where records are objects and the unit is a person.
+        schema: the public ends of columns, where records are objects. None takes the least and the
+            greatest value seen.
 
     Raises:
-        InvalidInput: no list, or records of several kinds.
+        InvalidInput: no such data set, or records of several kinds.
     """
-    records = list(data_set)
+    if isinstance(data_set, Mapping) and set(data_set) == {"X", "y"}:
+        return _labelled_pairs(data_set["X"], data_set["y"], replace=replace)
     if not isinstance(data_set, Sequence) or isinstance(data_set, str | bytes):
-        raise InvalidInput("neighbours: expected a list of records to search around")
-    found: list[NeighbourPair] = []
+        raise InvalidInput(
+            'neighbours: expected a list of records to search around, or {"X": rows, "y": labels}'
+        )
+    records = list(data_set)
     if person is not None:
-        persons = list(dict.fromkeys(str(record[person]) for record in records))
-        sizes = {one: sum(str(r[person]) == one for r in records) for one in persons}
-        largest = max(persons, key=sizes.__getitem__, default=None)
-        for one in list(dict.fromkeys([*([] if largest is None else [largest]), *persons[:2]])):
-            rest = [record for record in records if str(record[person]) != one]
-            found.append(NeighbourPair(records, rest, f"all {sizes[one]} records of one person"))
-        return checked_pairs(found)
-    for words, extreme in _extremes(records):
+        return _person_pairs(records, person)
+    found: list[NeighbourPair] = []
+    try:
+        extremes = list(_extremes(records, None if schema is None else _ends(schema)))
+    except (KeyError, IndexError, TypeError) as error:
+        raise InvalidInput("neighbours: expected records of one kind") from error
+    for words, extreme in extremes:
         if replace and records:
             changed = [extreme, *records[1:]]
             found.append(NeighbourPair(records, changed, f"the first record changed to {words}"))
         elif not replace:
             found.append(NeighbourPair([*records, extreme], records, f"one record more, {words}"))
     if replace and len(records) > 1:
-        pairs = list(_extremes(records))
-        one, other = pairs[0][1], pairs[1][1]
+        one, other = extremes[0][1], extremes[1][1]
         found.insert(
             0,
             NeighbourPair(
@@ -154,14 +169,58 @@ def searched_pairs(
         )
     if not replace and records:
         found.append(NeighbourPair(records, records[1:], "the first record less"))
-        found.append(NeighbourPair(records[:1], [], "one record against none"))
     return checked_pairs(found)
 
 
-def _extremes(records: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Records at boundary values, with words."""
+def _person_pairs(records: list[Any], person: str) -> tuple[NeighbourPair, ...]:
+    try:
+        owners = [str(record[person]) for record in records]
+    except (KeyError, TypeError) as error:
+        raise InvalidInput(f"person={person!r}: expected records that are objects") from error
+    sizes = Counter(owners)
+    tried = dict.fromkeys([*(one for one, _ in sizes.most_common(1)), *list(sizes)[:2]])
+    return checked_pairs(
+        NeighbourPair(
+            records,
+            [record for record, owner in zip(records, owners, strict=True) if owner != one],
+            f"all {sizes[one]} records of one person",
+        )
+        for one in tried
+    )
+
+
+def _labelled_pairs(X: Any, y: Any, *, replace: bool) -> tuple[NeighbourPair, ...]:
+    """Return neighbours of rows with labels, at least one record in each, as an estimator needs."""
+    if not len(X) == len(y) >= 2:
+        raise InvalidInput("neighbours: expected at least two rows X, and a label y for each")
+    rare = Counter(y).most_common()[-1][0]
+    whole = {"X": X, "y": y}
+    found = []
+    for words, row in _extremes(list(X), None):
+        if replace:
+            other = {"X": [row, *X[1:]], "y": [rare, *y[1:]]}
+            found.append(NeighbourPair(whole, other, f"the first record changed to {words}"))
+        else:
+            other = {"X": [*X, row], "y": [*y, rare]}
+            found.append(NeighbourPair(other, whole, f"one record more, {words}"))
+    if not replace:
+        less = {"X": X[1:], "y": y[1:]}
+        found.append(NeighbourPair(whole, less, "the first record less"))
+    return checked_pairs(found)
+
+
+def _extremes(
+    records: list[Any], ends: tuple[dict[str, Any], dict[str, Any]] | None
+) -> Iterator[tuple[str, Any]]:
+    """Return records at boundary values, with words, of objects at public ``ends`` if known."""
     if not records:
         yield "0", 0
+        return
+    if ends is not None:
+        if not isinstance(records[0], Mapping):
+            raise InvalidInput("schema: expected records that are objects, by column")
+        yield "the upper ends of the schema", {**records[0], **ends[1]}
+        yield "the lower ends of the schema", {**records[0], **ends[0]}
         return
 
     def mapped(change: Any) -> Any:

@@ -40,7 +40,7 @@ class Raised:
 
 
 class OutputCode:
-    """Writes answers as rows of one width, which the first batch decides.
+    """Write answers as rows of one width, which the first batch decides.
 
     Example:
         >>> code = OutputCode()
@@ -108,7 +108,7 @@ class OutputCode:
 
 
 def leaves(answer: Any) -> list[float | str]:
-    """Return an answer's numbers and labels, in order; those of an object by its keys.
+    """Return an answer's numbers and labels, in order. Those of an object are ordered by its keys.
 
     Example:
         >>> leaves({"b": [1, True], "a": "x"})

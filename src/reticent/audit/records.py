@@ -54,7 +54,7 @@ class Records:
     Attributes:
         X: shape (n, ...), rows.
         y: shape (n,), their labels or targets.
-        persons: shape (n,), whose each record is, or None where no person has two.
+        persons: shape (n,), the person of each record, or None where no person has two.
     """
 
     X: npt.NDArray[Any]
@@ -78,7 +78,7 @@ class Records:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What ``fit`` gets beside rows and labels."""
+        """The arguments that ``fit`` gets beside rows and labels."""
         return {} if self.persons is None else {"persons": self.persons.tolist()}
 
 
@@ -123,37 +123,36 @@ def audit_records(
         the result to anybody.
 
     Args:
-        estimator: an estimator, not fitted, that protects training records; it is not changed.
-        X: shape (n, features) or with more axes; the records, n at least 2.
+        estimator: an estimator, not fitted, that protects training records. It is not changed.
+        X: shape (n, features) or with more axes, the records, n at least 2.
         y: shape (n,), labels or targets.
-        public_X, public_y: public rows and their labels, if ``fit`` takes them; or None.
+        public_X, public_y: public rows and their labels, if ``fit`` takes them, or None.
         remove: the place of the record that the neighbour lacks.
         add: the row and the label of a record that the neighbour has in addition. With ``remove``
             it stands in that record's place, as the adjacency "replace" needs. Where neither is
             given, neighbours are searched with a quarter of the runs: records removed, added with
             another label, or added at corners of the box around all.
-        queries: shape (q, ...), public rows that are asked; None asks the neighbour's record, as
+        queries: shape (q, ...), public rows that are asked. None asks the neighbour's record, as
             often as the method's total allows.
         outputs: a function from the fitted estimator to what it releases, numbers of shape (d,),
             in place of arrays and labels.
-        mu: the noise that the method states, as mu-GDP; None takes it from the claim where the
+        mu: the noise that the method states, as mu-GDP. None takes it from the claim where the
             estimator is one of ours whose sums have Gaussian noise, and tests none otherwise.
-        runs: how many, those of the search included, at least 200.
+        runs: number of runs, those of the search included, at least 200.
         alpha: the chance of refuting a claim that holds, in (0, 1).
         seconds: time limit after which fewer runs are made, or None.
-        seed: of coins and search, never of noise; None takes them from the operating system.
+        seed: seed of coins and search, never of noise. None takes them from the operating system.
         report: told after each run.
 
     Raises:
         InvalidInput, InvalidParameter: data, neighbours or numbers that cannot be.
 
     Example:
-        >>> from reticent import MomentClassifier
+        >>> from reticent import NoisyGradientClassifier
         >>> from reticent.systems import Features
         >>> X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
-        >>> model = MomentClassifier(
-        ...     epsilon=2.0, delta=1e-5, classes=[0, 1], features=Features(range=(-4, 4))
-        ... )
+        >>> given = {"epsilon": 2.0, "delta": 1e-5, "classes": [0, 1], "steps": 2}
+        >>> model = NoisyGradientClassifier(**given, features=Features(range=(-4, 4)))
         >>> audit = audit_records(model, X, y, remove=3, runs=400, alpha=1e-6)
         >>> audit.refuted, audit.draws
         (False, 400)
@@ -224,21 +223,18 @@ def audit_records(
         report=report,
     )
     chosen_from = f", chosen among {len(candidates)}" if len(candidates) > 1 else ""
-    book, seconds_spent = Book(second.name + chosen_from, draw, tests[0]), time.monotonic() - start
+    book = Book(second.name + chosen_from, draw, tests[0])
     return ClaimAudit(
         subject=type(estimator).__name__,
         epsilon=claim.epsilon,
         delta=claim.delta,
-        mu=None,
         source=claim.describe(),
         alpha=alpha,
-        pairs=results_of([book], delta=claim.delta, seconds=seconds_spent),
+        pairs=results_of([book], delta=claim.delta),
         noise=None if noise is None else tests[1].describe().removeprefix("refuted: "),
         noise_refuted=noise is not None and tests[1].refuted,
-        findings=(),
         draws=tests[0].draws,
-        seconds=seconds_spent,
-        replay="",
+        seconds=time.monotonic() - start,
         refuted=any(test.refuted for test in tests),
     )
 
@@ -248,7 +244,7 @@ class _DataSet:
     """Records, and the row that tells them from the others.
 
     Attributes:
-        name: in words.
+        name: its name in words.
         records: the data set.
         asked: shape (1, ...), the row of the record in which it differs.
     """
@@ -260,13 +256,13 @@ class _DataSet:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Fits an estimator again and again, and reads what it releases as numbers.
+    """Fit an estimator again and again, and read what it releases as numbers.
 
     Attributes:
-        estimator: not fitted.
+        estimator: the estimator, not fitted.
         given: further arguments of ``fit``, all of them public.
-        outputs: from a fitted estimator to what it releases, in place of arrays and labels, or
-            None.
+        outputs: function from a fitted estimator to what it releases, in place of arrays and
+            labels, or None.
     """
 
     estimator: Any
@@ -347,7 +343,9 @@ class Reader:
         return by_coin(first, second), _ANSWERS_AT_ONCE
 
     def _times(self) -> int:
-        """How often the total of the estimator allows to ask, as far as its parameters say."""
+        """Return how often the total of the estimator allows to ask, as far as its parameters
+        say.
+        """
         for name in ("queries", "answers", "votes"):
             most = getattr(self.estimator, name, None)
             if isinstance(most, int | float):
@@ -378,8 +376,9 @@ def _one_by_one(run: Callable[[int], Array]) -> tuple[Draw, int]:
 
 
 def _numbers(release: Any, system: Any) -> Array:
-    """Return answers as numbers, shape (answers, m), and zeros where they are withheld: which
-    label each is, or the number that a regressor gives.
+    """Return answers as numbers, shape (answers, m), and zeros where they are withheld.
+
+    A number says which label it is, or is the number that a regressor gives.
     """
     values = np.asarray(release.values)
     if hasattr(system, "classes_"):
@@ -391,7 +390,7 @@ def _numbers(release: Any, system: Any) -> Array:
 def _public(
     estimator: Any, public_X: npt.ArrayLike | None, public_y: npt.ArrayLike | None
 ) -> dict[str, Any]:
-    """Public rows under the names that ``fit`` has for them."""
+    """Return public rows under the names that ``fit`` has for them."""
     known = inspect.signature(estimator.fit).parameters
     found = {}
     for value, names in ((public_X, ("public_X", "public")), (public_y, ("public_y",))):
@@ -409,7 +408,7 @@ def _public(
 def _neighbour(
     claim: Guarantee, first: _DataSet, remove: int | None, add: tuple[npt.ArrayLike, Any] | None
 ) -> _DataSet:
-    """The neighbour that the caller names."""
+    """Return the neighbour that the caller names."""
     replaces = isinstance(claim.adjacency, Replace)
     if replaces != (remove is not None and add is not None):
         wanted = "both, the record and what replaces it" if replaces else "one of them"
@@ -439,7 +438,9 @@ def _neighbour(
 
 
 def _searched(claim: Guarantee, first: _DataSet, random: np.random.Generator) -> list[_DataSet]:
-    """Neighbours to choose from: extreme records and others, removed or with another label."""
+    """Return neighbours to choose from: extreme records and others, removed or with another
+    label.
+    """
     rows, labels = first.records.X, first.records.y
     flat = np.nan_to_num(rows.reshape(len(rows), -1).astype(np.float64))
     far = np.argsort(-np.abs(flat - flat.mean(axis=0)).sum(axis=1), kind="stable")[:_EXTREMES]
@@ -464,7 +465,7 @@ def _searched(claim: Guarantee, first: _DataSet, random: np.random.Generator) ->
 
 
 def _other_label(labels: npt.NDArray[Any], place: int) -> Any:
-    """The other end of the targets, or the next label."""
+    """Return the other end of the targets, or the next label."""
     known = np.unique(labels)
     if labels.dtype.kind == "f":
         middle = (known[0] + known[-1]) / 2
@@ -473,7 +474,7 @@ def _other_label(labels: npt.NDArray[Any], place: int) -> Any:
 
 
 def _search(draws: list[Draw], runs: int, until: float | None, report: Report) -> tuple[int, int]:
-    """The place of the neighbour that runs tell best, and how many runs that took.
+    """Return the place of the neighbour that runs tell best, and how many runs that took.
 
     In each round the better half of the candidates goes on.
     """
@@ -497,8 +498,9 @@ def _search(draws: list[Draw], runs: int, until: float | None, report: Report) -
 
 
 def _told_apart(values: Array) -> float:
-    """How many standard errors the scores of two data sets, drawn in turn, are apart: those of the
-    second half, by a score of the first.
+    """Return how many standard errors the scores of two data sets, drawn in turn, are apart.
+
+    The scores are those of the second half, by a score of the first.
     """
     coins = np.arange(len(values)) % 2 == 0
     half = len(values) // 2
@@ -509,8 +511,9 @@ def _told_apart(values: Array) -> float:
 
 
 def _stated_mu(estimator: Any, claim: Guarantee) -> float | None:
-    """The mu of Gaussian noise that is just (epsilon, delta)-private, a millionth more for its
-    rounding, where noisy sums are all that is released; None otherwise.
+    """Return the mu of Gaussian noise that is just (epsilon, delta)-private, or None.
+
+    It is a millionth more for its rounding. It is None unless noisy sums are all that is released.
     """
     from reticent.systems.votes.released_model import ReleasedModel
 

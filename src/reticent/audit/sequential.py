@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.audit.beliefs import Atoms, Boosted, Learner, Logistic, LowBits
 from reticent.core.arrays import Array
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.training.progress import Report, silent
 
@@ -130,11 +129,11 @@ class SequentialTest:
     above, and their average over points is a supermartingale under the claim.
 
     Args:
-        epsilon, delta: the claim; None where ``mu`` is given. ``delta`` is in [0, 1).
+        epsilon, delta: the claim, or None where ``mu`` is given. ``delta`` is in [0, 1).
         mu: the claim that the mechanism is mu-GDP, such as one Gaussian sum of l2 sensitivity
-            mu times the noise's standard deviation; above 0, or None.
+            mu times the noise's standard deviation. It is above 0, or None.
         alpha: chance of refuting a claim that holds, in (0, 1).
-        beliefs: what learns from the past which outputs speak for D; None chooses by the first
+        beliefs: learners from the past of which outputs speak for D. None chooses by the first
             outputs.
 
     Attributes:
@@ -164,7 +163,7 @@ class SequentialTest:
           2.13 (the curve of mu-GDP).
 
     See Also:
-        reticent.audit.refute: draws until a claim is refuted or time is up.
+        reticent.audit.claim: of anything that answers about a data set.
         reticent.audit.refute_recorded: of outputs that were drawn before.
     """
 
@@ -201,7 +200,7 @@ class SequentialTest:
         """Bet on further draws, and return whether the claim is refuted by now.
 
         Args:
-            coins: shape (n,), bool; True where D was drawn from.
+            coins: shape (n,), bool, True where D was drawn from.
             outputs: shape (n,) or (n, d), answers as numbers.
 
         Raises:
@@ -217,12 +216,12 @@ class SequentialTest:
 
     @property
     def log_wealth(self) -> float:
-        """Logarithm of the wealth after all draws."""
+        """The logarithm of the wealth after all draws."""
         return float(_log_sum(self._logs[None] + self._log_weights)[0])
 
     @property
     def wealth(self) -> float:
-        """Wealth after all draws, of one unit at the start; infinite beyond doubles."""
+        """The wealth after all draws, of one unit at the start, infinite beyond doubles."""
         return math.exp(self.log_wealth) if self.log_wealth < 700 else math.inf
 
     @property
@@ -232,8 +231,10 @@ class SequentialTest:
 
     @property
     def least_draws(self) -> int:
-        """Draws that any test of this claim needs at this alpha, even where every output gives its
-        coin away. A mechanism for which the claim holds lets the coin be guessed with a chance of
+        """The draws that any test of this claim needs at this alpha, even where every output gives
+        its coin away.
+
+        A mechanism for which the claim holds lets the coin be guessed with a chance of
         up to p = (e^epsilon + delta) / (1 + e^epsilon), or Phi(mu / 2). So n right guesses have a
         chance of up to p^n, and a test that rejects them needs p^n <= alpha.
 
@@ -264,8 +265,8 @@ class SequentialTest:
         looked at too.
 
         Args:
-            delta: in [0, 1).
-            alpha: the chance of a wrong result; None takes that of the test.
+            delta: delta in [0, 1).
+            alpha: the chance of a wrong result. None takes that of the test.
         """
         probability(delta, name="delta")
         level = -math.log(self.alpha if alpha is None else probability(alpha, name="alpha"))
@@ -274,7 +275,7 @@ class SequentialTest:
         return max(self._excluded_by(counts, grid, delta, level) for counts in self._all_looks())
 
     def _all_looks(self) -> list[Array]:
-        """Counts when the claim was refuted, if it was, and now."""
+        """Return the counts when the claim was refuted, if it was, and now."""
         return [*self._looks, self._counts]
 
     def _excluded_by(self, counts: Array, grid: Array, delta: float, level: float) -> float:
@@ -320,18 +321,6 @@ class SequentialTest:
         return (
             f"not refuted: {self.draws} draws do not contradict {claim} of this pair; a test can "
             "refute a claim, never prove it"
-        )
-
-    def result(self, *, seconds: float) -> Refutation:
-        """Return the result so far, after ``seconds`` of drawing."""
-        return Refutation(
-            refuted=self.refuted,
-            draws=self.draws,
-            wealth=self.wealth,
-            seconds=seconds,
-            alpha=self.alpha,
-            least_draws=self.least_draws,
-            summary=self.describe(),
         )
 
     def _checked(self, coins: npt.ArrayLike, outputs: npt.ArrayLike) -> tuple[Coins, Array]:
@@ -380,7 +369,7 @@ class SequentialTest:
             self._learn()
 
     def _counted(self, places: npt.NDArray[np.int64], tails: npt.NDArray[np.int64]) -> Array:
-        """How often each learner was at each place with each coin, as ``_counts``."""
+        """Return how often each learner was at each place with each coin, as ``_counts``."""
         found = np.zeros_like(self._counts)
         learner = np.broadcast_to(np.arange(places.shape[1]), places.shape)
         np.add.at(found, (learner, places, np.broadcast_to(tails, places.shape)), 1.0)
@@ -408,81 +397,6 @@ class SequentialTest:
             learner.learn(coins, values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refutation:
-    """The result of ``refute``.
-
-    Attributes:
-        refuted: whether the claim was refuted at level ``alpha``.
-        draws: the number of draws.
-        wealth: the wealth after them, in units of the start.
-        seconds: the time that it took.
-        alpha: the chance of refuting a claim that holds.
-        least_draws: the number of draws below which no test can refute this claim.
-        summary: the result as one sentence.
-    """
-
-    refuted: bool
-    draws: int
-    wealth: float
-    seconds: float
-    alpha: float
-    least_draws: int
-    summary: str
-
-
-def refute(
-    draw: Draw,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    alpha: float,
-    seconds: float,
-    draws: int | None = None,
-    batch: int = 256,
-    seed: int | None = None,
-) -> Refutation:
-    """Draw until a claim is refuted, or until time or draws are used up.
-
-    Guarantee:
-        That of ``SequentialTest``, whatever the time limit.
-
-    Args:
-        draw: gets fair coins, shape (n,) of bool, and returns an output for each: of D for True
-            and of D' for False, shape (n,) or (n, d). It must use a coin for nothing but choosing
-            between D and D'.
-        epsilon, delta, mu, alpha: as for ``SequentialTest``.
-        seconds: time limit, above 0; it is looked at after each batch.
-        draws: most draws, or None.
-        batch: draws at a time.
-        seed: of the coins; None takes them from the operating system.
-
-    Example:
-        >>> def draw(coins):  # Laplace noise of scale 1/2, where epsilon = 1 needs 1
-        ...     return np.where(coins, 1.0, 0.0) + noise.laplace(scale=0.5, size=len(coins))
-        >>> noise = np.random.default_rng(0)
-        >>> refute(draw, epsilon=1.0, delta=0.0, alpha=0.05, seconds=10.0, seed=0).refuted
-        True
-
-    Raises:
-        InvalidInput, InvalidParameter: before anything is drawn, or outputs of another shape.
-
-    See Also:
-        reticent.audit.SequentialTest: the same, fed by the caller.
-        reticent.audit.audit_records: through ``fit`` and ``release`` of an estimator.
-    """
-    test = SequentialTest(epsilon=epsilon, delta=delta, mu=mu, alpha=alpha)
-    positive(seconds, name="seconds")
-    most = None if draws is None else count(draws, name="draws")
-    count(batch, name="batch")
-    # Another stream than a caller's own generator of that seed, which may draw the outputs.
-    words = None if seed is None else [count(seed, name="seed", minimum=0), _COINS]
-    random = np.random.default_rng(words)
-    spent = bet(draw, [test], seconds=seconds, runs=most, batch=batch, random=random)
-    return test.result(seconds=spent)
-
-
 def bet(
     draw: Draw,
     tests: Sequence[SequentialTest],
@@ -494,19 +408,21 @@ def bet(
     random: np.random.Generator,
     clock: Callable[[], float] = time.monotonic,
     report: Report = silent,
-) -> float:
-    """Feed tests with draws until runs or time are used up, and return the time that it took.
+) -> None:
+    """Feed tests with draws until runs or time are used up.
 
     Args:
-        draw: as for ``refute``.
-        tests: of claims about the same two neighbours.
+        draw: function that gets fair coins, shape (n,) of bool, and returns an output for each: of
+            D for True and of D' for False, shape (n,) or (n, d). It must use a coin for nothing but
+            choosing between D and D'.
+        tests: tests of claims about the same two neighbours.
         batch: runs at a time.
         runs: the number of all runs, or None.
         seconds: time limit, which is looked at before each batch but the first, or None.
         stop: whether to stop as soon as a claim is refuted.
-        random: of the coins.
-        clock: of the time limit.
-        report: told after each batch.
+        random: source of the coins.
+        clock: clock of the time limit.
+        report: function that is told of the state after each batch.
     """
     start, made = clock(), 0
     while runs is None or made < runs:
@@ -520,7 +436,6 @@ def bet(
         report("runs", made, runs or 0, float("nan"))
         if stop and any(test.refuted for test in tests):
             break
-    return clock() - start
 
 
 def refute_recorded(
@@ -540,8 +455,8 @@ def refute_recorded(
     Args:
         first: shape (n,) or (n, d), outputs of independent runs on D, in their order.
         second: the same on D'.
-        epsilon, delta, alpha, beliefs: as for ``SequentialTest``.
-        seed: of the coins; None takes them from the operating system.
+        epsilon, delta, alpha, beliefs: arguments of ``SequentialTest``.
+        seed: seed of the coins. None takes them from the operating system.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -567,7 +482,7 @@ def refute_recorded(
 
 
 def by_coin(first: Callable[[int], Array], second: Callable[[int], Array]) -> Draw:
-    """Return a draw, as for ``refute``, from functions that give so many outputs of D and of D'."""
+    """Return a draw, which ``bet`` takes, from functions that give outputs of D and of D'."""
 
     def draw(coins: Coins) -> Array:
         heads = first(int(coins.sum()))
@@ -603,7 +518,7 @@ def _learners(values: Array) -> tuple[tuple[Learner, ...], tuple[float, ...]]:
 def _points(
     epsilon: float | None, delta: float | None, mu: float | None
 ) -> tuple[tuple[float, float], ...]:
-    """Points (epsilon, delta) that are tested."""
+    """Return points (epsilon, delta) that are tested."""
     if mu is not None:
         if epsilon is not None or delta is not None:
             raise InvalidParameter("mu: expected without epsilon and delta")
@@ -617,13 +532,15 @@ def _points(
 
 
 def _gaussian_delta(mu: float, epsilon: float) -> float:
-    """Delta of mu-GDP at ``epsilon``, rounded up."""
+    """Return the delta of mu-GDP at ``epsilon``, rounded up."""
     return gaussian_delta(noise_multiplier=1.0 / mu, epsilon=epsilon)
 
 
 def _bets(epsilon: float, delta: float) -> tuple[Array, Array]:
-    """All bets against one (epsilon, delta): logarithms of their factors, shape (places, 2, bets),
-    and of their weights, shape (bets,).
+    """Return all bets against one (epsilon, delta).
+
+    They are logarithms of their factors, shape (places, 2, bets), and of their weights, shape
+    (bets,).
     """
     levels = np.concatenate([[0.0], _LEVELS])
     guessed = np.arange(len(levels)) > 0
@@ -655,20 +572,21 @@ def _bets(epsilon: float, delta: float) -> tuple[Array, Array]:
 
 
 def _risk(epsilon: float, odds: Array) -> Array:
-    """Shares of the wealth to risk on a guess whose log odds are ``odds``. At delta 0 a right guess
-    then pays p1 / p0, and a wrong one (1 - p1) / (1 - p0), with p0 and p1 the chances of epsilon
-    and of the odds.
+    """Return shares of the wealth to risk on a guess whose log odds are ``odds``.
+
+    At delta 0 a right guess then pays p1 / p0, and a wrong one (1 - p1) / (1 - p0), with p0 and p1
+    the chances of epsilon and of the odds.
     """
     risked = -np.expm1(np.logaddexp(0.0, epsilon) - np.logaddexp(0.0, odds))
     return np.asarray(np.minimum(risked, _MOST_RISKED))
 
 
 def _log_factors(epsilon: float, delta: float, risked: Array, sides: Array) -> Array:
-    """Logarithms of 1 + lambda Z, shape (places, 2, bets), for heads and tails: first at places
-    where heads are guessed at every level, then where tails are.
+    """Return logarithms of 1 + lambda Z, shape (places, 2, bets), for heads and tails.
 
-    lambda is the largest of ``risked``, shape (bets, levels), over 2 (e^epsilon + delta). On which
-    sides a bet is placed is said by ``sides``, shape (bets, 2).
+    First come places where heads are guessed at every level, then those where tails are. lambda is
+    the largest of ``risked``, shape (bets, levels), over 2 (e^epsilon + delta). ``sides``, shape
+    (bets, 2), says on which sides a bet is placed.
     """
     small = math.exp(-epsilon)
     stakes = np.concatenate([risked * sides[:, :1], risked * sides[:, 1:]], axis=1)
@@ -681,11 +599,11 @@ def _log_factors(epsilon: float, delta: float, risked: Array, sides: Array) -> A
 
 
 def _of_heads(gains: Array) -> npt.NDArray[np.bool_]:
-    """Places where heads are guessed, from gains, shape (places, 2)."""
+    """Return places where heads are guessed, from gains, shape (places, 2)."""
     return np.asarray(gains[:, 0] > gains[:, 1])
 
 
 def _log_sum(logs: Array) -> Array:
-    """Logarithms of the sums of exponentials of rows, shape (n,)."""
+    """Return logarithms of the sums of exponentials of rows, shape (n,)."""
     largest = logs.max(axis=1)
     return np.asarray(np.log(np.exp(logs - largest[:, None]).sum(axis=1)) + largest)

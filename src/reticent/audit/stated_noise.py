@@ -108,7 +108,7 @@ class ScaleTest:
             self.refuted_after = self.draws
 
     def _ratio(self, size: float) -> Array:
-        """Log density at each smaller scale less that at the stated one."""
+        """Return the log density at each smaller scale less that at the stated one."""
         shares = np.array(_SHARES)
         if self.law == "gaussian":
             return np.asarray(-np.log(shares) - 0.5 * size**2 * (1.0 / shares**2 - 1.0))
@@ -123,17 +123,17 @@ class ScaleTest:
 def reachable_laplace(
     answers: npt.ArrayLike, *, exact: float, scale: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which doubles a textbook sampler can give: ``exact`` plus Laplace noise that is a
-    logarithm of a uniform number on a grid of 2^-53.
+    """Return which doubles a textbook sampler can give.
 
-    The sampler is numpy's: u on the grid, and scale * log(2 u) below a half, else -scale * log(2 -
-    2 u). An answer that one neighbour can give, and the other can never, shows infinite epsilon,
-    whatever the scale.
+    It gives ``exact`` plus Laplace noise that is a logarithm of a uniform number on a grid of
+    2^-53. The sampler is numpy's: u on the grid, and scale * log(2 u) below a half, else -scale *
+    log(2 - 2 u). An answer that one neighbour can give, and the other can never, shows infinite
+    epsilon, whatever the scale.
 
     Args:
         answers: shape (n,), finite.
         exact: the answer without noise.
-        scale: of the noise, above 0.
+        scale: scale of the noise, above 0.
 
     Example:
         >>> random = np.random.default_rng(0)

@@ -1,10 +1,11 @@
-"""What an audit may run: a function, a command, an estimator, an address, or recorded scores.
+"""The subjects of an audit: a function, a command, an estimator, an address, or recorded scores.
 
 Each takes data sets and returns one answer for each, drawn afresh. Nothing here knows the coin.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import math
@@ -15,7 +16,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
@@ -34,9 +37,17 @@ LONGEST_ANSWER = 2**20
 
 _LARGEST_FILE = 2**30
 
+_WARNINGS, _WARNING_LENGTH = 8, 240
+"""Warnings of a subject that are told apart, and letters of each."""
+
+_FLUSH = (
+    ". Expected a line for each line that is read, written at once (flush); anew (--anew) starts "
+    "a command for each answer, and ends its input"
+)
+
 
 class Subject(Protocol):
-    """What is audited."""
+    """A subject of an audit."""
 
     name: str
 
@@ -52,7 +63,11 @@ class FunctionSubject:
 
     Args:
         function: the callable. An exception of its own is an answer.
-        name: as the report shows it; None takes the callable's own.
+        name: name in the report. None takes the callable's own.
+
+    Attributes:
+        warned: number of times that the callable gave each of its first warnings, which are not
+            shown.
     """
 
     def __init__(self, function: Callable[[Any], Any], *, name: str | None = None) -> None:
@@ -60,10 +75,13 @@ class FunctionSubject:
             raise InvalidInput(f"function: expected a callable, got {type(function).__name__}")
         self.function = function
         self.name: str = name or str(getattr(function, "__qualname__", type(function).__name__))
+        self.warned: Counter[str] = Counter()
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return one fresh answer for each data set."""
-        return [self._answer(one) for one in data_sets]
+        with warnings.catch_warnings():
+            warnings.showwarning = self._warn
+            return [self._answer(one) for one in data_sets]
 
     def close(self) -> None:
         """Do nothing."""
@@ -74,15 +92,20 @@ class FunctionSubject:
         except Exception as error:
             return Raised(type(error).__name__)
 
+    def _warn(self, message: Warning | str, category: type[Warning], *_: object, **__: Any) -> None:
+        text = f"{category.__name__}: {message}"[:_WARNING_LENGTH]
+        if text in self.warned or len(self.warned) < _WARNINGS:
+            self.warned[text] += 1
 
-class EstimatorSubject:
+
+class EstimatorSubject(FunctionSubject):
     """A scikit-learn estimator that is fitted anew for each answer, and predicts public rows.
 
     Args:
-        estimator: an estimator, not fitted; it is cloned for each answer.
+        estimator: an estimator, not fitted. It is cloned for each answer.
         queries: shape (q, ...), public rows that it predicts.
         outputs: a function from the fitted estimator to what it releases, in place of ``predict``,
-            such as its coefficients; or None.
+            such as its coefficients, or None.
     """
 
     def __init__(
@@ -96,47 +119,49 @@ class EstimatorSubject:
             raise InvalidInput(f"estimator: expected one with fit, got {type(estimator).__name__}")
         if (queries is None) == (outputs is None):
             raise InvalidInput("queries, outputs: expected one of them")
+        super().__init__(self._released, name=type(estimator).__name__)
         self.estimator, self.outputs = estimator, outputs
         self.queries = None if queries is None else np.asarray(queries)
-        self.name = type(estimator).__name__
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return what a fit on each data set, an object with ``X`` and perhaps ``y``, predicts."""
-        return [self._answer(one) for one in data_sets]
+        if not all(isinstance(one, Mapping) and "X" in one for one in data_sets):
+            raise InvalidInput(
+                'neighbours: expected data sets {"X": rows, "y": labels} for an estimator'
+            )
+        return super().answers(data_sets)
 
-    def close(self) -> None:
-        """Do nothing."""
-
-    def _answer(self, data_set: Any) -> Any:
+    def _released(self, data_set: Any) -> Any:
         from sklearn.base import clone
 
-        rows = np.asarray(data_set["X"])
         given = [] if data_set.get("y") is None else [np.asarray(data_set["y"])]
-        try:
-            fitted = clone(self.estimator).fit(rows, *given)
-            return self.outputs(fitted) if self.outputs is not None else self._predicted(fitted)
-        except Exception as error:
-            return Raised(type(error).__name__)
-
-    def _predicted(self, fitted: Any) -> Any:
+        fitted = clone(self.estimator).fit(np.asarray(data_set["X"]), *given)
+        if self.outputs is not None:
+            return self.outputs(fitted)
         return np.asarray(fitted.predict(self.queries)).ravel().tolist()
 
 
 class CommandSubject:
     """A command that reads one data set a line, as JSON, and writes one answer a line.
 
-    The process is started once and stays. One that ends, or is silent for too long, ends the audit.
+    The process is started once and stays, or is started for each answer. One that ends too early,
+    or is silent for too long, ends the audit.
 
     Args:
         command: words, or one line that is split as a shell splits it. No shell runs it.
+        anew: whether the command is started for each answer, and finds its input at an end. That
+            suits what reads a whole file.
         seconds: the longest wait for one answer.
     """
 
-    def __init__(self, command: str | Sequence[str], *, seconds: float = 60.0) -> None:
+    def __init__(
+        self, command: str | Sequence[str], *, anew: bool = False, seconds: float = 60.0
+    ) -> None:
         self.words = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.words:
             raise InvalidInput("command: expected at least one word")
         self.name = shlex.join(self.words)
+        self.anew = anew
         self.seconds = positive(seconds, name="seconds")
         self._process: subprocess.Popen[bytes] | None = None
         self._kept = b""
@@ -149,37 +174,43 @@ class CommandSubject:
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return the command's answers."""
-        if self._process is None:
-            try:
-                self._process = subprocess.Popen(
-                    self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-                )
-            except OSError as error:
-                raise InvalidInput(f"command={self.words[0]!r}: {error.strerror}") from error
-        return [self._answer(self._process, one) for one in data_sets]
+        return [self._answer(one) for one in data_sets]
 
     def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
+        process, self._process, self._kept = self._process, None, b""
         if process is None:
             return
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
         try:
             process.wait(timeout=2.0)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
-    def _answer(self, process: subprocess.Popen[bytes], data_set: Any) -> Any:
-        assert process.stdin is not None
+    def _answer(self, data_set: Any) -> Any:
+        if self.anew:
+            self.close()
+        if self._process is None:
+            try:
+                self._process = subprocess.Popen(
+                    self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            except OSError as error:
+                raise self._fault(str(error.strerror)) from error
+        assert self._process.stdin is not None
         try:
-            process.stdin.write(json.dumps(data_set).encode() + b"\n")
-            process.stdin.flush()
+            self._process.stdin.write(json.dumps(data_set).encode() + b"\n")
+            self._process.stdin.flush()
+            if self.anew:
+                self._process.stdin.close()
         except (BrokenPipeError, ValueError) as error:
-            raise InvalidInput(f"command={self.words[0]!r}: ended before an answer") from error
-        return _decoded(self._line(process), self.words[0])
+            if not self.anew:  # else it may answer without reading
+                raise self._fault("ended before an answer") from error
+        return _decoded(self._line(self._process), self.words[0])
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
         assert process.stdout is not None
@@ -189,17 +220,21 @@ class CommandSubject:
             while b"\n" not in self._kept:
                 left = until - time.monotonic()
                 if left <= 0 or not ready.select(left):
-                    raise InvalidInput(
-                        f"command={self.words[0]!r}: no answer in {self.seconds:g} seconds"
-                    )
+                    hint = "" if self.anew else _FLUSH
+                    raise self._fault(f"no answer in {self.seconds:g} seconds{hint}")
                 part = process.stdout.read1(65536)  # type: ignore[attr-defined]
                 if not part:
-                    raise InvalidInput(f"command={self.words[0]!r}: ended before an answer")
+                    if self._kept:
+                        break  # a last line without an end
+                    raise self._fault("ended before an answer")
                 self._kept += part
                 if len(self._kept) > LONGEST_ANSWER and b"\n" not in self._kept:
-                    raise InvalidInput(f"command={self.words[0]!r}: an answer above 1 MiB")
+                    raise self._fault("an answer above 1 MiB")
         line, _, self._kept = self._kept.partition(b"\n")
         return line
+
+    def _fault(self, what: str) -> InvalidInput:
+        return InvalidInput(f"command={self.words[0]!r}: {what}")
 
 
 class HttpSubject:
@@ -295,7 +330,9 @@ class RecordedScores:
 
     @property
     def fair(self) -> int:
-        """Fair coins that are most likely served, with a margin of six standard deviations."""
+        """Return fair coins that are most likely served, with a margin of six standard
+        deviations.
+        """
         least = min(len(scores) for scores in self._scores.values())
         return max(0, int(2 * least - 6.0 * math.sqrt(2.0 * least)))
 
@@ -316,7 +353,9 @@ class RecordedScores:
 
 def named_object(name: str) -> Any:
     """Return the object MODULE:NAME, found from the working folder too, or FILE:NAME of a Python
-    file, which is run.
+    file.
+
+    The file is run.
 
     Raises:
         InvalidInput: no such module or name.
@@ -333,8 +372,10 @@ def named_object(name: str) -> Any:
         found: Any = importlib.import_module(module)
         for part in inside.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except AttributeError as error:
         raise InvalidInput(f"{name!r}: not found ({error})") from error
+    except Exception as error:  # the module's own
+        raise _not_loaded(name, error) from error
     return found
 
 
@@ -343,14 +384,26 @@ def _in_file(path: Path, name: str) -> Any:
     if spec is None or spec.loader is None or not path.is_file():
         raise InvalidInput(f"{str(path)!r}: no such Python file")
     made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    try:
+        spec.loader.exec_module(made)
+    except Exception as error:  # the file's own
+        raise _not_loaded(str(path), error) from error
     if not hasattr(made, name):
         raise InvalidInput(f"{str(path)!r}: has no {name}")
     return getattr(made, name)
+
+
+def _not_loaded(name: str, error: Exception) -> InvalidInput:
+    # Only what an import says: any other message may hold what the file has read.
+    said = f": {error}" if isinstance(error, ImportError) else ""
+    return InvalidInput(f"{name!r}: cannot be loaded ({type(error).__name__}{said})")
 
 
 def _decoded(content: bytes, where: str) -> Any:
     try:
         return json.loads(content)  # NaN and Infinity are answers too
     except ValueError as error:
-        raise InvalidInput(f"{where!r}: an answer that is not JSON") from error
+        raise InvalidInput(
+            f"{where!r}: an answer that is not JSON; expected a number, a list, or a label in "
+            "quotation marks"
+        ) from error

@@ -255,7 +255,7 @@ def _print_audit(found: ClaimAudit) -> None:
 
     table = Table("neighbours", "draws", "largest epsilon excluded", title=found.subject)
     for pair in found.pairs:
-        table.add_row(pair.name, f"{pair.claimed.draws}", f"{pair.excluded:.4g}")
+        table.add_row(pair.name, f"{pair.draws}", f"{pair.excluded:.4g}")
     Console().print(table)
     typer.echo(f"claim: {found.source}")
     if found.noise is not None:

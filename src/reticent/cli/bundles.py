@@ -23,6 +23,7 @@ from reticent.cli.options import (
     OptionalLedger,
     Overwrite,
     Principal,
+    Research,
     SigningKey,
     Subject,
     SubjectColumn,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
     System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
+
+_LARGEST_AUDIT = 2**24
 
 _WITH_LOCAL_BOUNDS = ("PosthocEncoder", "PosthocClassifier")
 """Systems by name: their modules load torch, which most bundles do not need."""
@@ -100,6 +103,7 @@ def release(
         ),
     ] = None,
     jobs: Jobs = None,
+    research: Research = False,
 ) -> None:
     """Answer every input row with the bundle's guarantee. Write all answers or none.
 
@@ -144,6 +148,24 @@ def release(
             "overwrite: parts are never replaced; choose a new folder, or go on without it",
         ),
     )
+    if research:
+        _refuse(
+            (
+                ledger is not None or people or signing_key is not None,
+                (
+                    "research: nothing is booked and no receipt is written; expected without "
+                    "--ledger, --principal, --subject, --subject-column and --signing-key"
+                ),
+            ),
+            (
+                in_parts or jobs is not None or embedder is not None,
+                "research: expected without --rows-per-part, --cluster, --jobs and --embedder",
+            ),
+        )
+        _release_for_research(
+            bundle, input_, output, trusted_key, array, ignore_column, overwrite=overwrite
+        )
+        return
     system = _answering(bundle, trusted_key, embedder)
     if signing_key is not None:
         from reticent.core.signatures import check_signing_key
@@ -180,6 +202,45 @@ def release(
                 system, found, output, book, scope,
                 kind=kind, key=signing_key, overwrite=overwrite, jobs=jobs,
             )  # fmt: skip
+
+
+def _release_for_research(
+    bundle: Path,
+    input_: Path,
+    output: Path,
+    trusted_key: Path | None,
+    array: str | None,
+    ignore: list[str] | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the answers of an algorithm as printed, without a receipt."""
+    import io
+
+    import numpy as np
+
+    from reticent.cli.files import ANSWERS, format_of, read_rows
+    from reticent.published import load_research
+    from reticent.tables.batches import encoded_columns
+
+    kind = format_of(output, ANSWERS)
+    system = load_research(bundle, trusted_key=trusted_key)
+    schema = getattr(system, "schema", None)
+    rows = read_rows(input_, schema=schema, array=array, ignore=ignore).inputs
+    answers = system.release(rows)
+    if kind == "npz":
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, values=answers.values, withheld=answers.withheld)
+        content = buffer.getvalue()
+    else:
+        content = encoded_columns(answers.to_columns(), kind)
+    with output_file(output, size=len(content), overwrite=overwrite) as put:
+        put(content)
+    typer.echo(
+        f"NOT PRIVATE: {system.name}; {len(answers.withheld)} answer(s), "
+        f"{int(answers.withheld.sum())} withheld; written to {output}. A sound account: "
+        f"{system.spent().describe()}"
+    )
 
 
 def _refuse(*reasons: tuple[bool, str]) -> None:
@@ -354,6 +415,7 @@ def card(
     as_json: Json = False,
     trusted_key: TrustedKey = None,
     embedder: Embedder = None,
+    research: Research = False,
 ) -> None:
     """Print the bundle's guarantee: what is protected, from whom, under which assumptions.
 
@@ -361,12 +423,17 @@ def card(
     made anew.
     """
     if as_json:
-        made = open_bundle(bundle, trusted_key, embedder).card()
+        if research:
+            from reticent.published import load_research
+
+            made = load_research(bundle, trusted_key=trusted_key).card()
+        else:
+            made = open_bundle(bundle, trusted_key, embedder).card()
         typer.echo(json.dumps(made.to_dict(), indent=2))
         return
     from reticent.release.bundle import stored_card
 
-    shown = stored_card(bundle, trusted_key=trusted_key)
+    shown = stored_card(bundle, trusted_key=trusted_key, research=research)
     if not sys.stdout.isatty():
         typer.echo(shown)
         return
@@ -390,6 +457,7 @@ def sign(
         int,
         typer.Option(min=0, help="Edition, above that of every bundle that it replaces."),
     ] = 0,
+    research: Research = False,
 ) -> None:
     """Sign a bundle, so that others can tell that nobody else has changed it.
 
@@ -399,28 +467,40 @@ def sign(
     """
     from reticent.release.bundle import sign_bundle
 
-    signed = sign_bundle(bundle, key=signing_key, name=name, edition=edition)
+    signed = sign_bundle(bundle, key=signing_key, name=name, edition=edition, research=research)
     typer.echo(f"signed: {signed}")
 
 
 def verify(
     path: Annotated[
-        Path, typer.Argument(help="Folder of a bundle, or .npz file that `reticent release` wrote.")
+        Path,
+        typer.Argument(
+            help="Folder of a bundle, .npz file that `reticent release` wrote, or .json or .html "
+            "file that `reticent audit function` wrote."
+        ),
     ],
     trusted_key: Annotated[
         Path,
         typer.Option(metavar="PEM", help="Public Ed25519 key of the expected signer."),
     ],
+    research: Research = False,
 ) -> None:
-    """Check that a key signed a bundle, or the receipt of released values.
+    """Check that a key signed a bundle, the receipt of released values, or the audit of a claim.
 
     The exit status is 18 if it did not.
     """
     if path.is_dir():
         from reticent.release.bundle import Bundle
 
-        found = Bundle.read(path, trusted_key=trusted_key)
+        found = Bundle.read(path, trusted_key=trusted_key, research=research)
         typer.echo(f"signed by the trusted key: a {found.system}, bundle {found.identity}")
+        return
+    if path.suffix in (".json", ".html"):
+        from reticent.audit.claim_page import verify_audit
+        from reticent.core.files import read_regular
+
+        verify_audit(read_regular(path, most=_LARGEST_AUDIT), trusted_key=trusted_key)
+        typer.echo("signed by the trusted key: the audit of a claim, as it stands in the file")
         return
     from reticent.cli.files import read_signed_receipt
     from reticent.core.signatures import verify as verify_signature
@@ -504,6 +584,6 @@ def _numbers_per_answer(system: AnsweringSystem) -> int:
     if isinstance(system, PowerEncoder):
         return system.query_.outputs
     if type(system).__name__ == "PosthocEncoder":
-        return cast("PosthocEncoder", system).query_.network.output_dimension
+        return cast("PosthocEncoder", system).query_.outputs
     labels: list[Any] = np.asarray(system.classes_).tolist()
     return 1 + max(len(str(label)) for label in labels) // 2

@@ -48,7 +48,9 @@ def function(
     search: Annotated[
         Path | None,
         typer.Option(
-            metavar="JSON", help="Data set, a list of records, to search neighbours around."
+            metavar="JSON",
+            help='Data set, a list of records or {"X": rows, "y": labels}, to search neighbours '
+            "around; at the ends of --schema, if given.",
         ),
     ] = None,
     replace: Annotated[
@@ -64,6 +66,12 @@ def function(
     command: Annotated[
         bool, typer.Option("--command", help="SUBJECT is a command: one JSON line in, one out.")
     ] = False,
+    anew: Annotated[
+        bool,
+        typer.Option(
+            "--anew", help="Start the command for each answer: for one that reads its whole input."
+        ),
+    ] = False,
     queries: Annotated[
         Path | None,
         typer.Option(metavar="JSON", help="Public rows that an estimator predicts after each fit."),
@@ -75,6 +83,19 @@ def function(
         str | None,
         typer.Option(
             metavar="LAW=SCALE", help="Stated noise of one number: gaussian=3 or laplace=2."
+        ),
+    ] = None,
+    sensitivity: Annotated[
+        float | None,
+        typer.Option(
+            help="Stated l1 change of the answer before the noise: compares it with --exact, and "
+            "the exact law of --noise with the claim."
+        ),
+    ] = None,
+    exact: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION", help="Answer before the noise, if the subject shows it."
         ),
     ] = None,
     implementation: Annotated[
@@ -96,7 +117,7 @@ def function(
         Path | None, typer.Option(metavar="JSON", help="Report to write as JSON.")
     ] = None,
     key: Annotated[
-        Path | None, typer.Option(metavar="PEM", help="Private key that signs the report.")
+        Path | None, typer.Option(metavar="PEM", help="Private key that signs report and page.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -107,8 +128,14 @@ def function(
 
     The exit status is 19 if the claim is refuted. An audit never proves a claim.
     """
-    from reticent.audit.claim_page import claim_page, claim_report, signed_report
+    from reticent.audit.claim_page import (
+        claim_page,
+        claim_report,
+        signed_page,
+        signed_report,
+    )
     from reticent.audit.claims import claim as audit_claim
+    from reticent.audit.subjects import named_object
     from reticent.cli.files import check_page
     from reticent.core.files import check_replaceable
     from reticent.core.signatures import check_signing_key
@@ -120,10 +147,16 @@ def function(
     if output is not None:
         check_replaceable(output, overwrite=overwrite)
     if key is not None:
-        if output is None:
-            raise InvalidInput("key: expected --output, the report that is signed")
+        if output is None and page is None:
+            raise InvalidInput("key: expected --output or --page, which it signs")
         check_signing_key(key)
-    run = _subject(subject, command=command, queries=queries, remote=remote)
+    if sensitivity is not None and noise is None and exact is None:
+        raise InvalidInput("sensitivity: expected --noise or --exact, to compare it with")
+    if anew and not command:
+        raise InvalidInput("anew: expected --command")
+    run = _subject(
+        subject, command=command, anew=anew, queries=queries, remote=remote, seconds=seconds
+    )
     pairs = _pairs(neighbours, schema, search, replace=replace, person=person)
     words = {"protected": protected, "unit": unit, "trust": trust}
     try:
@@ -133,6 +166,8 @@ def function(
                 neighbours=pairs,
                 **stated,
                 noise=_noise(noise),
+                sensitivity=sensitivity,
+                exact=None if exact is None else named_object(exact),
                 alpha=alpha,
                 draws=draws,
                 seconds=seconds,
@@ -154,7 +189,8 @@ def function(
             put(content)
     if page is not None:
         with output_file(page, size=_ROOM, overwrite=overwrite) as put:
-            put(claim_page(found, **words).encode())
+            text = claim_page(found, **words)
+            put(text.encode() if key is None else signed_page(text, key))
         typer.echo(f"written to {page}")
     if found.refuted:
         raise GuaranteeRefuted(f"subject={found.subject!r}: claims {found.claim_words}; refuted")
@@ -180,7 +216,15 @@ def _noise(text: str | None) -> tuple[str, float] | None:
         raise InvalidParameter(f"noise={text!r}: expected LAW=SCALE") from error
 
 
-def _subject(name: str, *, command: bool, queries: Path | None, remote: bool) -> Subject:
+def _subject(
+    name: str,
+    *,
+    command: bool,
+    anew: bool,
+    queries: Path | None,
+    remote: bool,
+    seconds: float,
+) -> Subject:
     from reticent.audit.subjects import (
         CommandSubject,
         EstimatorSubject,
@@ -191,15 +235,17 @@ def _subject(name: str, *, command: bool, queries: Path | None, remote: bool) ->
     )
 
     if command:
-        return CommandSubject(name)
+        return CommandSubject(name, anew=anew, seconds=min(60.0, seconds))
     if name.startswith(("http://", "https://")):
-        return HttpSubject(name, remote=remote)
+        return HttpSubject(name, remote=remote, seconds=min(30.0, seconds))
     if name.endswith(".npz"):
         return RecordedScores.read(name)
     found = named_object(name)
     if queries is not None:
         estimator = found() if isinstance(found, type) else found
         return EstimatorSubject(estimator, queries=_json(queries))
+    if hasattr(found, "fit"):
+        raise InvalidInput(f"{name!r}: expected --queries, rows that an estimator predicts")
     return FunctionSubject(found, name=name)
 
 
@@ -220,12 +266,13 @@ def _pairs(
     from reticent.audit.subjects import named_object
     from reticent.tables.schema import TabularSchema
 
-    if sum(one is not None for one in (neighbours, schema, search)) > 1:
-        raise InvalidInput("neighbours, schema, search: expected one of them")
+    if neighbours is not None and (schema is not None or search is not None):
+        raise InvalidInput("neighbours: expected no schema or search besides")
+    ends = None if schema is None else TabularSchema.read(schema)
     if search is not None:
-        return searched_pairs(_json(search), replace=replace, person=person)
-    if schema is not None:
-        return schema_pairs(TabularSchema.read(schema))
+        return searched_pairs(_json(search), replace=replace, person=person, schema=ends)
+    if ends is not None:
+        return schema_pairs(ends)
     if neighbours is None:
         return None
     if Path(neighbours).exists() or ":" not in neighbours:

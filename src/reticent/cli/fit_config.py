@@ -201,8 +201,8 @@ def _why(kind: Any) -> str:
         return ""
     return (
         ". It answers from the private records themselves, query by query, and a bundle would be "
-        "their copy; PublicStartClassifier and MomentClassifier are paid for once and leave a "
-        "bundle that may be published"
+        "their copy; PublicStartClassifier and NoisyGradientClassifier are paid for once and leave "
+        "a bundle that may be published"
     )
 
 

@@ -87,6 +87,13 @@ TrustedKey = Annotated[
         "trusted as it is.",
     ),
 ]
+Research = Annotated[
+    bool,
+    typer.Option(
+        "--research",
+        help="The bundle is an algorithm as its paper prints it, which is not private.",
+    ),
+]
 Embedder = Annotated[
     str | None,
     typer.Option(

@@ -1,5 +1,6 @@
-"""The client's side of a service: ask for answers, or release on the device and send released
-values only. No torch.
+"""The client's side of a service: ask for answers, or release on the device. No torch.
+
+A device sends released values only.
 """
 
 from __future__ import annotations

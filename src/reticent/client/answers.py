@@ -1,4 +1,4 @@
-"""What a client gets: the values of a release, and a receipt for every request that it took."""
+"""A client's result: the values of a release, and a receipt for every request that it took."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from reticent.core.releases import Receipt, Release, Rows
 
 @dataclass(frozen=True, eq=False)
 class Answers(Release):
-    """A batch of answers of a service; a ``Release`` whose rows came in one or more requests.
+    """A batch of answers of a service, as a ``Release`` whose rows came in one or more requests.
 
     Attributes:
-        receipts: one for each request, in the order of the rows. ``receipt`` is the first of them.
+        receipts: one receipt for each request, in the order of the rows. ``receipt`` is the first
+            of them.
         verified: whether every receipt was signed by the key that is trusted, with digests of this
-            request and of these answers in it; False where the client was given no key.
-        replayed: how many requests were answered from what the service had stored: they were
-            repeated, and charged once.
+            request and of these answers in it. It is False where the client was given no key.
+        replayed: number of requests that were answered from what the service had stored. They
+            were repeated, and charged once.
         request: name of the call. The same call under this name again gives the same bytes, at no
             cost, as long as the service keeps them.
     """
@@ -34,7 +35,9 @@ class Answers(Release):
 
     @override
     def to_columns(self) -> dict[str, Any]:
-        """Released columns, ``withheld``, and in ``receipt`` the one that paid for each row."""
+        """Return the released columns, ``withheld``, and in ``receipt`` the receipt that paid
+        for each row.
+        """
         found = super().to_columns()
         found["receipt"] = [
             receipt.identifier for receipt in self.receipts for _ in range(receipt.answers)
@@ -43,14 +46,14 @@ class Answers(Release):
 
 
 def joined(parts: Sequence[Answers], *, rows: Rows) -> Answers:
-    """Answers of several requests as one.
+    """Return the answers of several requests as one.
 
     Args:
-        parts: at least one, in the order of their rows.
+        parts: at least one batch of answers, in the order of their rows.
         rows: the frame that was asked about.
 
     Raises:
-        InvalidInput: they do not fit together.
+        InvalidInput: the batches do not fit together.
     """
     first, parts = parts[0], _of_one_shape(parts)
     shapes = {(part.values.shape[1:], part.columns) for part in parts}
@@ -78,7 +81,10 @@ def joined(parts: Sequence[Answers], *, rows: Rows) -> Answers:
 
 
 def _of_one_shape(parts: Sequence[Answers]) -> list[Answers]:
-    """The same; where others released vectors, a part that was withheld whole is of vectors too."""
+    """Return the same parts, all of vectors if some are.
+
+    A part that was withheld whole becomes one of vectors where others released vectors.
+    """
     widths = {part.values.shape[1] for part in parts if part.values.ndim == 2}
     if len(widths) != 1:
         return list(parts)

@@ -20,8 +20,9 @@ T = TypeVar("T")
 
 
 class AsyncClient(Connected):
-    """Asks a service for answers without blocking the event loop; arguments, results and errors
-    are those of ``Client``.
+    """Ask a service for answers without blocking the event loop.
+
+    Arguments, results and errors are those of ``Client``.
 
     Example:
         >>> import asyncio
@@ -45,7 +46,7 @@ class AsyncClient(Connected):
         await self.close()
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Close its connections."""
         await self._http.aclose()
 
     async def bundles(self) -> tuple[Offer, ...]:

@@ -27,7 +27,7 @@ TIMEOUT = 60.0
 
 
 class Plain:
-    """Carries out the steps of a conversation over ``_http``, one after the other."""
+    """Carry out the steps of a conversation over ``_http``, one after the other."""
 
     _http: httpx.Client
 
@@ -38,7 +38,7 @@ class Plain:
         self.close()
 
     def close(self) -> None:
-        """Closes its connections."""
+        """Close its connections."""
         self._http.close()
 
     def _run(self, steps: Steps[T], watch: Watch | None = None) -> T:
@@ -75,10 +75,10 @@ class Plain:
 
 
 class Connected:
-    """What both clients are made of: a session, and connections that ``_open`` makes.
+    """The common part of both clients: a session, and connections that ``_open`` makes.
 
     Args:
-        url, key, trusted_key, retries, timeout, insecure, proxy: see ``Client``.
+        url, key, trusted_key, retries, timeout, insecure, proxy: the arguments of ``Client``.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Connected:
 
     @property
     def url(self) -> str:
-        """Address of the service."""
+        """The address of the service."""
         return self._session.url
 
     def _open(self, library: Any, **options: Any) -> None:
@@ -124,20 +124,20 @@ class Connected:
 
 
 class Client(Plain, Connected):
-    """Asks a service for answers, and for what they cost.
+    """Ask a service for answers, and for what they cost.
 
-    Every request has an idempotency key, which all its repetitions have too: where a connection
-    breaks, the service is busy, or is still answering, the client asks again, and gets the answer
-    that was drawn and charged the first time.
+    Every request has an idempotency key, and so have all its repetitions. The client asks again if
+    a connection breaks, or the service is busy or still answering. It gets the answer that was
+    drawn and charged the first time.
 
     Args:
         url: address of the service: https, or http on this machine.
         key: API key, as ``reticent keys create`` printed it.
-        trusted_key: file with the service's public key; every receipt must then be signed by it.
+        trusted_key: file with the service's public key. Every receipt must then be signed by it.
             None believes the service.
-        retries: how often a request is repeated.
+        retries: number of times that a request is repeated.
         timeout: seconds that one request may take, above 0.
-        insecure: allows plain http to other machines, in a network of your own.
+        insecure: whether to allow plain http to other machines, in a network of your own.
         proxy: address of a proxy for every request. None takes what the environment names
             (``HTTPS_PROXY``), and none for plain http or for a service on this machine.
 
@@ -155,19 +155,19 @@ class Client(Plain, Connected):
         self._http = library.Client(**options)
 
     def bundles(self) -> tuple[Offer, ...]:
-        """The bundles that this key may ask.
+        """Return the bundles that this key may ask.
 
         Raises:
-            NotAuthenticated: no such key, or one that has expired or was revoked.
+            NotAuthenticated: the key is unknown, has expired or was revoked.
             ServiceUnreachable: nothing answers there.
         """
         return self._run(self._session.bundles())
 
     def card(self, bundle: str | None = None) -> dict[str, Any]:
-        """The guarantee of a bundle in plain words, as ``GuaranteeCard.to_dict`` has it.
+        """Return the guarantee of a bundle in plain words, as ``GuaranteeCard.to_dict`` has it.
 
         Args:
-            bundle: identity or name; None where the key may ask one bundle only.
+            bundle: identity or name, or None where the key may ask one bundle only.
 
         Raises:
             UnknownName: no such bundle, or a choice among several.
@@ -177,22 +177,22 @@ class Client(Plain, Connected):
     def budget(
         self, *, subject: str | None = None, bundle: str | None = None
     ) -> tuple[BudgetLine, ...]:
-        """The budgets that this key's requests count against.
+        """Return the budgets that this key's requests count against.
 
         Args:
-            subject, bundle: only budgets that agree with these names; None for all.
+            subject, bundle: names that the budgets must agree with, or None for all.
         """
         return self._run(self._session.budget(subject=subject, bundle=bundle))
 
     def preview(
         self, answers: int, *, subject: str | Sequence[str] | None = None, bundle: str | None = None
     ) -> Cost:
-        """What so many answers would cost now; free, and nothing is promised.
+        """Return what so many answers would cost now. It is free, and promises nothing.
 
         Args:
-            answers: rows, at least 1.
-            subject: as for ``answers``.
-            bundle: identity or name; None where the key may ask one bundle only.
+            answers: number of rows, at least 1.
+            subject: the name or names to charge, as ``answers`` takes them.
+            bundle: identity or name, or None where the key may ask one bundle only.
         """
         return self._run(self._session.preview(answers, subject=subject, bundle=bundle))
 
@@ -206,32 +206,32 @@ class Client(Plain, Connected):
         request: str | None = None,
         progress: bool = False,
     ) -> Answers:
-        """One answer for each row, charged to its subject.
+        """Return one answer for each row, charged to its subject.
 
         Args:
-            X: rows: a data frame of pandas, polars or pyarrow, whose columns the service finds by
-                name; or an array, shape (n, columns).
-            subject: whose privacy is spent: one name for all rows, or one for each; None where the
-                bundle itself names the data set that it protects.
-            bundle: identity or name; None where the key may ask one bundle only.
-            rows_per_request: a larger table takes several requests, each charged by itself; None
-                for 1,000, or less where the service says so.
+            X: rows, as a data frame of pandas, polars or pyarrow, whose columns the service finds
+                by name, or as an array, shape (n, columns).
+            subject: name of whoever's privacy is spent, one for all rows or one for each. None
+                where the bundle itself names the data set that it protects.
+            bundle: identity or name, or None where the key may ask one bundle only.
+            rows_per_request: rows of one request at most. A larger table takes several requests,
+                each charged by itself. None for 1,000, or less where the service says so.
             request: name of the call, 8 to 100 letters, digits or -_.~+/=. The same call under the
                 same name again is answered with the same bytes, and charged once. None for a random
                 one, which is in ``Answers.request`` and in the message of an error.
             progress: whether a bar is shown on standard error.
 
         Returns:
-            Values, which of them are withheld, and signed receipts; ``to_frame`` gives a frame of
+            Values, which of them are withheld, and signed receipts. ``to_frame`` gives a frame of
             the library and with the index of X.
 
         Raises:
-            InvalidInput: rows or subjects that cannot be used; nothing is charged.
-            BudgetExceeded: does not fit. Where a table took several requests, rows of the earlier
-                ones are answered and paid for: the error's note says how to get them.
-            NotAuthenticated, NotPermitted: the key.
-            AnswerLost: the service was stopped between charge and answer; the charge stays.
-            ServiceBusy, ServiceUnreachable, LedgerUnavailable: after all attempts.
+            InvalidInput: the rows or subjects cannot be used. Nothing is charged.
+            BudgetExceeded: the request does not fit. Where a table took several requests, rows of
+                the earlier ones are answered and paid for. The error's note says how to get them.
+            NotAuthenticated, NotPermitted: the service does not accept the key for this.
+            AnswerLost: the service was stopped between charge and answer. The charge stays.
+            ServiceBusy, ServiceUnreachable, LedgerUnavailable: all attempts failed.
             UntrustedSignature: a receipt that is not signed by ``trusted_key``, or is for something
                 else than was asked.
         """
@@ -246,52 +246,57 @@ class Client(Plain, Connected):
             return self._run(steps, watch)
 
     def receipt(self, identifier: str) -> Receipt:
-        """The receipt of an earlier answer to this key's principal.
+        """Return the receipt of an earlier answer to this key's principal.
 
         Raises:
-            UnknownName: none of that name.
+            UnknownName: no receipt has that name.
             UntrustedSignature: not signed by ``trusted_key``.
         """
         return self._run(self._session.receipt(identifier))
 
     def anchor(self) -> dict[str, Any]:
-        """The ledger's last position with its signature, at most a minute old; for auditors."""
+        """Return the ledger's last position with its signature, at most a minute old, for
+        auditors.
+        """
         return self._run(self._session.anchor())
 
     def offer(self, bundle: str | None = None) -> Offer:
-        """One bundle by identity or name; None where the key may ask one bundle only."""
+        """Return one bundle by identity or name, or by None where the key may ask one bundle
+        only.
+        """
         return self._run(self._session.offer(bundle))
 
     def file(self, bundle: str, name: str, *, most: int) -> bytes | None:
-        """A file of a public bundle, as bytes, or None where it has none of that name.
+        """Return a file of a public bundle as bytes, or None where it has none of that name.
 
         Args:
-            bundle: identity.
+            bundle: the bundle's identity.
             name: one of ``Offer.files``.
             most: bytes at most.
         """
         return self._run(self._session.file(bundle, name, most=most))
 
     def models(self) -> tuple[dict[str, Any], ...]:
-        """Models that learnt from released values, and that this key may ask."""
+        """Return the models that learnt from released values, and that this key may ask."""
         return self._run(self._session.models())
 
     def predictions(
         self, model: str, values: Any, *, receipts: Sequence[str] = ()
     ) -> tuple[str, list[Any]]:
-        """The bundle whose released values a model learnt from, and its predictions; free.
+        """Return a model's predictions, and the bundle whose released values it learnt from. It is
+        free.
 
         Args:
             model: identity or name.
             values: released values, a list of numbers or a label for each row, None where withheld.
-            receipts: identifiers of the receipts of these values; they are not checked.
+            receipts: identifiers of the receipts of these values, which are not checked.
         """
         return self._run(self._session.predictions(model, values, receipts))
 
 
 @contextmanager
 def bar(shown: bool) -> Iterator[Watch | None]:
-    """A progress bar on standard error, or nothing."""
+    """Return a progress bar on standard error, or nothing."""
     if not shown:
         yield None
         return
@@ -305,5 +310,5 @@ def bar(shown: bool) -> Iterator[Watch | None]:
 
 
 def small_headers(response: httpx.Response) -> dict[str, str]:
-    """Headers by their name in small letters."""
+    """Return headers by their name in small letters."""
     return {name.lower(): value for name, value in response.headers.items()}

@@ -1,4 +1,4 @@
-"""``Device``: embeds and adds noise where the row is; no server has to be trusted with the row."""
+"""``Device``: embed and add noise where the row is, so that no server has to be trusted with it."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ _MOST_EDITIONS = 2**20
 
 
 class Device:
-    """Releases private inputs on the device that they are on, by a bundle that a server offers.
+    """Release private inputs on their own device, by a bundle that a server offers.
 
     A bundle that protects its *input* is public. The device downloads it, and believes nothing of
-    it: the signature must be one by the trusted key, every certificate is computed anew from the
-    weights, the guarantee and the card that follow from them must be those that are stated, and
-    they must be what the user has pinned. Then it answers here, charges a ledger of its own, and
+    it. The signature must be one by the trusted key. Every certificate is computed anew from the
+    weights. The guarantee and the card that follow from them must be those that are stated, and
+    must be what the user has pinned. Then the device answers here, charges a ledger of its own, and
     sends what was released.
 
     Guarantee:
-        What leaves the device about one input is what ``release`` gave: it costs ``guarantee`` an
-        answer, for neighbours as ``card()`` says, and all answers about one subject together at
-        most what was granted to that subject on this device. A server sees nothing else of the
-        input, and may break its own promises without changing that. It does not hold for a second
-        device with a ledger of its own: grants add up over devices.
+        What leaves the device about one input is what ``release`` gave. Each answer costs
+        ``guarantee``, for neighbours as ``card()`` says. All answers about one subject together
+        cost at most what was granted to that subject on this device. A server sees nothing else of
+        the input, and may break its own promises without changing that. The guarantee does not
+        cover a second device with a ledger of its own: grants add up over devices.
 
     Args:
         source: address of a service, or a folder with a bundle.
-        key: API key; for a service only.
-        bundle: identity or name; None where the key may ask one bundle only. For a service only.
+        key: API key, for a service only.
+        bundle: identity or name, or None where the key may ask one bundle only. For a service only.
         trusted_key: file with the public key of the bundle's owner, which came by another way than
             from the server.
-        pin: what the bundle has to be.
-        home: folder of this device, with what was downloaded and the ledger; by default "reticent/
-            device" in the user's state (``XDG_STATE_HOME``, or ``~/.local/state``). Bundles whose
-            neighbours differ need a folder each: their costs do not add up, and a ledger refuses
-            to book both for one subject.
+        pin: the properties that the bundle must have.
+        home: folder of this device, with what was downloaded and the ledger. The default is
+            "reticent/device" in the user's state (``XDG_STATE_HOME``, or ``~/.local/state``).
+            Bundles whose neighbours differ need a folder each: their costs do not add up, and a
+            ledger refuses to book both for one subject.
         embedder: the user's own module, where the bundle was fitted with one.
-        insecure: allows plain http to other machines, in a network of your own.
+        insecure: whether to allow plain http to other machines, in a network of your own.
 
     Raises:
-        InvalidParameter: a service without ``trusted_key`` and without a pinned fingerprint:
-            nothing would tell its bundle from another.
+        InvalidParameter: a service without ``trusted_key`` and without a pinned fingerprint.
+            Nothing would tell its bundle from another.
         UntrustedSignature: not signed by ``trusted_key``, signed under another name than the
             service has for it, of an older edition than this home has seen, or not what was pinned.
-        CorruptBundle: damaged, or its certificate or guarantee is not what it states.
+        CorruptBundle: the bundle is damaged, or its certificate or guarantee is not what it states.
         InvalidInput: the bundle protects records, so that its owner has to answer.
         MissingExtra: the bundle's networks need torch, which is not installed.
 
@@ -79,7 +79,7 @@ class Device:
 
     See Also:
         reticent.client.Client: where the records, and not the input, are protected.
-        reticent.client.Pin: what can be insisted on.
+        reticent.client.Pin: the properties that a device can insist on.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Device:
         self.close()
 
     def close(self) -> None:
-        """Closes its ledger and its connections."""
+        """Close its ledger and its connections."""
         if hasattr(self, "ledger"):
             self.ledger.close()
         if self._client is not None:
@@ -160,31 +160,34 @@ class Device:
 
     @property
     def bundle(self) -> str:
-        """Identity of the bundle."""
+        """The identity of the bundle."""
         return str(self._system.bundle_identity_)
 
     @property
     def guarantee(self) -> Guarantee:
-        """Cost of one answer, as computed here."""
+        """The cost of one answer, as computed here."""
         found: Guarantee = self._system.guarantee
         return found
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words, as it follows from what was computed here."""
+        """Return the guarantee in plain words, as it follows from what was computed here."""
         found: GuaranteeCard = self._system.card()
         return found
 
     @property
     def fingerprint(self) -> str:
-        """What ``Pin(fingerprint=...)`` takes: of the bundle, its guarantee and its card."""
+        """Return the fingerprint of the bundle, its guarantee and its card, for
+        ``Pin(fingerprint=...)``.
+        """
         return fingerprint_of(self.bundle, self.guarantee, self.card().to_markdown())
 
     def grant(self, subject: str, *, epsilon: float, delta: float) -> Budget:
-        """Allows that so much more is spent of one subject's privacy, on this device.
+        """Allow more to be spent of one subject's privacy, on this device.
 
         Args:
-            subject: whose input it is.
-            epsilon, delta: added to what was granted; for neighbours as the bundle has them.
+            subject: name of whoever the input is about.
+            epsilon, delta: amounts that are added to the grant, for neighbours as the bundle has
+                them.
 
         Raises:
             InvalidInput, InvalidParameter: a name or numbers that cannot be used.
@@ -194,19 +197,19 @@ class Device:
         return self.ledger.grant(Scope(subject=subject), total)
 
     def budget(self, subject: str) -> tuple[Budget, ...]:
-        """What was granted to a subject and is left, on this device."""
+        """Return what was granted to a subject and is left, on this device."""
         return self.ledger.report(Scope(subject=subject)).budgets
 
     def release(self, X: Any, *, subject: str | Sequence[str]) -> Release:
-        """One protected answer for each row, charged here before it is computed.
+        """Return one protected answer for each row, charged here before it is computed.
 
         Args:
             X: private rows, as the bundle's estimator takes them: shape (n, features), or a data
                 frame where it was fitted on one.
-            subject: whose input it is: one name, or one for each row.
+            subject: name of whoever the input is about, one for all rows or one for each.
 
         Raises:
-            InvalidInput: rows or names that cannot be used; nothing is charged.
+            InvalidInput: the rows or names cannot be used. Nothing is charged.
             BudgetExceeded: nothing was granted to the subject, or too little is left.
             LedgerUnavailable: the device's ledger cannot be written.
         """
@@ -276,29 +279,33 @@ class Device:
     def predict(
         self, X: Any, *, subject: str | Sequence[str], model: str | None = None
     ) -> npt.NDArray[Any]:
-        """A server's predictions for private rows: released here, and only that is sent.
+        """Return a server's predictions for private rows.
+
+        The rows are released here, and only the release is sent.
 
         Args:
-            X, subject: as for ``release``, and charged as there.
-            model: identity or name; None where the server has one model for this bundle.
+            X, subject: rows and names, which ``release`` takes and charges.
+            model: identity or name, or None where the server has one model for this bundle.
 
         Returns:
             One prediction for each row, None where its answer was withheld.
 
         Raises:
-            InvalidInput: the bundle was read from a folder, so that there is no server; or no such
-                model.
-            ServiceUnreachable: the rows are charged then; ``send`` sends a release again.
+            InvalidInput: the bundle was read from a folder, so that there is no server, or there is
+                no such model.
+            ServiceUnreachable: nothing answers. The rows are charged, and ``send`` sends a release
+                again.
         """
         chosen = self._model(model)
         return self.send(self.release(X, subject=subject), model=chosen)
 
     def send(self, release: Release, *, model: str | None = None) -> npt.NDArray[Any]:
-        """A server's predictions for what this device has released; free, and may be repeated.
+        """Return a server's predictions for what this device has released. It is free, and
+        repeatable.
 
         Args:
-            release: of this device.
-            model: as for ``predict``.
+            release: a release of this device.
+            model: identity or name, as ``predict`` takes it.
 
         Raises:
             InvalidInput: a release of another bundle, one that was booked nowhere, or no server.
@@ -347,7 +354,7 @@ class Device:
     def _check(
         self, stored: Bundle, offered: Guarantee | None, trusted_key: str | Path | None
     ) -> None:
-        """Refuses what is not as stated, offered or pinned; see the class."""
+        """Refuse what is not as stated, offered or pinned, as the class says."""
         guarantee = self.guarantee
         if not protects_input(guarantee.adjacency):
             raise _protects_records(stored.system)
@@ -367,14 +374,14 @@ class Device:
 
 
 def _check_edition(file: Path, edition: Edition) -> None:
-    """Refuses an edition that is older than one that was seen, and notes a newer one.
+    """Refuse an edition that is older than one that was seen, and note a newer one.
 
     Args:
-        file: with the highest edition of each key and name.
-        edition: of a bundle whose signature was checked.
+        file: file with the highest edition of each key and name.
+        edition: edition of a bundle whose signature was checked.
 
     Raises:
-        UntrustedSignature: it is older.
+        UntrustedSignature: the edition is older.
         CorruptBundle: the file holds something else.
     """
     try:

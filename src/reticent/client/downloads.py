@@ -14,15 +14,15 @@ _OPTIONAL = frozenset({"signature.json"})
 
 
 def download(client: Client, offer: Offer, folder: Path, *, trusted_key: str | Path | None) -> Path:
-    """The folder with the bundle that was offered, which is checked before it gets its name.
+    """Return the folder with the bundle that was offered. It is checked before it gets its name.
 
-    A bundle of that identity which is there already is checked and kept, but for its card and
-    signature, which may have been made anew: those are fetched again.
+    If a bundle of that identity is there already, it is checked and kept. Its card and signature
+    may have been made anew, so those are fetched again.
 
     Args:
-        client: of the service.
-        offer: what it offers.
-        folder: where bundles of this device stand, each under its identity.
+        client: client of the service.
+        offer: the service's offer.
+        folder: folder with the bundles of this device, each under its identity.
         trusted_key: file with the public key that must have signed it, or None.
 
     Raises:
@@ -61,7 +61,7 @@ def _checked(folder: Path, trusted_key: str | Path | None) -> Bundle:
 
 
 def _kept(target: Path, name: str) -> bytes | None:
-    """A file of the bundle of that identity which is there already and whole, or None."""
+    """Return a file of the whole bundle of that identity that is there already, or None."""
     try:
         Bundle.read(target)
     except ReticentError:

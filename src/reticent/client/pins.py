@@ -1,5 +1,6 @@
-"""What a device insists on, whatever a server says: the very bundle, or numbers that it must not
-exceed.
+"""What a device insists on, whatever a server says.
+
+That is one exact bundle, or numbers that it must not exceed.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ _DIGITS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Pin:
-    """What a bundle has to be, as its user was told by another way than the server.
+    """The properties that a bundle must have, as its user learnt them from elsewhere than the
+    server.
 
     Attributes:
-        fingerprint: of the bundle, its guarantee and its card; see ``fingerprint_of``. "" for any.
-        epsilon: of one answer, at most; None for any.
-        delta: of one answer, at most; None for any.
-        radius: of neighbours, at least: a smaller one protects less. ``math.inf`` demands that any
-            two records are neighbours. None for any.
+        fingerprint: fingerprint of the bundle, its guarantee and its card, by ``fingerprint_of``,
+            or "" for any.
+        epsilon: epsilon of one answer at most, or None for any.
+        delta: delta of one answer at most, or None for any.
+        radius: radius of neighbours at least, since a smaller one protects less. ``math.inf``
+            demands that any two records are neighbours. None for any.
 
     Raises:
         InvalidParameter: a number out of its range, or no fingerprint.
@@ -56,14 +59,14 @@ class Pin:
             positive(self.radius, name="radius")
 
     def check(self, fingerprint: str, guarantee: Guarantee) -> None:
-        """Nothing, if a bundle is what was pinned.
+        """Refuse a bundle that is not what was pinned.
 
         Args:
-            fingerprint: of the bundle that is there.
-            guarantee: of one answer, as the device has computed it.
+            fingerprint: fingerprint of the bundle that is there.
+            guarantee: guarantee of one answer, as the device has computed it.
 
         Raises:
-            UntrustedSignature: it is another one, or protects less.
+            UntrustedSignature: the bundle is another one, or protects less.
         """
         if self.fingerprint and fingerprint != self.fingerprint:
             raise UntrustedSignature(
@@ -85,7 +88,7 @@ class Pin:
             )
 
     def describe(self) -> str:
-        """What is pinned, as one phrase."""
+        """Describe the pin in one phrase."""
         parts = [f"fingerprint {self.fingerprint}"] if self.fingerprint else []
         for name, most in (("epsilon", self.epsilon), ("delta", self.delta)):
             parts += [] if most is None else [f"{name} at most {most:g}"]
@@ -94,19 +97,19 @@ class Pin:
 
 
 def fingerprint_of(identity: str, guarantee: Guarantee, card: str) -> str:
-    """32 hexadecimal digits that stand for a bundle, what it guarantees and what it says.
+    """Return 32 hexadecimal digits for a bundle, its guarantee and its card.
 
     Args:
-        identity: of the bundle, its settings and weights.
-        guarantee: of one answer.
-        card: as Markdown.
+        identity: identity of the bundle, its settings and weights.
+        guarantee: guarantee of one answer.
+        card: the card as Markdown.
     """
     content = strict_dumps([identity, guarantee.to_dict(), card])
     return hashlib.sha256(b"reticent device\0" + content).hexdigest()[:_DIGITS]
 
 
 def protects_input(adjacency: Adjacency) -> bool:
-    """Whether neighbours differ in what a release is given, and not in a data set that was fitted.
+    """Return whether neighbours differ in the input of a release, not in a fitted data set.
 
     Example:
         >>> from reticent.core import Replace

@@ -1,5 +1,6 @@
-"""Every conversation that a client has with a service, without a network: what is asked, what is
-repeated, and what is believed of the replies.
+"""Every conversation that a client has with a service, without a network.
+
+It says what is asked, what is repeated, and what is believed of the replies.
 """
 
 from __future__ import annotations
@@ -56,15 +57,15 @@ class Offer:
 
     Attributes:
         id: its identity, 64 hexadecimal digits.
-        name: what its owner calls it.
+        name: its owner's name for it.
         system: the estimator that was fitted.
         protects: "records" or "input".
         route: "answers" (send rows to the service), "free" (the same, at no cost and without a
             receipt) or "device" (release on the device).
-        subject: the name that is charged where records are protected; None where every request
+        subject: the name that is charged where records are protected, or None where every request
             names its own.
         features: cells of a row.
-        columns: their names, where it was fitted on a data frame.
+        columns: names of the cells, where it was fitted on a data frame.
         guarantee: cost of one answer.
         most_rows: rows of one request at most.
         signed: whether the bundle is signed.
@@ -87,14 +88,15 @@ class Offer:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a request would cost; asking is free.
+    """The cost of a request that was not made. Asking is free.
 
     Attributes:
         answers: rows that it asks about.
         fits: whether the budgets allow it now.
-        epsilon, delta: what it would be charged.
-        largest: the largest number of answers that fits; None where each row has its own subject.
-        reason: why it does not fit, or "".
+        epsilon, delta: its charge.
+        largest: the largest number of answers that fits, or None where each row has its own
+            subject.
+        reason: the reason why it does not fit, or "".
     """
 
     answers: int
@@ -110,8 +112,8 @@ class BudgetLine:
     """One budget that a client's requests count against.
 
     Attributes:
-        scope: principal, subject and bundle by name; "" for any.
-        statement: what its costs mean, in words.
+        scope: principal, subject and bundle by name, with "" for any.
+        statement: meaning of its costs, in words.
         granted, spent, left: pairs (epsilon, delta).
     """
 
@@ -123,13 +125,13 @@ class BudgetLine:
 
 
 class Session:
-    """A key, and what a client wants to be sure of; makes conversations for either client.
+    """A key, and what its client must be able to verify. It makes conversations for either client.
 
     Args:
-        url: of the service, https, or http on this machine.
+        url: address of the service, https, or http on this machine.
         key: the client's API key.
         trusted_key: file with the public key that must have signed every receipt, or None.
-        retries: see ``Retries``.
+        retries: settings of repetition, a ``Retries``.
         insecure: whether to send the key over plain http to another machine.
 
     Raises:
@@ -155,11 +157,11 @@ class Session:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of every request."""
+        """The headers of every request."""
         return {"Authorization": f"Bearer {self.key}", "Accept": "application/json"}
 
     def bundles(self) -> Steps[tuple[Offer, ...]]:
-        """The bundles that the key may ask."""
+        """Return the bundles that the key may ask."""
         found = yield from self._get("/v1/bundles")
         with _reading("/v1/bundles"):
             offers = tuple(_offer(entry) for entry in found["bundles"])
@@ -171,7 +173,7 @@ class Session:
         return offers
 
     def offer(self, bundle: str | None) -> Steps[Offer]:
-        """One bundle by identity or name; None where the key may ask one bundle only.
+        """Return one bundle by identity or name, or by None where the key may ask one bundle only.
 
         Raises:
             UnknownName: no such bundle, or a choice among several.
@@ -188,14 +190,14 @@ class Session:
         return self._offers[bundle]
 
     def card(self, bundle: str | None) -> Steps[dict[str, Any]]:
-        """The guarantee card, as the service shows it."""
+        """Return the guarantee card, as the service shows it."""
         offer = yield from self.offer(bundle)
         found = yield from self._get(f"/v1/bundles/{offer.id}/card")
         with _reading("card"):
             return dict(found["card"])
 
     def budget(self, *, subject: str | None, bundle: str | None) -> Steps[tuple[BudgetLine, ...]]:
-        """Budgets that the key's requests count against."""
+        """Return the budgets that the key's requests count against."""
         asked = {"subject": subject, "bundle": bundle}
         query = urlencode({name: value for name, value in asked.items() if value})
         found = yield from self._get(f"/v1/budget{'?' if query else ''}{query}")
@@ -215,7 +217,7 @@ class Session:
     def preview(
         self, answers: int, *, subject: str | Sequence[str] | None, bundle: str | None
     ) -> Steps[Cost]:
-        """What so many answers would cost; free."""
+        """Return what so many answers would cost. It is free."""
         answers = count(answers, name="answers")
         one, each = checked_subjects(subject, answers)
         offer = yield from self.offer(bundle)
@@ -236,7 +238,7 @@ class Session:
             )
 
     def receipt(self, identifier: str) -> Steps[Receipt]:
-        """The receipt of an earlier answer, its signature checked where a key is trusted."""
+        """Return the receipt of an earlier answer, its signature checked where a key is trusted."""
         values = yield from self._get(f"/v1/receipts/{quote(identifier, safe='')}")
         with _reading("receipt"):
             receipt, signature = receipt_of(values["receipt"]), values["signature"]
@@ -254,7 +256,7 @@ class Session:
         rows_per_request: int | None,
         request: str | None,
     ) -> Steps[Answers]:
-        """One answer for each row; a large table in several requests.
+        """Return one answer for each row. A large table takes several requests.
 
         Every request has a key of its own, made from the name of the call. Before the first of
         several, one preview asks whether all of them fit.
@@ -305,7 +307,7 @@ class Session:
         return joined(parts, rows=rows_of(X))
 
     def models(self) -> Steps[tuple[dict[str, Any], ...]]:
-        """Models that learnt from released values."""
+        """Return the models that learnt from released values."""
         found = yield from self._get("/v1/models")
         with _reading("/v1/models"):
             return tuple(
@@ -316,7 +318,9 @@ class Session:
     def predictions(
         self, model: str, values: Any, receipts: Sequence[str]
     ) -> Steps[tuple[str, list[Any]]]:
-        """The bundle that a model learnt from, and its predictions for released values; free."""
+        """Return the bundle that a model learnt from, and its predictions for released values.
+        It is free.
+        """
         body: dict[str, Any] = {"values": values}
         if receipts:
             body["receipts"] = list(receipts)
@@ -326,16 +330,16 @@ class Session:
             return str(found["bundle"]), list(found["predictions"])
 
     def anchor(self) -> Steps[dict[str, Any]]:
-        """The ledger's last position, signed."""
+        """Return the ledger's last position, signed."""
         found = yield from self._get("/v1/anchor")
         with _reading("/v1/anchor"):
             return dict(found)
 
     def file(self, bundle: str, name: str, *, most: int) -> Steps[bytes | None]:
-        """A file of a bundle, as bytes; None where there is none.
+        """Return a file of a bundle as bytes, or None where there is none.
 
         Raises:
-            InvalidInput: larger than ``most``.
+            InvalidInput: the file is larger than ``most``.
         """
         path = f"/v1/bundles/{bundle}/files/{name}"
         reply = yield from persistent(Call("GET", path, most=most), self.retries)
@@ -392,7 +396,7 @@ class Session:
 
 
 def checked_url(url: str, *, insecure: bool) -> str:
-    """The address of a service without its last slash.
+    """Return the address of a service without its last slash.
 
     Raises:
         InvalidParameter: no address of the web, or plain http to another machine.
@@ -420,7 +424,7 @@ def is_local(url: str) -> bool:
 
 
 def request_name(given: str | None) -> str:
-    """The name of a call, which the idempotency keys of its requests begin with.
+    """Return the name of a call, which begins the idempotency keys of its requests.
 
     Raises:
         InvalidParameter: not 8 to 100 of the characters that such a key may have.
@@ -435,7 +439,7 @@ def request_name(given: str | None) -> str:
 
 
 class _reading:  # noqa: N801  (reads as a statement)
-    """Turns what a reply lacks into one error that says which reply it was."""
+    """Turn what a reply lacks into one error that says which reply it was."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -472,8 +476,9 @@ def _offer(entry: Any) -> Offer:
 
 
 def nonce_of(api_key: str, idempotency_key: str) -> str:
-    """Return the nonce of a request, 32 hexadecimal digits: the same whenever it is repeated, and
-    known to nobody else but the service.
+    """Return the nonce of a request, 32 hexadecimal digits.
+
+    It is the same whenever the request is repeated, and known to nobody else but the service.
     """
     told = b"reticent nonce\0" + idempotency_key.encode()
     return hmac.digest(api_key.encode(), told, "sha256")[:16].hex()

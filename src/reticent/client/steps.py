@@ -1,8 +1,8 @@
-"""What a client does over the network, as steps that somebody else carries out: one description of
-retries for the plain and for the asynchronous client.
+"""A client's work over the network, as steps that somebody else carries out.
 
-A conversation is a generator. It yields ``Call`` and ``Pause``, is sent a ``Reply`` or a ``Lost``
-for every call, and returns its result.
+So one description of retries serves the plain and the asynchronous client. A conversation is a
+generator. It yields ``Call`` and ``Pause``, is sent a ``Reply`` or a ``Lost`` for every call, and
+returns its result.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Call:
     """One HTTP request.
 
     Attributes:
-        method, path: such as "GET" and "/v1/budget".
-        headers: beside those that every request has.
+        method, path: method and path, such as "GET" and "/v1/budget".
+        headers: headers beside those that every request has.
         content: the body, or b"" for none.
         most: bytes of a reply's body at most.
     """
@@ -44,8 +44,8 @@ class Reply:
     """One HTTP response.
 
     Attributes:
-        status: of HTTP.
-        headers: by their name in small letters.
+        status: status of HTTP.
+        headers: headers by their name in small letters.
         content: the body.
     """
 
@@ -56,7 +56,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Lost:
-    """A call without a reply: whether the server has seen it is not known.
+    """A call without a reply. Whether the server has seen it is not known.
 
     Attributes:
         reason: what failed, without an address or a body.
@@ -67,10 +67,10 @@ class Lost:
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait before the next step.
+    """A wait before the next step.
 
     Attributes:
-        seconds: how long, at least 0.
+        seconds: length of the wait, at least 0.
     """
 
     seconds: float
@@ -78,10 +78,10 @@ class Pause:
 
 @dataclass(frozen=True)
 class Advance:
-    """Some rows of a table have been answered.
+    """Rows of a table that have been answered.
 
     Attributes:
-        done, total: rows.
+        done, total: numbers of rows.
     """
 
     done: int
@@ -94,15 +94,15 @@ Steps = Generator[Call | Pause | Advance, Any, T]
 
 @dataclass(frozen=True)
 class Retries:
-    """How long a client goes on asking.
+    """The limits within which a client goes on asking.
 
     A repeated call has the key of the first, so it is answered with the first one's bytes, and
     never charged again.
 
     Attributes:
         attempts: calls in all, at least 1.
-        first_pause, longest_pause: seconds. Pauses double from the first on, and are a random share
-            of that, so that clients which were turned away together do not come back together; a
+        first_pause, longest_pause: seconds. Pauses double from the first on. Each is a random share
+            of that, so that clients which were turned away together do not come back together. A
             server's ``Retry-After`` is waited for, up to the longest pause.
 
     Example:
@@ -120,8 +120,9 @@ class Retries:
         positive(self.longest_pause, name="longest_pause")
 
     def pause(self, attempt: int, asked: str | None) -> float:
-        """Seconds to wait after ``attempt`` failed (from 0 on), where the server ``asked`` for
-        some, or None.
+        """Return the seconds to wait after ``attempt`` failed, counted from 0.
+
+        ``asked`` is the wait that the server asked for, or None.
         """
         own = min(self.longest_pause, self.first_pause * 2.0 ** min(attempt, 30))
         own *= random.uniform(0.5, 1.0)
@@ -133,12 +134,12 @@ class Retries:
 
 
 def persistent(call: Call, retries: Retries, *, hint: str = "") -> Steps[Reply]:
-    """The reply to ``call``, which is repeated as it is while it may still succeed.
+    """Return the reply to ``call``, which is repeated as it is while it may still succeed.
 
     Args:
-        call: safe to repeat: it reads only, or has an idempotency key.
-        retries: how often.
-        hint: what the caller can do where all attempts failed; ends the message.
+        call: a call that is safe to repeat: it reads only, or has an idempotency key.
+        retries: the limits of repetition.
+        hint: advice for the caller if all attempts fail, at the end of the message.
 
     Raises:
         ServiceUnreachable: no attempt had a reply.
@@ -160,10 +161,10 @@ def persistent(call: Call, retries: Retries, *, hint: str = "") -> Steps[Reply]:
 
 
 def error_of(status: int, problem: Any) -> ReticentError:
-    """The error that a problem of RFC 9457 stands for: of the class with its code.
+    """Return the error that a problem of RFC 9457 stands for, of the class with its code.
 
     Args:
-        status: of HTTP.
+        status: status of HTTP.
         problem: the parsed body, whatever it is.
 
     Example:

@@ -1,4 +1,4 @@
-"""Requests and replies of a service as bytes: what is sent, and what is taken for an answer."""
+"""Requests and replies of a service as bytes: what is sent, and what is accepted as an answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BOUND = {"request": str, "reply": str}
 
 
 def json_bytes(value: Any) -> bytes:
-    """A JSON body: compact, no NaN."""
+    """Encode a JSON body, compact and without NaN."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
     except ValueError as error:
@@ -40,11 +40,11 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_cells(X: Any) -> tuple[list[list[Any]], list[str] | None]:
-    """Rows as lists of cells that JSON has, and the names of their columns, or None.
+    """Return rows as lists of cells that JSON has, and the names of their columns, or None.
 
     Args:
-        X: a data frame of pandas, polars or pyarrow, whose missing cells are None or NaN; or an
-            array (n, columns), or (n, height, width) for pictures, which become flat rows.
+        X: rows, as a data frame of pandas, polars or pyarrow, whose missing cells are None or NaN,
+            or as an array (n, columns), or (n, height, width) for pictures, which become flat rows.
 
     Raises:
         InvalidInput: not rows, none at all, an infinity, or a cell that is neither number nor text.
@@ -74,7 +74,7 @@ def json_cells(X: Any) -> tuple[list[list[Any]], list[str] | None]:
 def checked_subjects(
     subject: str | Sequence[str] | None, rows: int
 ) -> tuple[str | None, tuple[str, ...] | None]:
-    """One subject for all rows, or one for each row; or neither.
+    """Return one subject for all rows, or one for each row, or neither.
 
     Raises:
         InvalidInput: not as many as rows, or a name that could be mistaken for another.
@@ -92,10 +92,10 @@ def checked_subjects(
 
 
 def loaded(content: bytes) -> Any:
-    """A JSON reply.
+    """Return a JSON reply.
 
     Raises:
-        ServiceUnreachable: it is none; something else answers there.
+        ServiceUnreachable: the reply is no JSON, so something else answers there.
     """
     try:
         return json.loads(content)
@@ -106,7 +106,7 @@ def loaded(content: bytes) -> Any:
 
 
 def receipt_of(values: Any) -> Receipt:
-    """The receipt that ``Receipt.to_dict`` described, every field of it.
+    """Return the receipt that ``Receipt.to_dict`` described, every field of it.
 
     Raises:
         InvalidInput: a field is missing, of another type, or unknown.
@@ -126,15 +126,15 @@ def receipt_of(values: Any) -> Receipt:
 def values_of(
     answers: Any, withheld: Any, rows: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Released values and which are withheld, as a ``Release`` has them.
+    """Return released values and which of them are withheld, as a ``Release`` has them.
 
     Args:
-        answers: a label, or a list of numbers, for each row; None where withheld.
+        answers: a label, or a list of numbers, for each row, None where withheld.
         withheld: a truth value for each row.
-        rows: how many were asked about.
+        rows: number of rows that were asked about.
 
     Returns:
-        Vectors, shape (n, m) float64, NaN where withheld; or labels, shape (n,), with -1 (numbers)
+        Vectors, shape (n, m) float64, NaN where withheld, or labels, shape (n,), with -1 (numbers)
         or None where withheld.
 
     Raises:

@@ -23,6 +23,7 @@ def finite_array(
     ndim: int | None = None,
     columns: int | None = None,
     allow_empty: bool = False,
+    copy: bool = True,
 ) -> Array:
     """Return ``values`` as a finite float64 array of the expected shape.
 
@@ -32,6 +33,7 @@ def finite_array(
         ndim: required number of axes, or None.
         columns: required length of the last axis, or None.
         allow_empty: whether an array without elements is accepted.
+        copy: False to return ``values`` themselves where they are float64.
 
     Raises:
         InvalidInput: not numeric, wrong shape, empty, or with NaN or infinity. Values are never
@@ -49,7 +51,7 @@ def finite_array(
         array = _numbers(array, name)
     if array.dtype.kind not in "fiub":
         raise InvalidInput(f"{name}: expected real numbers, got dtype={array.dtype}")
-    array = array.astype(np.float64)
+    array = array.astype(np.float64, copy=copy)
     if ndim is not None and array.ndim != ndim:
         raise InvalidInput(f"{name}: expected {ndim} axes, got shape={array.shape}")
     if columns is not None and (array.ndim == 0 or array.shape[-1] != columns):
@@ -58,8 +60,9 @@ def finite_array(
         )
     if array.size == 0 and not allow_empty:
         raise InvalidInput(f"{name}: expected at least one value, got shape={array.shape}")
-    bad = ~np.isfinite(array)
-    if bad.any():
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = ~finite
         kind = "NaN" if np.isnan(array).any() else "infinity"
         raise InvalidInput(
             f"{name}: contains {kind} ({int(bad.sum())} of {array.size} values are not finite)"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
+from html import escape
 from secrets import token_hex
 from typing import Any
 
@@ -337,6 +339,33 @@ class GuaranteeCard:
             lines += ["", "| setting | value |", "|---|---|"]
             lines += [f"| {name} | {value} |" for name, value in self.details]
         return "\n".join(lines) + "\n"
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
+    def to_html(self) -> str:
+        """Return the card as HTML without a document around it."""
+
+        def listed(items: Iterable[str]) -> str:
+            return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+
+        def defined(entries: Iterable[tuple[str, str]]) -> str:
+            return "<dl>" + "".join(f"<dt>{a}</dt><dd>{b}</dd>" for a, b in entries) + "</dl>"
+
+        entries = [
+            ("Protected", escape(self.protected)),
+            ("From whom", escape(self.from_whom)),
+            ("Statement", escape(self.guarantee.describe())),
+            ("Assumed", listed(self.assumptions)),
+            ("Not protected", listed(self.not_protected)),
+        ]
+        settings = defined((escape(name), escape(value)) for name, value in self.details)
+        return (
+            f"<h3>{escape(self.title)}</h3>{defined(entries)}"
+            f"<details><summary>Settings</summary>{settings}</details>"
+        )
+
+    _repr_html_ = to_html  # what notebooks show
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

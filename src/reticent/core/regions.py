@@ -12,6 +12,7 @@ import numpy.typing as npt
 from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
+from reticent.core.norms import Norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,16 @@ class Box:
     def half_width(self) -> Array:
         """Half the side lengths, shape (d,)."""
         return np.asarray(0.5 * (self.upper - self.lower))
+
+    def diameter(self, norm: Norm) -> float:
+        """Return the distance of two opposite corners, rounded up: no two points of the box are
+        farther apart.
+
+        Example:
+            >>> round(Box([0.0, 0.0], [3.0, 4.0]).diameter(Norm.L2), 9)
+            5.0
+        """
+        return float(norm.of(2.0 * self.half_width)) * (1.0 + 2.0**-40) or 2.0**-1000
 
     def clip(self, points: npt.ArrayLike) -> Array:
         """Return ``points`` moved to their nearest point of the box, same shape. It is 1-Lipschitz

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_SHOWN = 10
+"""Answers of a release that a notebook shows."""
+
+
 @dataclass(frozen=True)
 class Receipt:
     """The record of one call of ``release``: its cost, its noise, and its ledger entry.
@@ -26,7 +31,7 @@ class Receipt:
         answers: number of inputs in the call, withheld ones included.
         bundle: identity of the bundle that answered, made from nothing private, or "" for a bare
             mechanism.
-        certificate: kind of certificate ("enumeration", "interval", "exact", "global", "none").
+        certificate: kind of certificate ("enumeration", "interval", "global", "none").
         sampler: source of the noise.
         seeded: whether a caller's seed drove the noise. Such values are *not private*.
         booked: ledger entry, or the first and last of those that charged every row to a scope of
@@ -169,6 +174,21 @@ class Release:
         if chosen == "pandas" and self.rows.index is not None:
             frame.index = self.rows.index
         return frame
+
+    def _repr_html_(self) -> str:
+        """Return the first answers and their cost as HTML, which notebooks show."""
+        columns = self.to_columns()
+        heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        lines = zip(*(column[:_SHOWN] for column in columns.values()), strict=True)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in line) + "</tr>"
+            for line in lines
+        )
+        return (
+            f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+            f"<p>{len(self):,} answers, {int(self.withheld.sum()):,} withheld. "
+            f"Receipt: {escape(self.receipt.describe())}</p>"
+        )
 
     def to_columns(self) -> dict[str, Any]:
         """Return the released columns, ``withheld`` and ``receipt`` of ``to_frame``, by name."""

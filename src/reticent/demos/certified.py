@@ -231,7 +231,7 @@ def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent
     }
     return Demonstration(
         data=data,
-        title="A label that one record cannot change",
+        title="A label whose chances one record changes by at most a factor",
         lead="""A guarantee limits what the answers tell anyone about a single training record,
         whatever else they know. A model was trained on the records without noise, so its answers
         could give a record away. For each answer, a proof counts how many records can be added or

@@ -22,7 +22,6 @@ from reticent.datasets.adult import load_adult, load_adult_sample
 from reticent.datasets.table import Table, last_fifth_held_out
 from reticent.demos.page import Demonstration, Fact, comparison
 from reticent.noise import SeededSampler
-from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.servers import train_server
@@ -31,6 +30,7 @@ from reticent.tables.attributes import HALF_ROOT, Numeric, OneHot
 from reticent.tables.known_schemas import adult_schema
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
+from reticent.training.staircases import response_on
 
 DATA = ("adult-sample", "adult", "breast-cancer")
 
@@ -146,7 +146,7 @@ class Parts:
             learning_rate=0.05, max_leaf_nodes=8, random_state=self.seed
         ).fit(self.encoded[0], self.labels[0])
         shares = np.bincount(self.labels[0]) / len(self.labels[0])
-        channel = randomised_response(len(shares), epsilon=epsilon)
+        channel = response_on(np.arange(len(shares)), epsilon=epsilon)
         sampler, sides = SeededSampler(self.seed), []
         for rows in self.encoded[1:]:
             named = (booster.predict_proba(rows) / shares).argmax(axis=1)

@@ -26,6 +26,7 @@ _LN2_LOW = 1.90821492927058770002e-10
 _DEGREE = 13
 _ARTANH_TERMS = 12
 _SMALLEST = -700.0
+_FEW = 16
 
 
 def exact_product(left: Array, right: Array, *, bound: float) -> Array:
@@ -69,16 +70,17 @@ def lengths(rows: Array) -> Array:
         >>> lengths(np.array([[3.0, -4.0]])).tolist()
         [5.0]
     """
+    if not rows.shape[1]:
+        return np.zeros(len(rows))
     coarse = np.abs(rows)
-    largest = coarse.max(axis=1, initial=0.0)
+    largest = _largest(coarse)
     room = (53 - math.ceil(math.log2(max(rows.shape[1], 1)))) // 2
     shift = np.maximum(np.frexp(largest)[1] - room, 0)
     # bit-exact: a power of two scales without rounding, and squares of so few bits add up without
     # rounding, in any order.
     coarse *= np.ldexp(1.0, -shift)[:, None]
     np.ceil(coarse, out=coarse)
-    np.square(coarse, out=coarse)
-    return np.asarray(np.ldexp(np.sqrt(coarse.sum(axis=1)), shift))
+    return np.asarray(np.ldexp(np.sqrt(np.einsum("ij,ij->i", coarse, coarse)), shift))
 
 
 def clipped(rows: Array, bound: float) -> Array:
@@ -96,8 +98,10 @@ def clipped(rows: Array, bound: float) -> Array:
         [[5.0, 7.0], [3.0, 4.0]]
     """
     norms = lengths(rows)
-    factors = np.where(norms <= bound, 1.0, _MARGIN * bound / np.maximum(norms, 1.0))
-    return np.where((norms <= bound)[:, None], rows, np.trunc(rows * factors[:, None]))
+    long = np.flatnonzero(norms > bound)
+    found = rows.copy()
+    found[long] = np.trunc(rows[long] * (_MARGIN * bound / np.maximum(norms[long], 1.0))[:, None])
+    return found
 
 
 def of_length(rows: Array, length: float) -> Array:
@@ -165,9 +169,19 @@ def softmax(logits: Array) -> Array:
         >>> softmax(np.zeros((1, 2))).tolist()
         [[0.5, 0.5]]
     """
-    weights = exponential(logits - logits.max(axis=1, keepdims=True))
+    weights = exponential(logits - _largest(logits)[:, None])
     # bit-exact: classes in their order. A sum along an axis takes another order for other shapes.
     total = np.zeros(len(weights))
     for column in weights.T:
         total += column
     return np.asarray(weights / total[:, None])
+
+
+def _largest(rows: Array) -> Array:
+    """Return the largest entry of each row. Over few columns numpy is slow along them."""
+    if rows.shape[1] > _FEW:
+        return np.asarray(rows.max(axis=1))
+    largest = rows[:, 0].copy()
+    for column in rows.T[1:]:
+        np.maximum(largest, column, out=largest)
+    return largest

@@ -1,8 +1,8 @@
-"""Backups of SQLite ledgers, and what happens when an older one is put back.
+"""Backups of SQLite ledgers, and the restoration of an older one.
 
 A copy of the file alone misses what is still in the log beside it, and an older copy forgets
 what was spent since. ``backup`` copies both in one consistent snapshot. ``restore`` checks the
-copy, compares it with the ledger's anchor, and puts an older one in place only where the
+copy and compares it with the ledger's anchor. It puts an older one in place only where the
 operator says what is to become of the entries that are lost.
 """
 
@@ -26,13 +26,13 @@ from reticent.ledger.verification import verify
 
 @dataclass(frozen=True)
 class Restoration:
-    """What ``restore`` did.
+    """The outcome of ``restore``.
 
     Attributes:
         anchor: "position:digest" of the backup's last entry.
-        lost: entries that the backup lacks, as far as the anchor knows.
+        lost: number of entries that the backup lacks, as far as the anchor knows.
         charged: micro-epsilon and pico-delta that each budget was charged for them at most.
-        aside: where the file that stood in the ledger's place is now, or None where none did.
+        aside: new place of the file that stood in the ledger's place, or None where none did.
     """
 
     anchor: str
@@ -42,10 +42,10 @@ class Restoration:
 
 
 def backup(store: Store, path: str | Path, *, overwrite: bool) -> str:
-    """Copies a ledger into one file, while others write to it, and verifies the copy.
+    """Copy a ledger into one file, while others write to it, and verify the copy.
 
     Args:
-        store: of an SQLite ledger.
+        store: store of an SQLite ledger.
         path: the file, in a folder that exists.
         overwrite: whether a file that stands there may be replaced.
 
@@ -54,8 +54,8 @@ def backup(store: Store, path: str | Path, *, overwrite: bool) -> str:
 
     Raises:
         InvalidInput: not SQLite, or ``path`` may not be replaced.
-        CorruptLedger: the ledger does not match its entries; there is no backup of it.
-        WriteFailed: the file could not be written; nothing is left of it.
+        CorruptLedger: the ledger does not match its entries. There is no backup of it.
+        WriteFailed: the file could not be written. Nothing is left of it.
         LedgerUnavailable: the ledger cannot be read.
     """
     _need_file(store)
@@ -74,25 +74,25 @@ def backup(store: Store, path: str | Path, *, overwrite: bool) -> str:
 
 
 def restore(store: Store, source: str | Path, *, charge_lost: bool | None) -> Restoration:
-    """Puts a backup in the place of a ledger; what stood there is kept beside it under another
+    """Put a backup in the place of a ledger, and keep what stood there beside it under another
     name.
 
-    Nobody else may have the ledger open: SQLite tidies up by the names of its files, and a process
+    Nobody else may have the ledger open. SQLite tidies up by the names of its files, and a process
     that closes the old file would take the new one's log away. Where the old file can be read this
-    is checked; where it is damaged, stop whatever uses it.
+    is checked. Where it is damaged, stop whatever uses it.
 
     Args:
-        store: of the SQLite ledger; its file may be damaged or missing.
+        store: store of the SQLite ledger, whose file may be damaged or missing.
         source: the backup.
-        charge_lost: where the backup is older than the ledger's anchor, whether every budget is
-            charged what the entries that it lacks spent in all; see ``Ledger.accept_rollback``.
-            None refuses an older backup.
+        charge_lost: whether every budget is charged what the lacking entries spent in all, where
+            the backup is older than the ledger's anchor. ``Ledger.accept_rollback`` says more. None
+            refuses an older backup.
 
     Raises:
         InvalidInput: not SQLite, an older backup without a choice, or the place holds another
             ledger.
         CorruptLedger: the backup does not match its own entries.
-        LedgerUnavailable, WriteFailed: it cannot be read, or not be put in place.
+        LedgerUnavailable, WriteFailed: the backup cannot be read, or not be put in place.
     """
     _need_file(store)
     place = store.location.path
@@ -137,7 +137,7 @@ def _need_file(store: Store) -> None:
 
 
 def _copied(source: Path, *, beside: Path) -> Path:
-    """A new file beside ``beside`` with the content of the database ``source``, as of one
+    """Return a new file beside ``beside`` with the content of the database ``source`` at one
     moment.
     """
     copy = beside.with_name(f".{beside.name[:50]}-{token_hex(8)}")
@@ -156,7 +156,7 @@ def _copied(source: Path, *, beside: Path) -> Path:
 
 
 def _verified(copy: Path, store: Store) -> Anchor:
-    """The end of a copy, once it is certain that the copy is whole."""
+    """Return the end of a copy, once it is certain that the copy is whole."""
     twin = Store(copy, anchor=store.anchor_of("any").path.parent)
     try:
         twin.check()
@@ -180,7 +180,7 @@ def _is_ancestor(anchor: Anchor, copy: Path) -> bool:
 
 
 def _check_place(store: Store, found: Anchor) -> None:
-    """Refuses a place that holds another ledger; one that cannot be read is what restoring is
+    """Refuse a place that holds another ledger. One that cannot be read is what restoring is
     for.
     """
     try:
@@ -198,8 +198,8 @@ def _check_place(store: Store, found: Anchor) -> None:
 
 
 def _claim(place: Path) -> None:
-    """Makes certain that nobody has a readable ledger open, and moves what is in its log into
-    the file.
+    """Check that nobody has a readable ledger open, and move the content of its log into the
+    file.
     """
     connection = sqlite3.connect(f"file:{quote(str(place))}?mode=rw", uri=True, timeout=1.0)
     try:
@@ -217,7 +217,7 @@ def _claim(place: Path) -> None:
 
 
 def _put_aside(place: Path) -> Path | None:
-    """Renames what stands at ``place``, and SQLite's files beside it."""
+    """Rename what stands at ``place``, and SQLite's files beside it."""
     aside = place.with_name(
         f"{place.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{token_hex(2)}"
     )
@@ -234,7 +234,7 @@ def _put_aside(place: Path) -> Path | None:
 
 
 def _put(copy: Path, target: Path) -> None:
-    """Renames a whole file to its name, and waits until the disk knows of both."""
+    """Rename a whole file to its name, and wait until the disk knows of both."""
     try:
         for path, flags in ((copy, os.O_RDONLY), (target.parent, os.O_RDONLY | os.O_DIRECTORY)):
             if path == target.parent:

@@ -1,9 +1,9 @@
 """The hash chain: every entry of the ledger commits to everything before it.
 
-The end of the chain stands in the database: every transaction that appends begins by reading it,
+The end of the chain stands in the database. Every transaction that appends begins by reading it
 under a lock, and ends by writing it. Each entry's digest covers the state of the ledger behind it:
-the root of the tree over its rows (see ``tree``), its totals and its policy. So a row or a total
-that was changed by other means is noticed by whoever reads it next.
+the root of the tree over its rows (see ``tree``), its totals and its policy. So whoever reads a
+row or a total notices if it was changed by other means.
 
 The end stands outside the database as well, in a small file elsewhere: the anchor. A database
 cannot know that it is an old copy of itself: its chain is whole, its totals are right, and its
@@ -11,10 +11,10 @@ budgets are full again. A ledger that does not hold the entry that its anchor na
 an operator accepts the loss.
 
 The file holds the last two positions, each in a disk sector of its own with its checksum. A later
-one takes the place of the earlier of them, under a lock, and before any answer leaves: whenever a
+one takes the place of the earlier of them, under a lock, and before any answer leaves. Whenever a
 process is killed or the power is cut, one of them is whole, and what the other would have vouched
 for has not left yet. Commits move no anchor, since they spend nothing. Where database and anchor
-are restored together nothing here can know; receipts that clients hold can (see ``Ledger.verify``).
+are restored together nothing here can know. Receipts that clients hold can (see ``Ledger.verify``).
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ class Entry(NamedTuple):
     """One row of the ledger, with every number and name that it stands for spelled out.
 
     Attributes:
-        seq: position, 1, 2, 3, ...; only "accept" leaves some out.
+        seq: position, 1, 2, 3, ... Only "accept" leaves some out.
         at: microseconds since 1970, UTC.
-        action: see ``Action``.
-        principal: see ``Scope``; the budget's for a grant or gap, the request's for a reserve or
-            commit, "" otherwise.
-        subject: see ``Scope``.
-        bundle: see ``Scope``.
-        statement: kind and adjacency of the cost, as canonical JSON; "" for a policy or accept.
-        epsilon: micro-epsilon granted or spent; of an accept, what every later budget starts with;
-            0 for a commit or policy.
+        action: the kind of entry, an ``Action``.
+        principal: principal of a ``Scope``: the budget's for a grant or gap, the request's for a
+            reserve or commit, "" otherwise.
+        subject: subject of the same ``Scope``.
+        bundle: bundle of the same ``Scope``.
+        statement: kind and adjacency of the cost, as canonical JSON, or "" for a policy or accept.
+        epsilon: micro-epsilon granted or spent. For an accept, the amount that every later budget
+            starts with. 0 for a commit or policy.
         delta: the same in pico-delta.
-        answers: number of answers paid for; 0 for all but a reserve.
-        mechanism: of a reserve, what caused the cost; of a policy, the required parts; of a note,
-            what was changed; "" otherwise.
-        reservation: of a commit, the ``seq`` of what it commits; 0 otherwise.
-        receipt: of a commit, the receipt; of an accept, the anchor of the lost end, as
-            "position:digest"; "" otherwise.
-        state: digest of what the ledger held behind it, 64 hexadecimal digits; see ``state_of``.
+        answers: number of answers paid for, 0 for all but a reserve.
+        mechanism: cause of the cost for a reserve, the required parts for a policy, the rows that
+            changed for a note, "" otherwise.
+        reservation: ``seq`` of what a commit commits, 0 otherwise.
+        receipt: receipt of a commit, or for an accept the anchor of the lost end, as
+            "position:digest", "" otherwise.
+        state: digest of what the ledger held behind it, 64 hexadecimal digits, by ``state_of``.
             Entries that were appended together have that of the last of them.
     """
 
@@ -99,11 +99,13 @@ class Entry(NamedTuple):
     state: str = ""
 
     def link(self, previous: bytes) -> bytes:
-        """SHA-256 of the entry without its state, and of the digest before it, 32 bytes."""
+        """Return the SHA-256 of the entry without its state, and of the digest before it, 32
+        bytes.
+        """
         return hashlib.sha256(previous + _encode(self[:-1]).encode()).digest()
 
     def digest(self, previous: bytes) -> bytes:
-        """SHA-256 of its link and its state, 32 bytes."""
+        """Return the SHA-256 of its link and its state, 32 bytes."""
         return linked(self.link(previous), bytes.fromhex(self.state))
 
 
@@ -117,10 +119,10 @@ def state_of(root: bytes, spent: tuple[int, int], gap: tuple[int, int], policy: 
     """Return the digest of what a ledger holds, 32 bytes.
 
     Args:
-        root: of the tree over its rows.
+        root: root of the tree over its rows.
         spent: micro-epsilon and pico-delta of all charges.
-        gap: what every budget is charged for lost entries.
-        policy: what requests must name, as ``Policy.text``.
+        gap: amounts that every budget is charged for lost entries.
+        policy: names that requests must have, as ``Policy.text``.
     """
     return hashlib.sha256(_encode((root.hex(), *spent, *gap, policy)).encode()).digest()
 
@@ -129,31 +131,31 @@ def first_link(ledger: str, required: str) -> bytes:
     """Return the link of an empty ledger, 32 bytes.
 
     Args:
-        ledger: its name.
-        required: what its first policy requires, as ``Policy.text``.
+        ledger: the ledger's name.
+        required: parts that its first policy requires, as ``Policy.text``.
     """
     requires = f" requires {required}" if required else ""
     return hashlib.sha256(f"reticent ledger {ledger}{requires}".encode()).digest()
 
 
 def genesis(ledger: str, required: str) -> bytes:
-    """Return the digest before the first entry of a ledger, 32 bytes; see ``first_link``."""
+    """Return the digest before the first entry of a ledger, 32 bytes, from its ``first_link``."""
     return linked(first_link(ledger, required), state_of(EMPTY, (0, 0), (0, 0), required))
 
 
 @dataclass(frozen=True)
 class Tip:
-    """The end of the chain, and what the ledger as a whole holds.
+    """The end of the chain, and the state of the ledger as a whole.
 
     Attributes:
-        ledger: its name.
+        ledger: the ledger's name.
         seq: position of the last entry.
         digest: its digest, 32 bytes.
-        link: its link, 32 bytes; see ``Entry``.
-        root: of the tree, 32 bytes.
+        link: its link, 32 bytes, as ``Entry`` has it.
+        root: root of the tree, 32 bytes.
         spent: micro-epsilon and pico-delta of all charges, whatever their scope.
-        gap: what every budget is charged for entries that a restored copy lost.
-        policy: what requests must name.
+        gap: amounts that every budget is charged for entries that a restored copy lost.
+        policy: names that requests must have.
         first: the policy that the ledger was made with, as text.
     """
 
@@ -184,13 +186,14 @@ class Tip:
 
     @property
     def anchor(self) -> Anchor:
-        """What is kept of it outside the database."""
+        """The part of it that is kept outside the database."""
         return Anchor(self.ledger, self.seq, self.digest.hex(), *self.paid)
 
     @property
     def paid(self) -> tuple[int, int]:
-        """What all charges spent, those of lost entries with them: an acceptance that is lost in
-        its turn must not forget what it charged.
+        """The amounts that all charges spent, those of lost entries with them.
+
+        An acceptance that is lost in its turn must not forget what it charged.
         """
         return (
             min(self.spent[0] + self.gap[0], LARGEST),
@@ -198,7 +201,7 @@ class Tip:
         )
 
     def holds(self, connection: Connection, anchor: Anchor) -> bool:
-        """Whether the ledger has the entry that ``anchor`` names."""
+        """Return whether the ledger has the entry that ``anchor`` names."""
         if anchor.ledger != self.ledger or anchor.seq > self.seq:
             return False
         if anchor.seq == self.seq:
@@ -213,10 +216,10 @@ class Tip:
         """Refuse a ledger whose last entry is not the one that its head names.
 
         Entries were cut off, or the head was edited. It is a statement of its own, made once the
-        head is locked: PostgreSQL takes what stands in one statement from before the wait.
+        head is locked. PostgreSQL takes what stands in one statement from before the wait.
 
         Raises:
-            CorruptLedger: it is not.
+            CorruptLedger: the last entry is another one.
         """
         (last,) = _LAST.rows(connection, {}) or [None]
         seq, digest = (0, self.genesis) if last is None else (last.seq, last.digest)
@@ -230,12 +233,12 @@ class Tip:
 
 
 def read_tip(connection: Connection, *, lock: bool = False, check: bool = True) -> Tip:
-    """The end of the chain.
+    """Return the end of the chain.
 
     Args:
-        connection: of a transaction.
+        connection: connection of a transaction.
         lock: whether to take, on PostgreSQL, the lock that makes writers take turns.
-        check: whether to refuse a head that does not match its own digest; not for verification.
+        check: whether to refuse a head that does not match its own digest. Verification does not.
 
     Raises:
         CorruptLedger: there is none, or something else than a ledger writes there.
@@ -285,10 +288,10 @@ class Page:
     """One transaction that appends entries, or that only reads.
 
     Attributes:
-        connection: of the transaction.
-        tip: the end of the chain; it moves with every entry, and ``write`` stores it.
+        connection: connection of the transaction.
+        tip: the end of the chain. It moves with every entry, and ``write`` stores it.
         at: time of what is appended, microseconds since 1970, UTC.
-        tree: over the rows; whatever changes one puts it there before the entry that says so.
+        tree: the tree over the rows. A changed row is put there before the entry that says so.
     """
 
     connection: Connection
@@ -351,7 +354,7 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
 
 
 def write_tip(connection: Connection, tip: Tip) -> None:
-    """Writes the end of the chain, once for all that a transaction has posted."""
+    """Write the end of the chain, once for all that a transaction has posted."""
     values = {
         "seq": tip.seq,
         "digest": tip.digest,
@@ -408,7 +411,7 @@ class Anchor:
 
     Attributes:
         ledger: the ledger's name.
-        seq: position of an entry; 0 stands for the empty ledger.
+        seq: position of an entry, or 0 for the empty ledger.
         digest: its digest, 32 bytes in hexadecimal.
         epsilon: micro-epsilon charged by all entries up to there, whatever the scope, and by the
             lost ones that they accepted.
@@ -423,11 +426,11 @@ class Anchor:
 
     @property
     def text(self) -> str:
-        """ "position:digest", as reports print it."""
+        """The text "position:digest", as reports print it."""
         return f"{self.seq}:{self.digest}"
 
     def encode(self) -> bytes:
-        """The anchor and its checksum as lines of text, padded to 512 bytes."""
+        """Return the anchor and its checksum as lines of text, padded to 512 bytes."""
         content = json.dumps(asdict(self), separators=(",", ":")).encode()
         checksum = hashlib.sha256(content).hexdigest().encode()
         return (content + b"\n" + checksum).ljust(_SECTOR, b"\n")
@@ -435,7 +438,7 @@ class Anchor:
     @classmethod
     @lru_cache(maxsize=16)  # each charge reads the two sectors several times
     def decode(cls, sector: bytes) -> Self | None:
-        """The anchor that ``encode`` made of it, or None where it is not whole."""
+        """Return the anchor from the bytes of ``encode``, or None where they are not whole."""
         content, _, checksum = sector.rstrip(b"\n").partition(b"\n")
         if checksum != hashlib.sha256(content).hexdigest().encode():
             return None
@@ -457,7 +460,7 @@ class AnchorFile:
     """The file that holds one ledger's anchor.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         durable: whether a written anchor survives a power cut.
         patience: seconds to wait for another process that is writing it.
     """
@@ -467,7 +470,7 @@ class AnchorFile:
     patience: float
 
     def read(self, *, to_write: bool = False) -> Anchor | None:
-        """The anchor, or None where the file is missing or empty.
+        """Return the anchor, or None where the file is missing or empty.
 
         Args:
             to_write: whether to find out, before anything is charged, that a later one can be
@@ -489,19 +492,19 @@ class AnchorFile:
         return self._latest(content)[0]
 
     def _once_written(self) -> bytes:
-        """The content, once whoever is making the file has let go of it."""
+        """Return the content, once whoever is making the file has let go of it."""
         with self.path.open("rb", buffering=0) as file:
             self._lock(file.fileno())
             return file.read()
 
     def raise_to(self, anchor: Anchor) -> Anchor:
-        """Writes ``anchor`` unless the file holds a later one.
+        """Write ``anchor`` unless the file holds a later one.
 
         Returns:
-            What the file holds afterwards.
+            The anchor that the file holds afterwards.
 
         Raises:
-            LedgerUnavailable: it could not be written, or not within the time; what was charged
+            LedgerUnavailable: it could not be written, or not within the time. What was charged
                 stays charged.
         """
         try:
@@ -523,8 +526,9 @@ class AnchorFile:
         return anchor
 
     def _latest(self, content: bytes) -> tuple[Anchor | None, int]:
-        """The later of the two anchors in the file, and where the next one goes: in the place of
-        the earlier one.
+        """Return the later of the two anchors in the file, and the place of the earlier one.
+
+        The next anchor goes there.
         """
         if not content:  # just made, or emptied
             return None, 0
@@ -548,7 +552,7 @@ class AnchorFile:
             raise self._unwritable("no permission")
 
     def _lock(self, handle: int) -> None:
-        """Waits until nobody else writes the file; it is free again once it is closed."""
+        """Wait until nobody else writes the file. It is free again once it is closed."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -572,20 +576,20 @@ class AnchorFile:
 def anchor_file(
     ledger: str, *, chosen: str | Path | None, database: Path | None, durable: bool, patience: float
 ) -> AnchorFile:
-    """The file that holds the anchor of a ledger.
+    """Return the file that holds the anchor of a ledger.
 
     Args:
         ledger: the ledger's name.
-        chosen: a folder, or a file whose name ends in ".anchor"; None takes ``RETICENT_ANCHOR``, or
+        chosen: a folder, or a file whose name ends in ".anchor". None takes ``RETICENT_ANCHOR``, or
             else the folder "reticent/anchors" of the user's state (``XDG_STATE_HOME``, or
             "~/.local/state").
-        database: the file of an SQLite ledger, which the anchor must not share a folder with; None
+        database: file of an SQLite ledger, which the anchor must not share a folder with, or None
             on a server.
-        durable, patience: see ``AnchorFile``.
+        durable, patience: attributes of the ``AnchorFile``.
 
     Raises:
-        InvalidInput: in the database's own folder, where whoever restores the one restores the
-            other.
+        InvalidInput: the anchor would be in the database's own folder. Whoever restores the one
+            would restore the other.
     """
     if chosen is None or str(chosen) == "":
         chosen = os.environ.get(ANCHOR_VARIABLE) or _state_folder() / "reticent" / "anchors"

@@ -1,8 +1,8 @@
-"""What a request costs: whole units of epsilon and delta, the statement that they are of, and
-whether they still fit.
+"""The cost of a request: whole units of epsilon and delta, and the statement that they belong to.
 
-Budgets are integers, micro-epsilon and pico-delta, with costs rounded up and grants rounded down. A
-statement is the kind and adjacency of a cost, which never mix within one scope.
+It also says whether they still fit. Budgets are integers, micro-epsilon and pico-delta, with costs
+rounded up and grants rounded down. A statement is the kind and adjacency of a cost, which never mix
+within one scope.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ LARGEST = 2**62
 
 
 def epsilon_cost(epsilon: float, *, answers: int) -> int:
-    """Micro-epsilon that ``answers`` answers of ``epsilon`` cost, rounded up once for the whole
-    call.
+    """Return the micro-epsilon of ``answers`` answers of ``epsilon``, rounded up once for the call.
 
     A float stands for its shortest decimal, so ten answers of 0.1 cost exactly 1. The cost is
     never below that decimal. It may be below the double itself by half a unit in its last place,
@@ -55,7 +54,7 @@ def epsilon_cost(epsilon: float, *, answers: int) -> int:
 
 
 def delta_cost(delta: float, *, answers: int) -> int:
-    """Pico-delta that ``answers`` answers of ``delta`` cost, rounded up once for the whole call.
+    """Return the pico-delta of ``answers`` answers of ``delta``, rounded up once for the call.
 
     Example:
         >>> delta_cost(1e-5, answers=3), delta_cost(0.0, answers=3), delta_cost(1e-15, answers=1)
@@ -69,7 +68,7 @@ def delta_cost(delta: float, *, answers: int) -> int:
 
 
 def epsilon_grant(epsilon: float) -> int:
-    """Micro-epsilon in a grant of ``epsilon``, rounded down.
+    """Return the micro-epsilon in a grant of ``epsilon``, rounded down.
 
     Raises:
         InvalidParameter: less than one unit.
@@ -87,7 +86,7 @@ def epsilon_grant(epsilon: float) -> int:
 
 
 def delta_grant(delta: float) -> int:
-    """Pico-delta in a grant of ``delta``, rounded down; less than 1e-12 is nothing.
+    """Return the pico-delta in a grant of ``delta``, rounded down. Less than 1e-12 is nothing.
 
     Example:
         >>> delta_grant(1e-5)
@@ -97,12 +96,12 @@ def delta_grant(delta: float) -> int:
 
 
 def epsilon_value(units: int) -> float:
-    """Epsilon of ``units`` micro-epsilon, for people to read."""
+    """Return the epsilon of ``units`` micro-epsilon, for people to read."""
     return units / EPSILON_UNIT
 
 
 def delta_value(units: int) -> float:
-    """Delta of ``units`` pico-delta, for people to read."""
+    """Return the delta of ``units`` pico-delta, for people to read."""
     return units / DELTA_UNIT
 
 
@@ -117,10 +116,10 @@ def _units(value: Fraction, unit: int, name: str) -> int:
 
 
 def statement_of(guarantee: Guarantee) -> str:
-    """Kind and adjacency as canonical JSON.
+    """Return kind and adjacency as canonical JSON.
 
     Raises:
-        IncompatibleGuarantees: it promises no privacy.
+        IncompatibleGuarantees: the guarantee promises no privacy.
     """
     if guarantee.kind is GuaranteeKind.NO_PRIVACY:
         raise IncompatibleGuarantees(
@@ -141,7 +140,7 @@ def _canonical(kind: GuaranteeKind, adjacency: Adjacency) -> str:
 
 
 def describe_statement(statement: str) -> str:
-    """A stored statement as one phrase."""
+    """Describe a stored statement in one phrase."""
     guarantee = Guarantee.from_dict({"epsilon": 1.0, "delta": 0.0, **json.loads(statement)})
     return f"{guarantee.kind.value} for {guarantee.adjacency.describe()}"
 
@@ -155,7 +154,7 @@ answer.
 
 @dataclass(frozen=True)
 class Charge:
-    """What a request costs in whole units.
+    """The cost of a request in whole units.
 
     Attributes:
         epsilon: micro-epsilon.
@@ -168,8 +167,8 @@ class Charge:
     rule: str
 
     def fits(self, standing: Iterable[Budget | Row[Any]]) -> bool:
-        """Return whether it would leave nothing below zero in any of these budgets, or of their
-        rows.
+        """Return whether it leaves nothing below zero in any of these budgets or rows of
+        budgets.
         """
         return all(
             one.spent_epsilon + self.epsilon <= one.granted_epsilon
@@ -186,7 +185,7 @@ _BUDGET_COLUMNS = (
 
 @dataclass(frozen=True)
 class Budget:
-    """What is granted to a scope and what is left of it, in micro-epsilon and pico-delta.
+    """A scope's grant and what is left of it, in micro-epsilon and pico-delta.
 
     References:
         - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
@@ -206,32 +205,34 @@ class Budget:
 
     @classmethod
     def of_row(cls, row: Row[Any]) -> Self:
-        """The budget that a row of the table ``budgets`` holds, with its statement."""
+        """Return the budget in a row of the table ``budgets``, with its statement."""
         return cls.of_values(row._asdict())
 
     @classmethod
     def of_values(cls, row: Mapping[str, Any]) -> Self:
-        """The budget that the columns of such a row say."""
+        """Return the budget that the columns of such a row say."""
         scope = Scope.stored(row["principal"], row["subject"], row["bundle"])
         return cls(scope, *(row[name] for name in _BUDGET_COLUMNS))
 
     @property
     def left_epsilon(self) -> int:
-        """Micro-epsilon that may still be spent."""
+        """The micro-epsilon that may still be spent."""
         return self.granted_epsilon - self.spent_epsilon
 
     @property
     def left_delta(self) -> int:
-        """Pico-delta that may still be spent."""
+        """The pico-delta that may still be spent."""
         return self.granted_delta - self.spent_delta
 
     @property
     def share_left(self) -> float:
-        """Epsilon left as a share of what was granted, 0 to 1; 0 where all of it was taken back."""
+        """The epsilon left as a share of what was granted, 0 to 1, and 0 where all of it was
+        taken back.
+        """
         return self.left_epsilon / self.granted_epsilon if self.granted_epsilon else 0.0
 
     def describe(self) -> str:
-        """Scope, granted, spent, left in one phrase."""
+        """Describe scope, granted, spent and left in one phrase."""
         return (
             f"{self.scope.describe()}: "
             f"granted epsilon={epsilon_value(self.granted_epsilon):g}, "
@@ -244,7 +245,7 @@ class Budget:
 
 
 def charge_of(event: PrivacyEvent, *, answers: int, slack_delta: float) -> Charge:
-    """What ``answers`` answers of ``event`` cost in one call, in whole units rounded up.
+    """Return the cost of ``answers`` answers of ``event`` in one call, in whole units rounded up.
 
     Raises:
         IncompatibleGuarantees: the event promises no privacy.
@@ -290,7 +291,7 @@ def _charge(
 def largest_fitting(
     event: PrivacyEvent, slack_delta: float, standing: Sequence[Budget | Row[Any]]
 ) -> int:
-    """Largest number of answers of ``event`` whose charge fits into every budget of
+    """Return the largest number of answers of ``event`` whose charge fits every budget of
     ``standing``.
     """
 
@@ -310,11 +311,11 @@ def largest_fitting(
 
 @dataclass(frozen=True)
 class Preview:
-    """What a request would do; nothing was spent.
+    """The outcome that a request would have. Nothing was spent.
 
     Attributes:
         fits: whether it would be accepted now.
-        charge: what it would cost.
+        charge: its cost.
         largest: the largest number of answers that would fit now.
         budgets: every budget that covers it, as it stands.
     """
@@ -327,13 +328,13 @@ class Preview:
 
 @dataclass(frozen=True)
 class PreviewEach:
-    """What a request under many scopes would do; nothing was spent.
+    """The outcome that a request under many scopes would have. Nothing was spent.
 
     Attributes:
         fits: whether all of it would be accepted now.
         lacking: scopes that a budget which they need cannot pay for, by itself or together with the
-            others; () where all fits.
-        reason: what ``reserve_each`` would say; "" where all fits.
+            others, or () where all fits.
+        reason: message that ``reserve_each`` would have, or "" where all fits.
     """
 
     fits: bool

@@ -1,5 +1,4 @@
-"""One charge: the budgets that cover a request, whether it fits, the entries that spend it, and the
-reservation that takes the receipt of what it paid for.
+"""One charge: covering budgets, whether it fits, its entries, and the reservation for the receipt.
 
 It is made for one scope, or for thousands at once. A charge that does not fit is refused, in words
 that say what would.
@@ -62,13 +61,13 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Cover:
-    """A request's exact scope, and what stands behind it.
+    """A request's exact scope, its account and its budgets.
 
     Attributes:
-        scope: of the request.
-        account: its row; None where it has not spent before.
+        scope: scope of the request.
+        account: the scope's row, or None where it has not spent before.
         budgets: every budget that covers it, by id.
-        lacking: why no budget answers for it; "" where one does.
+        lacking: the reason why no budget answers for it, or "" where one does.
     """
 
     scope: Scope
@@ -78,15 +77,14 @@ class Cover:
 
 
 def covering(page: Page, scopes: Sequence[Scope], *, statement: str) -> list[Cover]:
-    """What covers each of different scopes, as far as they may be charged at all.
+    """Return what covers each of different scopes, as far as they may be charged at all.
 
-    Which budgets and accounts there are, and what they hold, is what the last entry of the chain
-    says.
+    The last entry of the chain decides which budgets and accounts there are, and what they hold.
 
     Args:
-        page: of a transaction.
-        scopes: of one request.
-        statement: kind and adjacency of what they would be charged.
+        page: page of a transaction.
+        scopes: scopes of one request.
+        statement: kind and adjacency of their charge.
 
     Raises:
         InvalidInput: one is no scope, or leaves out what the policy requires.
@@ -120,18 +118,18 @@ def covering(page: Page, scopes: Sequence[Scope], *, statement: str) -> list[Cov
 
 @lru_cache(maxsize=4096)
 def _patterns(key: Key) -> tuple[Key, ...]:
-    """The names of every budget that would cover a scope."""
+    """Return the names of every budget that would cover a scope."""
     every = product(*(("", name) if name else ("",) for name in key))
     return tuple((p, s, b) for p, s, b in every if p or s or b)
 
 
 def rows_at(page: Page, kind: Kind, names: Iterable[Key]) -> dict[Key, Row[Any]]:
-    """The rows of budgets, or of accounts, that have these names, as the chain knows them.
+    """Return the rows of budgets, or of accounts, that have these names, as the chain knows them.
 
     Args:
-        page: of a transaction.
+        page: page of a transaction.
         kind: ``BUDGETS`` or ``ACCOUNTS``.
-        names: of different rows; some may have none.
+        names: names of different rows, some of which may not exist.
 
     Raises:
         CorruptLedger: one was added, changed or removed by other means.
@@ -170,7 +168,7 @@ def _rows(
 
 
 def key_of(scope: Scope) -> Key:
-    """The scope's names, as a row holds them."""
+    """Return the scope's names, as a row holds them."""
     return (scope.principal, scope.subject, scope.bundle)
 
 
@@ -203,7 +201,7 @@ def _no_budget(scope: Scope, rows: Sequence[Row[Any]], unnamed: Sequence[str]) -
 
 
 def uncovered(cover: Cover) -> BudgetExceeded:
-    """The refusal of a request that no budget answers for."""
+    """Return the refusal of a request that no budget answers for."""
     return BudgetExceeded(
         f"{cover.lacking}; requested more than the 0 that is left; the largest request that would "
         "fit is 0 answers; check the "
@@ -216,7 +214,9 @@ _ONE_BY_ONE = 8
 
 
 def _reading(table: sa.Table) -> tuple[sa.Table, Prepared, sa.Select[Any]]:
-    """A table, the statement that reads one row by its names, and that which reads several."""
+    """Return a table, the statement that reads one row by its names, and the one for several
+    rows.
+    """
     several = sa.select(*table.c, statements.c.statement).join(
         statements, statements.c.id == table.c.statement_id
     )
@@ -229,11 +229,11 @@ _READ = {table.name: _reading(table) for table in (budgets, accounts)}
 
 @dataclass(frozen=True)
 class Claim:
-    """What one scope is to be charged.
+    """The charge of one scope.
 
     Attributes:
         cover: the scope, its account and its budgets.
-        answers: answers that are paid for.
+        answers: number of answers that are paid for.
         charge: their cost.
     """
 
@@ -247,9 +247,9 @@ class Booking:
     """An entry that charged an account.
 
     Attributes:
-        entry: as it stands in the chain.
+        entry: the entry as it stands in the chain.
         digest: its digest, 32 bytes.
-        statement_id, account_id: rows that it belongs to.
+        statement_id, account_id: ids of the rows that it belongs to.
     """
 
     entry: Entry
@@ -285,15 +285,16 @@ def post_charges(
     mechanism: str,
     along: Along = _nothing,
 ) -> tuple[Booking, ...]:
-    """Charges accounts and budgets, and appends one entry per claim. Whether the claims fit was
-    checked before.
+    """Charge accounts and budgets, and append one entry per claim.
+
+    The caller has checked that the claims fit.
 
     Args:
-        page: where to post.
-        claims: of different scopes, each with at least one budget.
+        page: page of the transaction to post in.
+        claims: claims of different scopes, each with at least one budget.
         statement: kind and adjacency of all of them.
-        mechanism: what causes the costs.
-        along: see ``Along``.
+        mechanism: cause of the costs.
+        along: function that writes more in the same transaction, an ``Along``.
     """
     statement_id = int(claims[0].cover.budgets[0].statement_id)
     new = [claim.cover for claim in claims if claim.cover.account is None]
@@ -348,7 +349,7 @@ def post_charges(
 def _open_accounts(
     page: Page, new: Sequence[Cover], statement: str, statement_id: int
 ) -> dict[Key, Mapping[str, Any]]:
-    """Makes an account for each of these scopes."""
+    """Make an account for each of these scopes."""
     zeros = dict.fromkeys(("spent_epsilon", "spent_delta", "answers", "reservations", "commits"), 0)
     rest = {**zeros, "statement_id": statement_id, "last_at": page.at}
     insert = accounts.insert().returning(accounts.c.id, *(accounts.c[name] for name in PARTS))
@@ -364,16 +365,15 @@ def _open_accounts(
 
 
 def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> None:
-    """Appends one entry per booking that ties it to ``receipt``; nothing where that was done
-    before.
+    """Append one entry per booking that ties it to ``receipt``, unless that was done before.
 
-    A commit whose outcome its caller never learned, because the connection broke or a disk was
-    full, may so be repeated.
+    So a commit may be repeated if its caller never learned the outcome, because the connection
+    broke or a disk was full.
 
     Args:
-        page: where to post.
-        bookings: of one reservation, whose entries follow one another.
-        receipt: what identifies it.
+        page: page of the transaction to post in.
+        bookings: bookings of one reservation, whose entries follow one another.
+        receipt: text that identifies the receipt.
 
     Raises:
         InvalidInput: a booking is tied to another receipt.
@@ -427,30 +427,30 @@ Commit = Callable[[Sequence[Booking], str], None]
 
 
 class Reservation:
-    """A charge that is already durable, and the place to put the receipt of what it paid for.
+    """A durable charge, and the place to put the receipt of what it paid for.
 
     As a context manager it insists on that receipt: a block that ends without ``commit`` raises, so
     that an answer without a receipt does not leave it. A block that raises, or a process that dies,
     leaves the reservation spent and open.
 
     Attributes:
-        id: goes into the receipt's ``booked``: the ledger's first letters and the entry, as
-            "1a2b3c4d/7"; of a charge to several scopes the first and the last of its consecutive
-            entries, as "1a2b3c4d/7-9"; of part of a lease the answers that it takes of that entry,
-            as "1a2b3c4d/7#13-15".
-        position: of the last of these entries in the ledger's chain.
-        digest: of that entry, 64 hexadecimal digits; it vouches for everything up to there.
-        charge: what was spent, by all its scopes together; of part of a lease, what its answers
-            would cost by themselves.
-        scopes: how many were charged.
+        id: name that goes into the receipt's ``booked``: the ledger's first letters and the entry,
+            as "1a2b3c4d/7". A charge to several scopes has the first and the last of its
+            consecutive entries, as "1a2b3c4d/7-9". Part of a lease has the answers that it takes of
+            that entry, as "1a2b3c4d/7#13-15".
+        position: position of the last of these entries in the ledger's chain.
+        digest: digest of that entry, 64 hexadecimal digits. It vouches for everything up to there.
+        charge: cost of all its scopes together, or for part of a lease what its answers would cost
+            by themselves.
+        scopes: number of scopes that were charged.
         bookings: these entries.
 
     Args:
-        book: ties bookings to a receipt.
-        bookings: what the charge appended; of part of a lease the lease's own.
-        ledger: its name.
-        charge: see above.
-        part: of part of a lease, the answers that it takes, as "#13-15"; else "".
+        book: function that ties bookings to a receipt.
+        bookings: entries that the charge appended, or for part of a lease the lease's own.
+        ledger: the ledger's name.
+        charge: the attribute of that name.
+        part: answers that part of a lease takes, as "#13-15", or else "".
 
     References:
         - Haber and Stornetta (1991), "How to time-stamp a digital document",
@@ -487,18 +487,19 @@ class Reservation:
         return self._receipt is not None
 
     def commit(self, receipt_id: str) -> None:
-        """Books the receipt, for every scope that was charged; the answer may leave once this
+        """Book the receipt for every scope that was charged. The answer may leave once this
         returns.
 
-        A commit that failed may be tried again, whether or not it had reached the database; the
+        A commit that failed may be tried again, whether or not it had reached the database. The
         same receipt is booked once.
 
         Args:
-            receipt_id: whatever identifies the receipt, 1 to 1000 printable characters.
+            receipt_id: text that identifies the receipt, 1 to 1000 printable characters.
 
         Raises:
-            InvalidInput: committed before to another receipt, or not such a text.
-            LedgerUnavailable: could not be written; the charge stays and no answer may leave.
+            InvalidInput: it was committed to another receipt before, or the text is no such text.
+            LedgerUnavailable: the ledger could not be written. The charge stays and no answer may
+                leave.
         """
         checked_text(receipt_id, "receipt_id")
         if self._receipt is not None and self._receipt != receipt_id:
@@ -510,7 +511,7 @@ class Reservation:
             self._receipt = receipt_id
 
     def committing(self, receipt_id: str) -> Callable[[Page], None]:
-        """What ``commit`` posts, for a transaction of ``Ledger.post_together``.
+        """Return what ``commit`` posts, for a transaction of ``Ledger.post_together``.
 
         Raises:
             InvalidInput: not such a text, or part of a lease, which is committed as a whole.
@@ -534,10 +535,10 @@ class Reservation:
 
 
 class Work(Protocol[Outcome]):
-    """A charge: what is done in a transaction, and what is written along with it."""
+    """A charge: the work of a transaction, and what is written along with it."""
 
     def __call__(self, page: Page, along: Along = _nothing) -> Outcome:
-        """Charge, or return why not; raises errors of reticent only before it writes."""
+        """Charge, or return why not. It raises errors of reticent only before it writes."""
 
 
 @dataclass(frozen=True)
@@ -545,10 +546,10 @@ class Posting(Generic[Done, T]):
     """One thing to be posted to a ledger.
 
     Attributes:
-        work: done in the transaction; see ``Work``.
-        result: what comes of ``work``'s outcome once that is durable, or the refusal. It runs
-            outside the transaction: finding the largest request that fits must not keep other
-            writers waiting.
+        work: the ``Work`` that is done in the transaction.
+        result: function that makes a result or a refusal of ``work``'s outcome, once that is
+            durable. It runs outside the transaction: finding the largest request that fits must
+            not keep other writers waiting.
     """
 
     work: Work[Done]
@@ -564,13 +565,13 @@ def charge_one(
     slack_delta: float,
     least: int | None = None,
 ) -> Posting[Reservation | tuple[Row[Any], ...], Reservation]:
-    """The charge of one scope; see ``Ledger.reserve``.
+    """Return the charge of one scope, for ``Ledger.reserve``.
 
     Args:
-        commit: ties what was booked to a receipt.
-        scope, event, answers, slack_delta: see ``Ledger.reserve``.
-        least: answers that are paid for where budgets run low; see ``Ledger.lease``. None pays for
-            all of them or for none.
+        commit: function that ties what was booked to a receipt.
+        scope, event, answers, slack_delta: arguments of ``Ledger.reserve``.
+        least: number of answers that are paid for where budgets run low, as in ``Ledger.lease``.
+            None pays for all of them or for none.
     """
     most = count(answers, name="answers")
     least = most if least is None else least
@@ -603,8 +604,9 @@ def charge_one(
 
 
 def _block_size(event: PrivacyEvent, standing: Sequence[Row[Any]], *, most: int, least: int) -> int:
-    """How many answers a block pays for: ``most``, or where budgets run low a sixteenth of what is
-    left, but no less than ``least``, which must fit.
+    """Return how many answers a block pays for: ``most``, or less where budgets run low.
+
+    It is then a sixteenth of what is left, but no less than ``least``, which must fit.
     """
     plenty = charge_of(event, answers=_SHARES * most, slack_delta=0.0)
     if plenty.fits(standing):
@@ -615,7 +617,7 @@ def _block_size(event: PrivacyEvent, standing: Sequence[Row[Any]], *, most: int,
 def charge_many(
     commit: Commit, scopes: Sequence[Scope], event: PrivacyEvent
 ) -> Posting[Reservation | list[Shortfall], Reservation]:
-    """The charge of each answer to a scope of its own; see ``Ledger.reserve_each``."""
+    """Return the charge of each answer to a scope of its own, for ``Ledger.reserve_each``."""
     answers = Counter(scopes)
     charges = {
         many: charge_of(event, answers=many, slack_delta=0.0) for many in set(answers.values())
@@ -648,9 +650,9 @@ class Shortfall:
 
     Attributes:
         budget: the budget, or None.
-        claims: what it cannot pay for together.
+        claims: claims that it cannot pay for together.
         charge: their cost.
-        reason: why there is no budget; "" where there is one.
+        reason: the reason why there is no budget, or "" where there is one.
     """
 
     budget: Budget | None
@@ -660,7 +662,7 @@ class Shortfall:
 
 
 def together(claims: Sequence[Claim]) -> Charge:
-    """What claims of different scopes cost together."""
+    """Return the cost of claims of different scopes together."""
     return Charge(
         sum(claim.charge.epsilon for claim in claims),
         sum(claim.charge.delta for claim in claims),
@@ -669,8 +671,8 @@ def together(claims: Sequence[Claim]) -> Charge:
 
 
 def shortfalls(claims: Sequence[Claim], statement: str) -> list[Shortfall]:
-    """Every budget that cannot pay for all its claims, and the claims that no budget answers
-    for.
+    """Return every budget that cannot pay for all its claims, and the claims that have no
+    budget.
     """
     rows = {row.id: row for claim in claims for row in claim.cover.budgets}
     paying: defaultdict[int, list[Claim]] = defaultdict(list)
@@ -692,7 +694,7 @@ def shortfalls(claims: Sequence[Claim], statement: str) -> list[Shortfall]:
 def refusal_of_many(
     short: Sequence[Shortfall], scopes: int, answers: int, event: PrivacyEvent
 ) -> str:
-    """What to tell who asked for answers under many scopes, some of which lack budget."""
+    """Return the refusal of a request under many scopes, some of which lack budget."""
     lacking = {claim.cover.scope for shortfall in short for claim in shortfall.claims}
     named = []
     for shortfall in short[:_NAMED]:
@@ -724,7 +726,7 @@ def refusal(
     slack_delta: float,
     standing: Sequence[Budget],
 ) -> str:
-    """What to tell who asked for more answers under one scope than fit."""
+    """Return the refusal of a request for more answers under one scope than fit."""
     tightest = [budget.describe() for budget in standing if not charge.fits([budget])]
     return (
         f"requested {answers} answer(s) of {event.mechanism} at "
@@ -736,10 +738,10 @@ def refusal(
 
 
 def checked_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
-    """What a request names, if it is scopes, at least one.
+    """Return the scopes that a request names, at least one.
 
     Raises:
-        InvalidInput: it is something else.
+        InvalidInput: it names something else.
     """
     if isinstance(scopes, Scope | str):
         raise InvalidInput(
@@ -755,7 +757,7 @@ def checked_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
 
 
 def checked_text(value: str, name: str) -> str:
-    """``value``, where a ledger can hold it: 1 to 1000 printable characters.
+    """Return ``value``, where a ledger can hold it: 1 to 1000 printable characters.
 
     Raises:
         InvalidInput: it is something else.

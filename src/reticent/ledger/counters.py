@@ -1,12 +1,10 @@
-"""How much of a prepaid plan is used, counted in the ledger: in one place, whatever processes and
-copies there are of the plan.
+"""The used part of a prepaid plan, counted in the ledger for all its processes and copies.
 
-A plan is charged once, as a whole (``Ledger.reserve``); which of its queries were asked is a
-count and no cost, so it stands in a table of its own beside the entries. It goes up, durably,
-before anything is computed. In the same transaction an entry without a cost says how many
-queries were asked. It moves the ledger's anchor: a copy from before is refused and gives no
-query back. The count is a row of the ledger's tree, so that a count that was changed by other
-means is refused.
+A plan is charged once, as a whole (``Ledger.reserve``). Its queries are counted and cost nothing,
+so the count stands in a table of its own beside the entries. It goes up, durably, before anything
+is computed. In the same transaction an entry without a cost says how many queries were asked. It
+moves the ledger's anchor: a copy from before is refused and gives no query back. The count is a
+row of the ledger's tree, so a count that was changed by other means is refused.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ class PlanCounter:
     is computed.
 
     Attributes:
-        ledger: where it is counted.
-        name: of the plan.
-        scope, event: where the plan was charged, and as what.
+        ledger: the ledger that holds the count.
+        name: name of the plan.
+        scope, event: scope and event of the plan's charge.
         booked: the ledger's reservation that paid for the plan.
-        queries, answers: at most.
-        asked, answered: as of the last look.
+        queries, answers: the most that may be asked and given.
+        asked, answered: counts at the last look.
 
     Example:
         >>> import tempfile
@@ -98,12 +96,12 @@ class PlanCounter:
         queries: int,
         answers: int,
     ) -> Self:
-        """The count called ``name``: the one that is there, with its own numbers, or a new one.
+        """Return the count called ``name``, with its own numbers if it is there, or a new one.
 
         Raises:
             InvalidInput, InvalidParameter: a name of no or more than 64 characters, or limits below
                 1.
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_PLAN_NAME:
             raise InvalidInput(
@@ -128,10 +126,10 @@ class PlanCounter:
 
     @classmethod
     def find(cls, ledger: Ledger, name: str, *, scope: Scope, event: PrivacyEvent) -> Self | None:
-        """The count called ``name``, or None.
+        """Return the count called ``name``, or None.
 
         Raises:
-            LedgerUnavailable: cannot be read.
+            LedgerUnavailable: the ledger cannot be read.
         """
         with ledger.store.read() as connection:
             row = _row(Page.of(connection, read_tip(connection)), name)
@@ -139,23 +137,26 @@ class PlanCounter:
 
     @property
     def remaining(self) -> int:
-        """Queries that could still be asked at the last look; 0 once all answers are given out."""
+        """The queries that could still be asked at the last look, and 0 once all answers are
+        given out.
+        """
         return self.queries - self.asked if self.answered < self.answers else 0
 
     def take(self, queries: int) -> int:
-        """Counts ``queries`` queries as asked, and as many answers as they may give out; durable
-        once it returns.
+        """Count ``queries`` queries as asked, and as many answers as they may give out.
+
+        Both are durable once this returns.
 
         Returns:
-            How many answers these queries may give out: as many as there are queries, or what is
-            left. ``settle`` gives back those that were not used.
+            The number of answers that these queries may give out: as many as there are queries, or
+            what is left. ``settle`` gives back those that were not used.
 
         Raises:
-            BudgetExceeded: more than are left; nothing was counted.
-            InvalidInput, IncompatibleGuarantees: the scope is none that the plan could be charged
-                to; nothing was counted.
-            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
-                released.
+            BudgetExceeded: more than are left. Nothing was counted.
+            InvalidInput, IncompatibleGuarantees: the plan could not be charged to this scope.
+                Nothing was counted.
+            LedgerUnavailable: the ledger could not be written, or is older than its anchor. Nothing
+                may be released.
         """
         if queries == 0:
             return 0
@@ -176,10 +177,10 @@ class PlanCounter:
         return self.ledger.post_use(self.scope, self.event, answers=queries, work=count_up)
 
     def settle(self, *, unused: int) -> None:
-        """Gives back answers that ``take`` granted and that were not given out.
+        """Give back answers that ``take`` granted and that were not given out.
 
         Raises:
-            LedgerUnavailable: could not be written; they stay counted.
+            LedgerUnavailable: the ledger could not be written. They stay counted.
         """
 
         def give_back(page: Page) -> None:
@@ -210,10 +211,10 @@ class PlanCounter:
 
 
 def _done(found: list[T | ReticentError]) -> T:
-    """What the one work of a transaction returned.
+    """Return the result of the one work of a transaction.
 
     Raises:
-        ReticentError: it refused.
+        ReticentError: the work refused.
     """
     (done,) = found
     if isinstance(done, ReticentError):
@@ -222,7 +223,7 @@ def _done(found: list[T | ReticentError]) -> T:
 
 
 def _row(page: Page, name: str) -> dict[str, Any] | None:
-    """The row of a plan, as the chain knows it."""
+    """Return the row of a plan, as the chain knows it."""
     query = sa.select(plan_counts).where(plan_counts.c.name == name)
     found = page.connection.execute(query).mappings().first()
     page.tree.check(PLANS, PLANS.key(name), found)

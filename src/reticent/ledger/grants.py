@@ -33,21 +33,21 @@ from reticent.ledger.tree import ACCOUNTS, BUDGETS, changed
 
 
 def post_policy(page: Page, policy: Policy) -> None:
-    """Sets what requests must name from now on."""
+    """Set what requests must name from now on."""
     entry = Entry(page.tip.seq + 1, page.at, "policy", "", "", "", "", 0, 0, 0, policy.text, 0, "")
     page.tip = replace(page.tip, policy=policy)
     append(page, [Line(entry)])
 
 
 def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int]:
-    """Goes on after the loss of all entries up to ``lost``, at a position that none of them had.
+    """Go on after the loss of all entries up to ``lost``, at a position that none of them had.
 
     Args:
-        page: where to post.
-        lost: the furthest that the ledger was seen.
+        page: page of the transaction to post in.
+        lost: the furthest position that the ledger was seen at.
         charge: whether to charge every budget, present and future, what the lost entries spent in
-            all; none of them can have lost more. Where this copy has no fewer entries than were
-            lost it was written to since, and what both have in common is not known: then all that
+            all. None of them can have lost more. A copy that has no fewer entries than were
+            lost was written to since, and what both have in common is not known. Then all that
             was ever spent up to ``lost`` is charged. A budget that has less left is charged what it
             has, and the rest as soon as it is granted more.
 
@@ -71,14 +71,14 @@ def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int
 def post_grants(
     page: Page, scopes: Sequence[Scope], *, statement: str, epsilon: int, delta: int
 ) -> list[Budget]:
-    """Adds the same amount to the budget of every scope, and appends one entry for each.
+    """Add the same amount to the budget of every scope, and append one entry for each.
 
     A new budget starts with what its scope has spent so far, on everything that it covers, and with
     what entries that a restored copy lost may have spent.
 
     Args:
-        page: where to post; its transaction must be undone if this raises.
-        scopes: different ones.
+        page: page of the transaction to post in, which must be undone if this raises.
+        scopes: different scopes.
         statement: kind and adjacency of the grants.
         epsilon, delta: micro-epsilon and pico-delta for each.
 
@@ -86,7 +86,7 @@ def post_grants(
         The budgets as they stand now, in the order of ``scopes``.
 
     Raises:
-        IncompatibleGuarantees, BudgetExceeded, InvalidInput: see ``Ledger.grant``.
+        IncompatibleGuarantees, BudgetExceeded, InvalidInput: the errors of ``Ledger.grant``.
     """
     statement_id = _statement_id(page.connection, statement)
     keys = [key_of(scope) for scope in scopes]
@@ -118,12 +118,12 @@ def post_grants(
 
 
 def post_lowering(page: Page, scope: Scope, part: tuple[int, int] | None) -> Budget:
-    """Takes back what is left of a budget, or a part of it, and appends one entry.
+    """Take back what is left of a budget, or a part of it, and append one entry.
 
     Args:
-        page: where to post.
-        scope: of the budget.
-        part: micro-epsilon and pico-delta to take at most; None takes all that is left.
+        page: page of the transaction to post in.
+        scope: scope of the budget.
+        part: micro-epsilon and pico-delta to take at most, or None for all that is left.
 
     Returns:
         The budget as it stands now.
@@ -153,12 +153,12 @@ def post_lowering(page: Page, scope: Scope, part: tuple[int, int] | None) -> Bud
 
 
 def _items(rows: Iterable[Mapping[str, Any]]) -> dict[bytes, bytes]:
-    """Items of the tree for rows of budgets."""
+    """Return items of the tree for rows of budgets."""
     return {BUDGETS.key_of(row): BUDGETS.digest(row) for row in rows}
 
 
 def _statement_id(connection: Connection, statement: str) -> int:
-    """The row of a kind and adjacency, made where it is new."""
+    """Return the row of a kind and adjacency, made where it is new."""
     there = connection.execute(
         sa.select(statements.c.id).where(statements.c.statement == statement)
     ).scalar()
@@ -170,7 +170,7 @@ def _statement_id(connection: Connection, statement: str) -> int:
 
 
 def _accounts_within(page: Page, scopes: Sequence[Scope]) -> dict[Key, list[Row[Any]]]:
-    """The accounts that a budget of each scope covers.
+    """Return the accounts that a budget of each scope covers.
 
     Raises:
         CorruptLedger: one was changed by other means, or the accounts together have not spent what
@@ -210,11 +210,11 @@ _ACCOUNTS = sa.select(accounts, statements.c.statement).join(
 
 
 def _charge_gaps(page: Page, rows: Sequence[dict[str, Any]]) -> None:
-    """Charges budgets what they have not yet paid of the ledger's gap, as far as they can.
+    """Charge budgets what they have not yet paid of the ledger's gap, as far as they can.
 
     Args:
-        page: where to post.
-        rows: of budgets, as they stand; they are brought up to date.
+        page: page of the transaction to post in.
+        rows: rows of budgets as they stand, which are brought up to date.
     """
     charges: list[tuple[int, dict[str, int]]] = []
     lines: list[Line] = []
@@ -242,7 +242,7 @@ def _charge_gaps(page: Page, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _every_budget(page: Page) -> list[dict[str, Any]]:
-    """All budgets, by id, as the chain knows them."""
+    """Return all budgets, by id, as the chain knows them."""
     query = sa.select(budgets, statements.c.statement).join(
         statements, statements.c.id == budgets.c.statement_id
     )
@@ -256,7 +256,7 @@ def _every_budget(page: Page) -> list[dict[str, Any]]:
 def _open_budgets(
     page: Page, scopes: Sequence[Scope], statement: str, statement_id: int, epsilon: int, delta: int
 ) -> dict[Key, dict[str, Any]]:
-    """Makes a budget for each of these scopes, and returns their rows."""
+    """Make a budget for each of these scopes, and return their rows."""
     counted = _accounts_within(page, scopes)
     rows = []
     for scope in scopes:

@@ -30,10 +30,10 @@ class Lease:
     As a context manager it is closed at the end, and stays open where the block raises.
 
     Attributes:
-        answers: how many were paid for.
-        spent: how many of them were given out.
-        left: how many may still be given out; 0 once the lease is closed, and elsewhere than where
-            it was taken.
+        answers: number of answers that were paid for.
+        spent: number of them that were given out.
+        left: number of them that may still be given out, 0 once the lease is closed, and elsewhere
+            than where it was taken.
 
     Example:
         >>> import tempfile
@@ -80,20 +80,21 @@ class Lease:
 
     @property
     def left(self) -> int:
-        """How many answers may still be given out here."""
+        """The number of answers that may still be given out here."""
         return 0 if self._closed or not self._home.is_here else self.answers - self.spent
 
     @property
     def pending(self) -> int:
-        """Reservations whose receipt is not there yet."""
+        """The reservations whose receipt is not there yet."""
         return self._pending
 
     def reserve(self, *, answers: int) -> Reservation:
-        """Spends ``answers`` of the block; their ``commit`` notes the receipt here, and ``close``
-        books what was noted.
+        """Spend ``answers`` of the block.
+
+        The reservation's ``commit`` notes the receipt here, and ``close`` books what was noted.
 
         Raises:
-            BudgetExceeded: more than are left; nothing was spent.
+            BudgetExceeded: more than are left. Nothing was spent.
         """
         answers = count(answers, name="answers")
         with self._turn:
@@ -114,11 +115,13 @@ class Lease:
         )
 
     def close(self) -> None:
-        """Books how many answers were spent, and a digest of their receipts in the order in which
-        they were noted. Nothing may be spent any more; the rest stays charged.
+        """Book how many answers were spent, and a digest of their receipts in the order they were
+        noted.
+
+        Nothing may be spent any more. The rest stays charged.
 
         Raises:
-            LedgerUnavailable: could not be written; call it again.
+            LedgerUnavailable: the ledger could not be written. Call it again.
             InvalidInput: this is another process than the one that took the lease.
         """
         if not self._home.is_here:
@@ -153,22 +156,22 @@ class Lease:
 
 
 class Leases:
-    """A ledger for one worker among many: it takes blocks of answers, and spends them without the
-    database.
+    """A ledger for one worker among many, which takes blocks of answers.
 
-    Row-wise releases take it in place of a ledger. A request is served from a block of its scope
-    and event; where none has enough left, a new one is charged. A block holds a whole number of
-    requests like the one that needed it, so that equal requests waste nothing but the last block.
+    It spends them without the database. Row-wise releases take it in place of a ledger. A request
+    is served from a block of its scope and event. Where none has enough left, a new one is charged.
+    A block holds a whole number of requests like the one that needed it, so that equal requests
+    waste nothing but the last block.
 
-    **Guarantee.** As of ``Ledger``, since every block is charged before any of its answers. A
-    forked child starts without blocks and takes its own.
+    **Guarantee.** The guarantee of ``Ledger``, since every block is charged before any of its
+    answers. A forked child starts without blocks and takes its own.
 
     Args:
-        ledger: charges the blocks.
+        ledger: the ledger that charges the blocks.
         block: answers in a block, at least 1. What a process has not spent when it ends is lost.
-        lifetime: seconds after which a block is given up, above 0: so long may a worker go on
+        lifetime: seconds after which a block is given up, above 0. A worker may go on for so long
             after the ledger was put back, or a budget was meant to stop.
-        clock: seconds that only grow; for tests.
+        clock: seconds that only grow, for tests.
 
     Runtime:
         A request from a block takes microseconds, and a block one transaction and its commit
@@ -198,11 +201,12 @@ class Leases:
         self._start()
 
     def reserve(self, scope: Scope, event: PrivacyEvent, *, answers: int) -> Reservation:
-        """As ``Ledger.reserve``, from a block. More answers than a block holds are charged by
-        themselves.
+        """Reserve as ``Ledger.reserve`` does, from a block.
+
+        More answers than a block holds are charged by themselves.
 
         Raises:
-            InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: as
+            InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: the errors of
                 ``Ledger.reserve``.
         """
         answers = count(answers, name="answers")
@@ -222,14 +226,14 @@ class Leases:
         return reservation
 
     def reserve_each(self, scopes: Sequence[Scope], event: PrivacyEvent) -> Reservation:
-        """``Ledger.reserve_each``: people of their own have no blocks."""
+        """Reserve by ``Ledger.reserve_each``: people of their own have no blocks."""
         return self.ledger.reserve_each(scopes, event)
 
     def close(self) -> None:
-        """Books what every block was spent on. Reservations whose receipt is missing stay so.
+        """Book what every block was spent on. Reservations whose receipt is missing stay so.
 
         Raises:
-            LedgerUnavailable: could not be written; call it again.
+            LedgerUnavailable: the ledger could not be written. Call it again.
         """
         if not self._home.is_here:
             self._start()
@@ -255,13 +259,15 @@ class Leases:
         self._ended: list[Lease] = []
 
     def _fresh(self) -> threading.Lock:
-        """The lock of a forked child, whose parent may have held the old one; it has no blocks."""
+        """Replace the lock in a forked child, whose parent may have held the old one. It has no
+        blocks.
+        """
         self._turn = threading.Lock()
         self._start()
         return self._turn
 
     def _settle(self) -> None:
-        """Books the blocks that are used up and whose receipts are all there."""
+        """Book the blocks that are used up and whose receipts are all there."""
         waiting = [lease for lease in self._ended if lease.pending]
         for lease in self._ended:
             if not lease.pending:

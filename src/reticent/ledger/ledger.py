@@ -68,11 +68,10 @@ class Ledger:
 
     **Guarantee.** All answers booked under a budget are together (granted epsilon, granted
     delta)-private under the budget's kind and adjacency, even if every request is chosen from
-    earlier answers: costs are added as whole units rounded up, which is the basic filter of
+    earlier answers. Costs are added as whole units rounded up, which is the basic filter of
     ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). A float stands for its shortest
     decimal: 0.1 is a tenth, not the double next to it, which may exceed the booked cost by 1e-17
-    of it. The caller must book every
-    answer before it leaves and name the scope truthfully.
+    of it. The caller must book every answer before it leaves and name the scope truthfully.
 
     Example:
         >>> import tempfile
@@ -94,8 +93,8 @@ class Ledger:
         6
 
     Runtime:
-        One transaction a request; its time is that of the disk or server (benchmarks/ledger.py
-        prints pairs of reserve and commit per second).
+        One transaction a request, in the time of the disk or server. benchmarks/ledger.py
+        prints pairs of reserve and commit per second.
 
     References:
         - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
@@ -125,14 +124,13 @@ class Ledger:
         lock_timeout: float = 60.0,
         anchor: str | Path | None = None,
     ) -> Self:
-        """The ledger at ``url``, made first where there is none.
+        """Return the ledger at ``url``, made first where there is none.
 
         Args:
-            url: see ``Store``.
-            required: of a new ledger, what every request must name and a budget must name too, of
-                "principal", "subject" and "bundle"; see ``Policy``. A ledger that is there keeps
-                its own.
-            synchronous, lock_timeout, anchor: see ``Store``.
+            url: path or URL, as ``Store`` takes it.
+            required: parts that every request and budget of a new ledger must name, of "principal",
+                "subject" and "bundle", as in ``Policy``. An existing ledger keeps its own.
+            synchronous, lock_timeout, anchor: arguments of ``Store``.
 
         Raises:
             LedgerUnavailable: it cannot be reached or written, or is older than its anchor.
@@ -159,7 +157,7 @@ class Ledger:
         lock_timeout: float = 60.0,
         anchor: str | Path | None = None,
     ) -> Self:
-        """The ledger that exists at ``url``; see ``Store`` for the arguments.
+        """Return the ledger that exists at ``url``. ``Store`` describes the arguments.
 
         Raises:
             LedgerUnavailable: there is none, it cannot be reached, its file has several names,
@@ -172,17 +170,18 @@ class Ledger:
         return ledger
 
     def close(self) -> None:
-        """Closes idle connections; the ledger may be used again."""
+        """Close idle connections. The ledger may be used again."""
         self.store.close()
 
     def grant(self, scope: Scope, total: Guarantee) -> Budget:
-        """Adds ``total`` to the budget of ``scope``. A new budget starts with what its scope has
-        spent before.
+        """Add ``total`` to the budget of ``scope``.
+
+        A new budget starts with what its scope has spent before.
 
         Args:
-            scope: what the budget covers.
-            total: how much more may be spent, rounded down to whole units; its kind and adjacency
-                are the budget's for good.
+            scope: the scope that the budget covers.
+            total: the additional amount that may be spent, rounded down to whole units. Its kind
+                and adjacency are the budget's for good.
 
         Returns:
             The budget as it stands now.
@@ -191,25 +190,26 @@ class Ledger:
             IncompatibleGuarantees: the total promises nothing, or the scope has spent or granted
                 under another kind or adjacency.
             BudgetExceeded: the scope has already spent more than this.
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
         return self.grant_each([scope], total)[0]
 
     def grant_each(self, scopes: Iterable[Scope], total: Guarantee) -> tuple[Budget, ...]:
-        """Adds the same ``total`` to the budget of every scope: all of them or none. See ``grant``.
+        """Add the same ``total`` to the budget of every scope, as ``grant`` does: all of them or
+        none.
 
         Args:
-            scopes: what the budgets cover, at least one. One that is there several times is granted
+            scopes: the scopes that the budgets cover, at least one. A repeated scope is granted
                 once.
-            total: how much more may be spent under each budget.
+            total: the additional amount that may be spent under each budget.
 
         Returns:
             The budgets as they stand now, in the order in which their scopes come first.
 
         Raises:
             InvalidInput: no scopes, or something else than scopes.
-            IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: as ``grant``; nothing was
-                granted to any.
+            IncompatibleGuarantees, BudgetExceeded, LedgerUnavailable: the errors of ``grant``.
+                Nothing was granted to any.
         """
         wanted = tuple(dict.fromkeys(checked_scopes(scopes)))
         statement = statement_of(total)
@@ -225,15 +225,15 @@ class Ledger:
     def lower(
         self, scope: Scope, *, epsilon: float | None = None, delta: float | None = None
     ) -> Budget:
-        """Takes back what is left of the budget of exactly this ``scope``, or a part of it.
+        """Take back what is left of the budget of exactly this ``scope``, or a part of it.
 
         With neither amount the budget is frozen: nothing is charged to it until it is granted more.
         What is spent stays spent. What a process has leased counts as spent, and may be answered.
 
         Args:
-            scope: of the budget.
-            epsilon: how much to take at most, above 0, rounded up to whole units.
-            delta: the same, from 0 to below 1.
+            scope: scope of the budget.
+            epsilon: amount to take at most, above 0, rounded up to whole units.
+            delta: the same for delta, from 0 to below 1.
 
         Returns:
             The budget as it stands now.
@@ -241,7 +241,7 @@ class Ledger:
         Raises:
             UnknownName: no budget has this scope.
             InvalidParameter: an amount out of its range.
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
         part: tuple[int, int] | None = None
         if epsilon is not None or delta is not None:
@@ -254,49 +254,51 @@ class Ledger:
     def reserve(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
     ) -> Reservation:
-        """Charges every budget that covers ``scope``, durably, before anything is computed. One
-        call, one entry.
+        """Charge every budget that covers ``scope``, durably, before anything is computed.
+
+        One call makes one entry.
 
         Args:
-            scope: whose request, whose data, which bundle.
+            scope: the principal that asks, the subject whose data it is, and the bundle.
             event: the cost of one answer.
-            answers: how many answers the call pays for, withheld ones included, at least 1.
+            answers: number of answers that the call pays for, withheld ones included, at least 1.
             slack_delta: extra delta that this call may spend to get a smaller epsilon for its batch
-                of up to 65,536 answers by optimal composition; 0 adds up epsilon and delta. It is
+                of up to 65,536 answers by optimal composition. 0 adds up epsilon and delta. It is
                 spent only where it makes epsilon smaller.
 
         Raises:
             InvalidInput: the scope leaves out a part that the ledger's policy requires, or
-                ``answers`` is no whole number above 0; nothing was charged.
-            BudgetExceeded: it does not fit, or no budget answers for the scope; nothing was
+                ``answers`` is no whole number above 0. Nothing was charged.
+            BudgetExceeded: it does not fit, or no budget answers for the scope. Nothing was
                 charged.
             IncompatibleGuarantees: the event promises nothing, or a covering budget has another
-                kind or adjacency; nothing was charged.
-            LedgerUnavailable: could not be written; nothing may be released.
+                kind or adjacency. Nothing was charged.
+            LedgerUnavailable: the ledger could not be written. Nothing may be released.
         """
         posting = charge_one(self._commit, scope, event, answers=answers, slack_delta=slack_delta)
         return posting.result(self._post(posting.work))
 
     def lease(self, scope: Scope, event: PrivacyEvent, *, answers: int, least: int = 1) -> Lease:
-        """Charges a block of answers at once, durably; this process then spends them call by call,
-        without the database. One entry.
+        """Charge a block of answers at once, durably, with one entry.
 
-        Near the end of a budget a block is smaller: a sixteenth of what is left, so that several
-        processes share the rest, but never less than ``least``.
+        This process then spends them call by call, without the database. Near the end of a budget a
+        block is smaller: a sixteenth of what is left, so that several processes share the rest, but
+        never less than ``least``.
 
-        **Guarantee.** As of ``reserve``: the whole block is charged before the first of its answers
-        is computed. What is not spent when the process ends, however it ends, stays charged.
+        **Guarantee.** The guarantee of ``reserve``: the whole block is charged before the first of
+        its answers is computed. What is not spent when the process ends, however it ends, stays
+        charged.
 
         Args:
-            scope: as of ``reserve``.
+            scope: the scope, as ``reserve`` takes it.
             event: the cost of one answer.
-            answers: how many answers the block pays for at most, at least 1; their epsilon and
-                delta add up.
-            least: how many it pays for at least, 1 to ``answers``.
+            answers: number of answers that the block pays for at most, at least 1. Their epsilon
+                and delta add up.
+            least: number of answers that it pays for at least, 1 to ``answers``.
 
         Raises:
-            InvalidInput, IncompatibleGuarantees, LedgerUnavailable: as ``reserve``.
-            BudgetExceeded: fewer than ``least`` answers fit; nothing was charged.
+            InvalidInput, IncompatibleGuarantees, LedgerUnavailable: the errors of ``reserve``.
+            BudgetExceeded: fewer than ``least`` answers fit. Nothing was charged.
         """
         answers, least = count(answers, name="answers"), count(least, name="least")
         if least > answers:
@@ -308,29 +310,28 @@ class Ledger:
         return Lease(reservation, event, answers=reservation.bookings[0].entry.answers)
 
     def reserve_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> Reservation:
-        """Charges every answer to a scope of its own, durably, before anything is computed: all of
-        them or none.
+        """Charge every answer to a scope of its own, durably, before anything is computed.
 
-        For the rows of a table that belong to different people: the scope of each row names its
-        person. Each of k answers under one scope is paid for, as ``reserve(scope, event,
-        answers=k)`` does it; each different scope is one entry, and all of them are one
-        transaction. A budget that covers several scopes pays for all of them.
+        All of them are charged or none. It is for the rows of a table that belong to different
+        people: the scope of each row names its person. Each of k answers under one scope is paid
+        for, as ``reserve(scope, event, answers=k)`` does it. Each different scope is one entry, and
+        all of them are one transaction. A budget that covers several scopes pays for all of them.
 
-        **Guarantee.** As of the ledger, for each scope by itself, where the answer that is charged
-        to it depends on nothing that belongs to another one.
+        **Guarantee.** The guarantee of the ledger, for each scope by itself, where the answer that
+        is charged to it depends on nothing that belongs to another one.
 
         Args:
-            scopes: one for each answer, at least one, in any order; withheld answers count.
+            scopes: one scope for each answer, at least one, in any order. Withheld answers count.
             event: the cost of one answer.
 
         Raises:
             InvalidInput: no scopes, something else than scopes, or one that leaves out what the
                 policy requires.
-            BudgetExceeded: one or more scopes lack budget, by themselves or together; nothing was
+            BudgetExceeded: one or more scopes lack budget, by themselves or together. Nothing was
                 charged to any. The message says how many, and names two of them at most.
             IncompatibleGuarantees: the event promises nothing, or a covering budget has another
-                kind or adjacency; nothing was charged.
-            LedgerUnavailable: could not be written; nothing may be released.
+                kind or adjacency. Nothing was charged.
+            LedgerUnavailable: the ledger could not be written. Nothing may be released.
         """
         posting = charge_many(self._commit, checked_scopes(scopes), event)
         return posting.result(self._post(posting.work))
@@ -338,20 +339,21 @@ class Ledger:
     def post_together(
         self, works: Sequence[Callable[[Page], T]], *, keep: bool = True
     ) -> list[T | ReticentError]:
-        """What each of ``works`` returns, or the error by which it refused, in one transaction:
-        many requests pay for one wait for the disk.
+        """Return what each of ``works`` returns, or the error by which it refused, in one
+        transaction.
 
-        Each sees what those before it wrote. One that refuses leaves the others as they are.
+        So many requests pay for one wait for the disk. Each sees what those before it wrote. One
+        that refuses leaves the others as they are.
 
         Args:
-            works: in their order.
-            keep: whether the anchor is moved behind them; off only where none of them charges, as
-                ``Reservation.commit`` does.
+            works: works, done in their order.
+            keep: whether the anchor is moved behind them. Turn it off only where none of them
+                charges, as ``Reservation.commit`` does.
 
         Raises:
-            LedgerUnavailable: could not be written, or is older than its anchor; none of them took
-                place.
-            ReticentError: one refused after it had appended an entry, which must not happen; none
+            LedgerUnavailable: the ledger could not be written, or is older than its anchor. None of
+                them took place.
+            ReticentError: one refused after it had appended an entry, which must not happen. None
                 of them took place.
         """
 
@@ -374,12 +376,12 @@ class Ledger:
     def preview(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
     ) -> Preview:
-        """What ``reserve`` would do now; costs nothing and writes nothing.
+        """Return what ``reserve`` would do now. It costs nothing and writes nothing.
 
         Raises:
-            InvalidInput, IncompatibleGuarantees: as ``reserve``.
+            InvalidInput, IncompatibleGuarantees: the errors of ``reserve``.
             BudgetExceeded: no budget answers for the scope.
-            LedgerUnavailable: cannot be read.
+            LedgerUnavailable: the ledger cannot be read.
         """
         charge = charge_of(event, answers=answers, slack_delta=slack_delta)
         statement = statement_of(event.guarantee)
@@ -393,9 +395,9 @@ class Ledger:
         return Preview(charge.fits(standing), charge, largest, tuple(standing))
 
     def preview_each(self, scopes: Iterable[Scope], event: PrivacyEvent) -> PreviewEach:
-        """What ``reserve_each`` would do now; costs nothing and writes nothing.
+        """Return what ``reserve_each`` would do now. It costs nothing and writes nothing.
 
-        Args, Raises: as ``reserve_each``, but that a lack of budget is the result.
+        Its arguments and errors are those of ``reserve_each``, but a lack of budget is the result.
         """
         answers = Counter(checked_scopes(scopes))
         charges = {
@@ -416,30 +418,34 @@ class Ledger:
         return PreviewEach(False, tuple(scope for scope in answers if scope in lacking), reason)
 
     def report(self, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
-        """What is granted, spent and left within ``scope``, and by whom; see ``reports.report``."""
+        """Return what is granted, spent and left within ``scope``, and by whom, by
+        ``reports.report``.
+        """
         return report(self.store, scope, limit=limit)
 
     def spending(self, scope: Scope | None = None, *, points: int = 200) -> list[Spending]:
-        """What the tightest budgets within ``scope`` have spent over time; see
+        """Return what the tightest budgets within ``scope`` have spent over time, by
         ``reports.spending``.
         """
         return spending(self.store, scope, points=points)
 
     @property
     def policy(self) -> Policy:
-        """What every request must name, and be covered by a budget that names it too."""
+        """The parts that every request must name, and that a budget that covers it must name
+        too.
+        """
         with self.store.read() as connection:
             return read_tip(connection).policy
 
     def set_policy(self, required: Iterable[str]) -> Policy:
-        """Sets what every request must name from now on; one entry.
+        """Set what every request must name from now on, with one entry.
 
         Args:
-            required: of "principal", "subject", "bundle"; nothing requires nothing.
+            required: parts of "principal", "subject", "bundle", or nothing to require nothing.
 
         Raises:
             UnknownName: not one of these.
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
         policy = Policy(required)
         self._post(lambda page: grants.post_policy(page, policy))
@@ -448,38 +454,39 @@ class Ledger:
     def verify(
         self, *, anchor: str | None = None, receipts: Iterable[Receipt | Mapping[str, Any]] = ()
     ) -> Verification:
-        """Recomputes the chain and every total, and compares them with what is kept elsewhere;
-        see ``verification.verify``.
+        """Recompute the chain and every total, and compare them with what is kept elsewhere.
+
+        ``verification.verify`` says more.
         """
         return verify(
             self.store, anchor=anchor, receipts=[ReceiptClaim.of(receipt) for receipt in receipts]
         )
 
     def export(self, path: str | Path, *, format: Format, overwrite: bool) -> int:
-        """Writes every entry to ``path`` as JSON Lines or CSV; see ``reports.export_to``."""
+        """Write every entry to ``path`` as JSON Lines or CSV, by ``reports.export_to``."""
         return export_to(self.store, path, format=format, overwrite=overwrite)
 
     def anchor_file(self) -> AnchorFile:
-        """Where the ledger's last position is kept outside the database."""
+        """The file outside the database that keeps the ledger's last position."""
         with self.store.read() as connection:
             return self.store.anchor_of(read_tip(connection).ledger)
 
     def anchor(self) -> Anchor:
-        """The ledger's last entry, and what was charged up to there."""
+        """Return the ledger's last entry, and what was charged up to there."""
         with self.store.read() as connection:
             return read_tip(connection).anchor
 
     def holds(self, anchor: Anchor) -> bool:
-        """Whether the ledger has the entry that ``anchor`` names."""
+        """Return whether the ledger has the entry that ``anchor`` names."""
         with self.store.read() as connection:
             return read_tip(connection).holds(connection, anchor)
 
     def check_anchor(self) -> None:
-        """Refuses a ledger that does not hold the entry that its anchor names.
+        """Refuse a ledger that does not hold the entry that its anchor names.
 
         Raises:
-            LedgerUnavailable: it is an older copy, or was written to behind the anchor's back; or
-                its anchor was moved, removed or emptied, and nobody can tell.
+            LedgerUnavailable: the ledger is an older copy, or was written to behind the anchor's
+                back. Or its anchor was moved, removed or emptied, and nobody can tell.
             CorruptLedger: its last entry is not the one that its head names.
         """
         # Read before the snapshot: an anchor that is read after it may name an entry that the
@@ -496,12 +503,13 @@ class Ledger:
                 raise self._older(tip, standing)
 
     def accept_rollback(self, *, charge: bool) -> tuple[int, int]:
-        """Goes on with a ledger that is older than its anchor, as its operator decides; one entry,
-        and one for each budget.
+        """Go on with a ledger that is older than its anchor, as its operator decides.
+
+        It makes one entry, and one for each budget.
 
         Args:
             charge: whether every budget, present and future, is charged what the lost entries spent
-                in all; see ``grants.post_acceptance``. Without it what they spent may be spent
+                in all, by ``grants.post_acceptance``. Without it what they spent may be spent
                 again: only where nothing was released.
 
         Returns:
@@ -509,7 +517,7 @@ class Ledger:
 
         Raises:
             InvalidInput: the ledger is not older than its anchor.
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
 
         def accept(page: Page) -> tuple[int, int]:
@@ -525,18 +533,18 @@ class Ledger:
         return self._post(accept, check=False)
 
     def adopt(self) -> Anchor:
-        """Goes on with a ledger that has no anchor here, as its operator decides; one entry.
+        """Go on with a ledger that has no anchor here, as its operator decides, with one entry.
 
-        It is verified first. Whether it is the newest copy nobody can tell but its operator, by an
-        anchor or receipts that were kept elsewhere; see ``verify``.
+        It is verified first. Only its operator can tell whether it is the newest copy, by an
+        anchor or receipts that were kept elsewhere. See ``verify``.
 
         Returns:
             The anchor that is kept from now on.
 
         Raises:
-            InvalidInput: it has an anchor.
-            CorruptLedger: it does not match its own entries.
-            LedgerUnavailable: could not be written.
+            InvalidInput: the ledger has an anchor.
+            CorruptLedger: the ledger does not match its own entries.
+            LedgerUnavailable: the ledger could not be written.
         """
         if (file := self.anchor_file()).read() is not None:
             raise InvalidInput(f"{self.store.name}: has its anchor at {file.path}")
@@ -550,24 +558,23 @@ class Ledger:
     def post_use(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, work: Callable[[Page], T]
     ) -> T:
-        """What ``work`` returns, done in one transaction with an entry that says so, at no cost;
-        for what was paid beforehand.
+        """Return the result of ``work``, done in one transaction with an entry that says so.
 
-        The entry moves the anchor: a copy of the ledger from before it is refused, and what
-        ``work`` wrote cannot be taken back.
+        It costs nothing, and is for what was paid beforehand. The entry moves the anchor: a copy of
+        the ledger from before it is refused, and what ``work`` wrote cannot be taken back.
 
         Args:
-            scope: as of the charge that paid for it.
-            event: what was paid for.
-            answers: how many of the prepaid queries are used, at least 1.
-            work: changes what counts them, and puts it into the page's tree; if it raises, nothing
-                is written.
+            scope: the scope of the charge that paid for it.
+            event: the event that was paid for.
+            answers: number of the prepaid queries that are used, at least 1.
+            work: function that changes the count, and puts it into the page's tree. If it raises,
+                nothing is written.
 
         Raises:
-            InvalidInput, BudgetExceeded, IncompatibleGuarantees: as ``reserve``, for the scope and
-                the event's adjacency.
-            LedgerUnavailable: could not be written, or is older than its anchor; nothing may be
-                released.
+            InvalidInput, BudgetExceeded, IncompatibleGuarantees: the errors of ``reserve``, for the
+                scope and the event's adjacency.
+            LedgerUnavailable: the ledger could not be written, or is older than its anchor. Nothing
+                may be released.
         """
         answers = count(answers, name="answers")
         statement = statement_of(event.guarantee)
@@ -590,8 +597,9 @@ class Ledger:
         self._post(lambda page: post_commits(page, bookings, receipt=receipt), keep=False)
 
     def _post(self, work: Callable[[Page], T], *, check: bool = True, keep: bool = True) -> T:
-        """What ``work`` returns, once what it posted is durable here, and unless ``keep`` is off
-        known outside the database.
+        """Return the result of ``work``, once what it posted is durable here.
+
+        Unless ``keep`` is off, it is then known outside the database too.
         """
         result, tip = self.store.retried(lambda: self._transaction(work, check))
         if keep:

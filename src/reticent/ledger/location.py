@@ -1,8 +1,9 @@
-"""Where a ledger's database is: its URL without secrets, and for SQLite the one path to its file.
+"""The place of a ledger's database: its URL without secrets, and for SQLite the one path to its
+file.
 
 SQLite keeps what is not yet in the file in a log whose name is the file's name and "-wal". A
 file that is reached by two names, by a hard link or as the mount point of a single file, has two
-such logs, and processes that use different names do not see each other's charges. So a ledger's
+such logs. Processes that use different names then do not see each other's charges. So a ledger's
 file has one link, is no mount point, and is named by its real path. It is looked at, never
 opened: closing any descriptor of it would drop the locks that SQLite holds on it in this
 process.
@@ -44,12 +45,12 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 
 @dataclass(frozen=True)
 class Location:
-    """Where a ledger is.
+    """The place of a ledger.
 
     Attributes:
-        url: for SQLAlchemy; its only secret is ``password``, which SQLAlchemy shows to nobody.
+        url: URL for SQLAlchemy. Its only secret is ``password``, which SQLAlchemy shows to nobody.
         secrets: other connection options that nobody may read.
-        anchor: where the URL says that the anchor is kept, or "".
+        anchor: the anchor's place as the URL says it, or "".
     """
 
     url: URL = field(repr=False)  # options that are shown to nobody may be among the unknown ones
@@ -58,10 +59,10 @@ class Location:
 
     @classmethod
     def of(cls, url: str | Path) -> Self:
-        """The location that a path or a URL names.
+        """Return the location that a path or a URL names.
 
         Args:
-            url: see ``Store``.
+            url: path or URL, as ``Store`` takes it.
 
         Raises:
             InvalidInput: not a URL, or a database in memory, which would forget what was spent.
@@ -119,7 +120,7 @@ class Location:
         return self.url.set(query=shown).render_as_string(hide_password=True)
 
     def without_secrets(self, text: str) -> str:
-        """``text`` with every secret of this location replaced by ``***``, however it is
+        """Return ``text`` with every secret of this location replaced by ``***``, however it is
         escaped.
         """
         for secret in (self.url.password, *self.secrets.values()):
@@ -134,18 +135,18 @@ class Location:
 
 @dataclass(frozen=True)
 class FileIdentity:
-    """Which file a path leads to: its device and its number there."""
+    """The file that a path leads to, by its device and its number there."""
 
     device: int
     inode: int
 
 
 def checked_file(path: Path) -> FileIdentity:
-    """The identity of a ledger's file, once it is certain that this path is its only name.
+    """Return the identity of a ledger's file, once it is certain that this path is its only name.
 
     Raises:
-        LedgerUnavailable: there is none, it has another name as well, or it is no ordinary file;
-            with what to do about it.
+        LedgerUnavailable: there is none, it has another name as well, or it is no ordinary file.
+            The message says what to do about it.
     """
     mounts = _mount_points(path)
     found = _ordinary(path, path, mounts)
@@ -186,12 +187,12 @@ def _ordinary(path: Path, ledger: Path, mounts: frozenset[str] | None) -> FileId
 
 
 def several_names(path: Path, ledger: Path, links: int) -> LedgerUnavailable:
-    """The refusal of a file with several names.
+    """Return the refusal of a file with several names.
 
     Args:
         path: the file.
         ledger: the ledger's file, which it is or stands beside.
-        links: how many names it has.
+        links: number of its names.
     """
     return LedgerUnavailable(
         f"{path}: has {links} links, expected one; find the others with `find / "
@@ -207,9 +208,7 @@ _WHY = (
 
 
 def _mount_points(path: Path) -> frozenset[str] | None:
-    """Mount points that this process sees in the file's folder; None where the system does not
-    list them.
-    """
+    """Return the mount points in the file's folder, or None where the system does not list them."""
     try:
         lines = _MOUNTS.read_bytes().splitlines()
     except OSError:

@@ -1,5 +1,6 @@
-"""Reports: what is granted, spent and left, by whom, and how it came about over time; and exports,
-every entry with its digest for another program or another archive.
+"""Reports: what is granted, spent and left, by whom, and how it came about over time.
+
+Exports write every entry with its digest for another program or another archive.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ hexadecimal.
 
 @dataclass(frozen=True)
 class Account:
-    """What one exact scope has spent, in micro-epsilon and pico-delta.
+    """The spending of one exact scope, in micro-epsilon and pico-delta.
 
     Attributes:
         scope: principal, subject and bundle of its requests.
         statement: kind and adjacency of its costs.
         spent_epsilon: micro-epsilon.
         spent_delta: pico-delta.
-        answers: answers paid for.
-        reservations: calls.
-        commits: calls whose receipt was booked; the others crashed, failed or are under way, and
-            stay spent.
-        last_at: the last reservation, microseconds since 1970, UTC.
+        answers: number of answers paid for.
+        reservations: number of calls.
+        commits: number of calls whose receipt was booked. The others crashed, failed or are under
+            way, and stay spent.
+        last_at: time of the last reservation, microseconds since 1970, UTC.
     """
 
     scope: Scope
@@ -61,16 +62,16 @@ class Account:
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """How a ledger stands.
+    """The standing of a ledger.
 
     Attributes:
         ledger: its name.
         entries: number of entries.
-        anchor: see ``Verification``.
-        policy: what every request must name.
+        anchor: "position:digest" of the last entry, as in ``Verification``.
+        policy: parts that every request must name.
         budgets: budgets within the scope that was asked for, the tightest first.
         accounts: accounts within it, the largest spender first, cut at the limit.
-        accounts_total: how many there are without the limit.
+        accounts_total: number of accounts without the limit.
     """
 
     ledger: str
@@ -84,10 +85,10 @@ class LedgerReport:
 
 @dataclass(frozen=True, eq=False)
 class Spending:
-    """What one budget has spent over time.
+    """The spending of one budget over time.
 
     Attributes:
-        budget: as it stands.
+        budget: the budget as it stands.
         at: shape (n,) datetime64[us], UTC, ends of equal intervals, increasing.
         epsilon: shape (n,), epsilon spent up to then.
     """
@@ -98,15 +99,17 @@ class Spending:
 
 
 def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> LedgerReport:
-    """How the ledger stands, from running totals, so its time depends on scopes and not on entries.
+    """Return how the ledger stands, from running totals.
+
+    So its time depends on scopes and not on entries.
 
     Args:
         store: the ledger's database.
-        scope: only budgets and accounts that agree with its names, or None for all.
-        limit: accounts listed at most, at least 1; budgets are all listed.
+        scope: names that budgets and accounts must agree with, or None for all.
+        limit: accounts listed at most, at least 1. Budgets are all listed.
 
     Raises:
-        LedgerUnavailable: cannot be read.
+        LedgerUnavailable: the ledger cannot be read.
     """
     limit = count(limit, name="limit")
     with store.read() as connection:
@@ -153,20 +156,21 @@ def report(store: Store, scope: Scope | None = None, *, limit: int = 100) -> Led
 def spending(
     store: Store, scope: Scope | None = None, *, points: int = 200, limit: int = 6
 ) -> list[Spending]:
-    """What the tightest budgets within ``scope`` have spent over time; reads every reservation
-    once.
+    """Return what the tightest budgets within ``scope`` have spent over time.
+
+    It reads every reservation once.
 
     Args:
         store: the ledger's database.
-        scope: as in ``report``.
-        points: equal intervals from the first to the last reservation, at least 1.
+        scope: names that budgets must agree with, as in ``report``.
+        points: number of equal intervals from the first to the last reservation, at least 1.
         limit: budgets at most, at least 1.
 
     Returns:
-        One series per budget; empty where nothing was spent.
+        One series per budget, or none where nothing was spent.
 
     Raises:
-        LedgerUnavailable: cannot be read.
+        LedgerUnavailable: the ledger cannot be read.
     """
     points, limit = count(points, name="points"), count(limit, name="limit")
     with store.read() as connection:
@@ -241,7 +245,7 @@ def _accounts_of(scope: Scope | None) -> list[sa.ColumnElement[bool]]:
 
 
 def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool) -> int:
-    """Writes every entry to ``path``, whole or not at all.
+    """Write every entry to ``path``, whole or not at all.
 
     Args:
         store: the ledger's database.
@@ -254,7 +258,7 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
 
     Raises:
         InvalidInput: ``path`` is there already and may not be replaced, or is no plain file.
-        WriteFailed: the file could not be written; nothing is left half-written.
+        WriteFailed: the file could not be written. Nothing is left half-written.
         LedgerUnavailable: the ledger cannot be read.
     """
     target = Path(path)
@@ -282,7 +286,7 @@ def export_to(store: Store, path: str | Path, *, format: Format, overwrite: bool
 
 
 def write_entries(store: Store, stream: IO[str], *, format: Format) -> int:
-    """Writes every entry to an open text stream and returns their number; see ``export_to``."""
+    """Write every entry to an open text stream, and return their number, as ``export_to`` does."""
     if format not in ("jsonl", "csv"):
         raise UnknownName(f"format={format!r}: expected 'jsonl' or 'csv'")
     written = 0
@@ -300,7 +304,8 @@ def write_entries(store: Store, stream: IO[str], *, format: Format) -> int:
 
 
 def check_export(lines: Iterable[str]) -> int:
-    """Recomputes the chain of a JSON Lines export without its ledger; the number of entries.
+    """Recompute the chain of a JSON Lines export without its ledger, and return the number of
+    entries.
 
     Raises:
         CorruptLedger: an entry does not match its digest or does not follow the one before.
@@ -342,8 +347,9 @@ def check_export(lines: Iterable[str]) -> int:
 
 
 def _follows(entry: Entry, before: int) -> bool:
-    """Whether an entry may stand behind the one at ``before``; where lost entries were accepted
-    it leaves their places out.
+    """Return whether an entry may stand behind the one at ``before``.
+
+    It leaves places out where lost entries were accepted.
     """
     return entry.seq == before + 1 or (entry.action == "accept" and entry.seq > before)
 

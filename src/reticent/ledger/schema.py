@@ -9,7 +9,7 @@ Tables:
 ``statements``  guarantee kind and adjacency, one row per combination.
 ``budgets``     a scope with what is granted and spent, and how much of that for lost entries. The
                 database itself refuses to spend more than is granted.
-``accounts``    a request's exact scope with what it has spent; one statement each.
+``accounts``    a request's exact scope with what it has spent, each of one statement.
 ``entries``     append-only and hash-chained. ``budgets`` and ``accounts`` are sums over it,
                 maintained in the same transaction and recomputed by ``verify``.
 ``nodes``       of the hash tree over the rows of ``budgets`` and ``accounts``, and of three more
@@ -53,7 +53,7 @@ def _amount(name: str) -> Column[Any]:
 
 
 def _scope(table: str) -> list[Column[Any]]:
-    """Columns of a scope, and of the statement under which it is booked."""
+    """Return the columns of a scope, and of the statement under which it is booked."""
     key = ForeignKey("statements.id", name=f"{table}_statement")
     return [
         *(Column(name, String(200), nullable=False) for name in ("principal", "subject", "bundle")),
@@ -266,7 +266,7 @@ what was answered.
 
 
 def make_tables(connection: Connection) -> None:
-    """Makes all tables and triggers in a database that has none of them."""
+    """Make all tables and triggers in a database that has none of them."""
     metadata.create_all(connection, checkfirst=False)
     triggers = SQLITE_TRIGGERS
     if connection.dialect.name == "postgresql":
@@ -280,14 +280,13 @@ def make_tables(connection: Connection) -> None:
 
 
 def schema_problems(connection: Connection) -> Iterator[str]:
-    """Every difference from the tables above, in plain words: what is missing, other, or there in
-    addition.
+    """Return every difference from the tables above, in plain words.
 
-    A trigger or a constraint that is gone shows that somebody took the guards off; one that was
-    added may change entries while they are written.
+    Each is missing, other, or there in addition. A trigger or a constraint that is gone shows that
+    somebody took the guards off. One that was added may change entries while they are written.
 
     Args:
-        connection: of a transaction that reads.
+        connection: connection of a transaction that reads.
     """
     inspector = sa.inspect(connection)
     names = set(inspector.get_table_names())
@@ -386,8 +385,9 @@ def _found_checks(inspector: Inspector, table: sa.Table) -> dict[str, Any]:
 
 
 def _plain(condition: str) -> str:
-    """A condition without what a server adds when it prints one: casts, parentheses, spaces,
-    BETWEEN spelled out.
+    """Return a condition without what a server adds when it prints one.
+
+    A server adds casts, parentheses and spaces, and spells BETWEEN out.
     """
     text = re.sub(r"(\w+) between (\w+) and (\w+)", r"\1 >= \2 and \1 <= \3", condition.lower())
     text = re.sub(r"::(character varying|bigint|integer|text)", "", text)
@@ -466,24 +466,24 @@ _IN_AN_ARRAY = 50_000
 
 
 def raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """A column as the database gives it: SQLite lets anything stand anywhere, and a number would
-    be taken for a length.
+    """Return a column as the database gives it.
+
+    SQLite lets anything stand anywhere, and a number would be taken for a length.
     """
     return sa.type_coerce(column, sa.types.NullType()).label(column.name)
 
 
 class Prepared:
-    """A statement that every charge makes: compiled once for each kind of database, and handed to
-    its driver as text.
+    """A statement that every charge makes, compiled once for each kind of database.
 
-    SQLAlchemy compiles, binds and wraps a statement anew each time, which takes ten times as long
-    as SQLite takes to answer it. Values go to the driver and come from it as they are: whole
-    numbers, texts and bytes.
+    Its driver gets it as text. SQLAlchemy compiles, binds and wraps a statement anew each time,
+    which takes ten times as long as SQLite takes to answer it. Values go to the driver and come
+    from it as they are: whole numbers, texts and bytes.
 
     Args:
-        statement: a select, insert, update or delete with named parameters; lists of values in it
+        statement: a select, insert, update or delete with named parameters. Lists of values in it
             have a fixed length.
-        columns: of an insert, the columns that are given.
+        columns: columns that an insert is given.
 
     Example:
         >>> number = Prepared(sa.select((sa.bindparam("n") + 1).label("next")))
@@ -508,17 +508,19 @@ class Prepared:
             self._row = named("Row", [column.name for column in statement.selected_columns])._make
 
     def rows(self, connection: Connection, values: Parameters) -> list[Any]:
-        """All rows of a select, each with its columns as attributes."""
+        """Return all rows of a select, each with its columns as attributes."""
         with closing(self._executed(connection, (values,))) as cursor:
             return list(map(self._row, cursor.fetchall()))
 
     def run(self, connection: Connection, *each: Parameters) -> int:
-        """How many rows an insert, update or delete has changed, for all of ``each`` together."""
+        """Return how many rows an insert, update or delete has changed, for all of ``each``
+        together.
+        """
         with closing(self._executed(connection, each)) as cursor:
             return int(cursor.rowcount)
 
     def _executed(self, connection: Connection, each: Sequence[Parameters]) -> Any:
-        """The driver's cursor, once the statement has been executed for each of ``each``."""
+        """Return the driver's cursor, once the statement has been executed for each of ``each``."""
         dialect = connection.dialect
         text, fixed, order = self._compiled.get(dialect.name) or self._compile(dialect)
         given = [{**fixed, **one} for one in each]
@@ -535,7 +537,9 @@ class Prepared:
         return cursor
 
     def _compile(self, dialect: Dialect) -> tuple[str, Parameters, Sequence[str] | None]:
-        """The statement as the driver takes it, its constants, and the order of its parameters."""
+        """Return the statement as the driver takes it, its constants, and the order of its
+        parameters.
+        """
         compiled: Any = self._statement.compile(
             dialect=dialect,
             column_keys=None if self._columns is None else list(self._columns),
@@ -550,11 +554,11 @@ class Prepared:
 class Change:
     """An update of rows by their ids, each by amounts of its own.
 
-    People mostly have one row, or two, or three: rows that change by the same amounts are one
+    People mostly have one row, or two, or three. Rows that change by the same amounts are one
     statement.
 
     Args:
-        table: with a column ``id``.
+        table: a table with a column ``id``.
         values: the new value of each column, with the amounts as parameters.
     """
 
@@ -580,10 +584,10 @@ class Change:
 def among(
     connection: Connection, column: sa.ColumnElement[str], values: list[str]
 ) -> sa.ColumnElement[bool]:
-    """Whether the column is one of many values.
+    """Return the condition that the column is one of many values.
 
     PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for
-    these values; a plan that is kept for any values compares with one after the other.
+    these values. A plan that is kept for any values compares with one after the other.
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
@@ -594,7 +598,7 @@ def among(
 def within(
     connection: Connection, table: Table, fixed: Mapping[str, str], free: str, values: list[str]
 ) -> list[sa.ColumnElement[bool]]:
-    """The conditions of the rows that have the ``fixed`` names and one of ``values``."""
+    """Return the conditions of the rows that have the ``fixed`` names and one of ``values``."""
     return [
         *(table.c[name] == value for name, value in fixed.items()),
         among(connection, table.c[free], values),
@@ -604,11 +608,10 @@ def within(
 def batches(
     connection: Connection, keys: Sequence[tuple[str, ...]], names: Sequence[str]
 ) -> Iterator[tuple[dict[str, str], str, list[str]]]:
-    """Different keys, those together that agree in all names but one: what they agree in, the name
-    that is left, its values.
+    """Group different keys that agree in all names but one.
 
-    The rows of one table mostly share client and bundle, so that thousands of keys are a few
-    batches.
+    Each group is what they agree in, the name that is left, and its values. The rows of one table
+    mostly share client and bundle, so that thousands of keys are a few batches.
     """
     free = max(range(len(names)), key=lambda at: len({key[at] for key in keys}))
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)

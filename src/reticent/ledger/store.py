@@ -1,4 +1,4 @@
-"""Where a ledger lives: an SQLite file or a PostgreSQL database, its transactions, its schema,
+"""The database of a ledger: an SQLite file or a PostgreSQL database, its transactions, its schema,
 its failures in plain words.
 """
 
@@ -65,14 +65,14 @@ class Store:
 
     Args:
         url: a path, or an SQLAlchemy URL of SQLite (``sqlite:///budgets.db``) or PostgreSQL
-            (``postgresql://user@host/name``); the option ``anchor=FOLDER`` of a URL stands for the
+            (``postgresql://user@host/name``). The option ``anchor=FOLDER`` of a URL stands for the
             argument.
-        synchronous: SQLite only. FULL survives a power cut; NORMAL survives every crash of a
-            process but may lose the last charges, and only those, in a power cut, and then the
-            ledger is refused as older than its anchor.
+        synchronous: level of durability, for SQLite only. FULL survives a power cut. NORMAL
+            survives every crash of a process but may lose the last charges, and only those, in a
+            power cut. Then the ledger is refused as older than its anchor.
         lock_timeout: seconds to wait for another writer, above 0, at most a day.
         anchor: a folder, or a file that ends in ".anchor", where the ledger's last position is
-            kept; see ``chain``. None takes the URL's, else the environment variable
+            kept, as ``chain`` explains. None takes the URL's, else the environment variable
             ``RETICENT_ANCHOR``, else the user's state folder.
 
     Raises:
@@ -108,7 +108,7 @@ class Store:
 
     @property
     def url(self) -> URL:
-        """Where the database is, for SQLAlchemy."""
+        """The place of the database, for SQLAlchemy."""
         return self.location.url
 
     @property
@@ -117,7 +117,7 @@ class Store:
         return self.location.name
 
     def anchor_of(self, ledger: str) -> AnchorFile:
-        """The file that keeps the anchor of the ledger that this database holds.
+        """Return the file that keeps the anchor of the ledger that this database holds.
 
         Raises:
             InvalidInput: it would stand in the database's own folder.
@@ -133,16 +133,16 @@ class Store:
         return self._anchors[ledger]
 
     def no_ledger(self) -> LedgerUnavailable:
-        """The refusal of a database that holds no ledger."""
+        """Return the refusal of a database that holds no ledger."""
         return LedgerUnavailable(
             f"{self.name}: no ledger here; create one with `reticent ledger init`"
         )
 
     def create(self, *, required: str) -> None:
-        """Makes a ledger, where there is none.
+        """Make a ledger, where there is none.
 
         Args:
-            required: of a new ledger, its first policy as ``Policy.text``.
+            required: first policy of a new ledger, as ``Policy.text``.
 
         Raises:
             LedgerUnavailable: it cannot be reached or written, or is of another version.
@@ -199,10 +199,10 @@ class Store:
                 connection.execute(schema.head.insert().values(row))
 
     def check(self) -> None:
-        """Refuses a database that holds no ledger, or one of another schema version.
+        """Refuse a database that holds no ledger, or one of another schema version.
 
         Raises:
-            LedgerUnavailable: with what to do about it.
+            LedgerUnavailable: it is such a database. The message says what to do about it.
         """
         with self.read() as connection:
             found = MigrationContext.configure(connection).get_current_revision()
@@ -218,7 +218,8 @@ class Store:
         )
 
     def retried(self, work: Callable[[], T]) -> T:
-        """The result of ``work``, begun again where the server undid its transaction by itself.
+        """Return the result of ``work``, begun again where the server undid its transaction by
+        itself.
 
         A failure that leaves open whether the transaction took place, as a connection that breaks
         while it is committed, is never retried.
@@ -237,12 +238,13 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction that no other writer can interleave with; durable once the block ends,
-        undone if it raises.
+        """Open one transaction that no other writer can interleave with.
+
+        It is durable once the block ends, and undone if the block raises.
 
         Raises:
-            LedgerUnavailable: could not be written; or the path of an SQLite ledger leads
-                elsewhere, before the block or after it.
+            LedgerUnavailable: the ledger could not be written, or the path of an SQLite ledger
+                leads elsewhere, before the block or after it.
         """
         with self._connected() as connection, connection.begin():
             if self.is_sqlite:
@@ -257,10 +259,10 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One consistent snapshot.
+        """Open one consistent snapshot.
 
         Raises:
-            LedgerUnavailable: cannot be read.
+            LedgerUnavailable: the ledger cannot be read.
         """
         with self._connected() as connection:
             if not self.is_sqlite:
@@ -273,11 +275,13 @@ class Store:
                 yield connection
 
     def check_file(self) -> None:
-        """Refuses where the path of an SQLite ledger has come to lead elsewhere, or the file has
-        come to have another name. One system call.
+        """Refuse an SQLite ledger whose path has come to lead elsewhere, or whose file has another
+        name.
+
+        It takes one system call.
 
         Raises:
-            LedgerUnavailable: with what to do about it.
+            LedgerUnavailable: it is such a ledger. The message says what to do about it.
         """
         if self._identity is None:
             return
@@ -297,10 +301,10 @@ class Store:
             raise several_names(path, path, status.st_nlink)
 
     def checkpoint(self) -> None:
-        """Moves what SQLite's log holds into the file, and empties the log; nothing on a server.
+        """Move what SQLite's log holds into the file, and empty the log. A server needs nothing.
 
         Raises:
-            LedgerUnavailable: could not be written, or somebody reads an older state of it.
+            LedgerUnavailable: it could not be written, or somebody reads an older state of it.
         """
         if not self.is_sqlite:
             return
@@ -314,15 +318,16 @@ class Store:
             )
 
     def close(self) -> None:
-        """Closes idle connections."""
+        """Close idle connections."""
         if self._engine is not None:
             _dispose(self._engine, self._process)
             self._engine = None
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        """A connection of this process, outside any transaction; what fails while it is used is
-        said in plain words.
+        """Yield a connection of this process, outside any transaction.
+
+        A failure while it is used is said in plain words.
         """
         if self._engine is None or self._process != os.getpid():
             self._start()
@@ -337,7 +342,7 @@ class Store:
             ) from error
 
     def _start(self) -> None:
-        """Makes the engine of this process."""
+        """Make the engine of this process."""
         if self._engine is not None:
             _abandoned.append(self._engine)
             self._engine = None  # and it stays so where the file is refused
@@ -406,7 +411,7 @@ class Store:
 
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
-        """What a database's failure raises: SQLAlchemy's errors, and its driver's own."""
+        """Turn a database's failure, of SQLAlchemy or of its driver, into the error to raise."""
         driver: Any = None if self._engine is None else self._engine.dialect.dbapi
         own = sqlite3.Error if driver is None else driver.Error
         return (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.Error, UnicodeDecodeError, own)
@@ -416,7 +421,7 @@ class Store:
         return f"{_REASONS[fault_of(error)].format(seconds=self.lock_timeout)} [{text}]"
 
     def _hide_secrets(self, error: BaseException | None) -> None:
-        """Takes secrets out of what an error, and those that it came from, would print in a
+        """Take secrets out of what an error, and those that it came from, would print in a
         traceback.
         """
         seen: set[int] = set()
@@ -436,10 +441,10 @@ class Store:
 
 
 def _begin_writing(connection: Any, patience: int) -> None:
-    """Begins a transaction of SQLite that writes, once no other one is under way.
+    """Begin a transaction of SQLite that writes, once no other one is under way.
 
     SQLite itself looks again after pauses that grow to a tenth of a second, in which the writers of
-    other processes go on and on; here it looks every millisecond.
+    other processes go on and on. Here it looks every millisecond.
 
     Raises:
         sqlite3.OperationalError: others were writing for ``patience`` milliseconds.
@@ -521,8 +526,9 @@ _POSTGRESQL_FAULTS: dict[str | None, Fault] = {
 
 
 def fault_of(error: BaseException | None) -> Fault:
-    """What failed, by the code that the database gave, never by the words of its message: they
-    hold names that anybody may choose.
+    """Say what failed, by the code that the database gave, never by the words of its message.
+
+    Those hold names that anybody may choose.
     """
     origin = getattr(error, "orig", None) or error
     if isinstance(origin, UnicodeDecodeError):
@@ -537,12 +543,12 @@ def fault_of(error: BaseException | None) -> Fault:
 
 
 def _milliseconds(seconds: float) -> int:
-    """Whole milliseconds, never 0: to a server that means to wait for ever."""
+    """Return whole milliseconds, never 0, which means to wait for ever to a server."""
     return max(1, math.ceil(seconds * 1000))
 
 
 def _dispose(engine: Engine, process: int) -> None:
-    """Closes an engine's connections, in the process that made them."""
+    """Close an engine's connections, in the process that made them."""
     if process == os.getpid():
         engine.dispose()
 

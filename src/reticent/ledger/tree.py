@@ -1,11 +1,10 @@
-"""A hash tree over every row that counts: budgets, accounts, counts of plans, and the service's
-keys and answers.
+"""A hash tree over every row that counts: budgets, accounts, counts of plans, keys and answers.
 
-Each row is an item: a key from its names, and a digest of everything that it holds. The tree is a
-trie over the bits of the keys, four at a time. A node is a leaf of at most 16 items, or has 16
-children, and is named by the SHA-256 of its content. The digest of the root is in every entry of
-the chain, so that whoever reads a row can tell in a few nodes whether it is the row that the last
-entry knows, and that there is none where there is none.
+The last two are the service's. Each row is an item: a key from its names, and a digest of
+everything that it holds. The tree is a trie over the bits of the keys, four at a time. A node is a
+leaf of at most 16 items, or has 16 children, and is named by the SHA-256 of its content. The digest
+of the root is in every entry of the chain. So whoever reads a row can tell in a few nodes whether
+it is the row that the last entry knows, and that there is none where there is none.
 
 Keys of 128 bits are digests, so that nobody makes the tree deep by choosing names. Rows are never
 removed, so the shape of a tree depends on its items alone.
@@ -51,7 +50,7 @@ class Kind:
     """The rows of one table, as items of the tree.
 
     Args:
-        name: of the table.
+        name: name of the table.
         key: columns that name a row.
         rest: columns with what else it holds. What may change without an entry is left out.
     """
@@ -104,14 +103,14 @@ ANSWERS = Kind(
 
 
 class Tree:
-    """The tree as of one entry of the chain, and what a transaction changes in it.
+    """The tree at one entry of the chain, and the changes of a transaction in it.
 
     Attributes:
-        root: digest of its root, 32 bytes; it moves with every ``put``.
+        root: digest of its root, 32 bytes, which moves with every ``put``.
 
     Args:
-        connection: of the transaction.
-        root: as the last entry has it.
+        connection: connection of the transaction.
+        root: root in the last entry.
     """
 
     def __init__(self, connection: Connection, root: bytes) -> None:
@@ -150,9 +149,9 @@ class Tree:
         """Refuse a row that is not the one of the last entry, or that is missing.
 
         Args:
-            kind: of the row.
-            key: of the row.
-            row: as the database has it; None where it has none.
+            kind: kind of the row.
+            key: key of the row.
+            row: the row as the database has it, or None where it has none.
 
         Raises:
             CorruptLedger: it is another one.
@@ -178,7 +177,7 @@ class Tree:
             self._changed.clear()
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield every key with its digest, for verification; reads each node once, in levels.
+        """Yield every key with its digest, for verification. It reads each node once, in levels.
 
         Raises:
             CorruptLedger: a node is missing or is not the one that the chain knows.
@@ -223,7 +222,7 @@ class Tree:
         return known or self._contents({place: digest})[place]
 
     def _contents(self, wanted: Mapping[int, bytes], *, fresh: bool = False) -> dict[int, bytes]:
-        """The nodes at these places, each of the digest that its parent names.
+        """Return the nodes at these places, each of the digest that its parent names.
 
         Args:
             wanted: digests by place.
@@ -280,7 +279,7 @@ def root_of(items: Mapping[bytes, bytes], depth: int = 0) -> bytes:
 
 
 def _by_slot(keys: Iterable[bytes], depth: int) -> dict[int, list[bytes]]:
-    """The keys by the four bits that follow the first ``4 * depth``."""
+    """Return the keys by the four bits that follow the first ``4 * depth``."""
     found: defaultdict[int, list[bytes]] = defaultdict(list)
     at, shift = divmod(depth, 2)
     for key in keys:
@@ -289,7 +288,7 @@ def _by_slot(keys: Iterable[bytes], depth: int) -> dict[int, list[bytes]]:
 
 
 def _items(content: bytes) -> dict[bytes, bytes]:
-    """The items of a leaf."""
+    """Return the items of a leaf."""
     return {
         content[at : at + _KEY]: content[at + _KEY : at + _ITEM]
         for at in range(1, len(content), _ITEM)
@@ -297,7 +296,7 @@ def _items(content: bytes) -> dict[bytes, bytes]:
 
 
 def _place(content: bytes, key: bytes) -> tuple[int, bool]:
-    """Where an item stands in a leaf, or is to stand, and whether it is there."""
+    """Return an item's place in a leaf, and whether it is there."""
     low, high = 0, len(content) // _ITEM
     while low < high:
         middle = (low + high) // 2

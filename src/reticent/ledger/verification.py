@@ -1,5 +1,6 @@
-"""Verification: recomputes the hash chain and every total from the entries alone, and compares them
-with what is kept elsewhere: the anchor, and clients' receipts.
+"""Verification: recompute the hash chain and every total from the entries alone.
+
+The results are compared with what is kept elsewhere: the anchor, and clients' receipts.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class StoredEntry(NamedTuple):
 
 
 class MalformedEntry(NamedTuple):
-    """A row among the entries that no ledger writes: a number where a text stands, or the other
-    way round.
+    """A row among the entries that no ledger writes: a number in place of a text, or the
+    reverse.
     """
 
     seq: object
@@ -59,15 +60,16 @@ class MalformedEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class ReceiptClaim:
-    """The entries that paid for a release, as its receipt names them: they were there when it was
-    written, and nobody can take that back.
+    """The entries that paid for a release, as its receipt names them.
+
+    They were there when it was written, and nobody can take that back.
 
     Attributes:
         identifier: name of the receipt.
         ledger: first eight letters of the ledger's name.
         first, last: positions of its entries.
-        digest: of the last of them, 64 hexadecimal digits.
-        leased: the first and the last answer of the entry, where that is a lease; else None.
+        digest: digest of the last of them, 64 hexadecimal digits.
+        leased: the first and the last answer of the entry, where that is a lease, else None.
     """
 
     identifier: str
@@ -79,7 +81,7 @@ class ReceiptClaim:
 
     @classmethod
     def of(cls, receipt: Receipt | Mapping[str, Any]) -> Self:
-        """The claim of a receipt, or of its ``to_dict``.
+        """Return the claim of a receipt, or of its ``to_dict``.
 
         Raises:
             InvalidInput: it was booked in no ledger, or does not say where.
@@ -110,13 +112,13 @@ class ReceiptClaim:
 
 @dataclass(frozen=True)
 class Verification:
-    """What ``verify`` found.
+    """The findings of ``verify``.
 
     Attributes:
         entries: number of entries read.
         anchor: "position:digest" of the last entry. Kept elsewhere, it proves later that nothing up
             to here was rewritten.
-        problems: what is wrong, in plain words; empty when all is well. At most 50 are listed.
+        problems: problems in plain words, none when all is well. At most 50 are listed.
     """
 
     entries: int
@@ -148,7 +150,7 @@ class _Sums:
 
 @dataclass
 class _Walk:
-    """State of one pass over the entries."""
+    """The state of one pass over the entries."""
 
     problems: list[str] = field(default_factory=list)
     read: int = 0
@@ -174,26 +176,27 @@ def verify(
     receipts: Sequence[ReceiptClaim] = (),
     kept: bool = True,
 ) -> Verification:
-    """Recomputes the chain, every account, every budget and the tree over all rows, in one
-    snapshot, and checks the schema.
+    """Recompute the chain, every account, every budget and the tree over all rows, in one snapshot.
 
-    A changed, dropped or reordered entry, a total that is not the sum of its entries, a row of the
-    service or of a plan that the chain does not know, and a constraint or trigger that is missing
-    or was added are each named.
+    It also checks the schema. Each problem is named: a changed, dropped or reordered entry, or a
+    total that is not the sum of its entries. So is a row of the service or of a plan that the
+    chain does not know, and a constraint or trigger that is missing or was added.
+
     Somebody who can rewrite the whole database can also rewrite the chain, and an old copy is
-    whole: the anchor that is kept outside the database catches both, and where that was put back as
-    well, an ``anchor`` noted elsewhere or clients' ``receipts``.
+    whole. The anchor that is kept outside the database catches both. Where that was put back as
+    well, an ``anchor`` noted elsewhere or clients' ``receipts`` do.
 
     Args:
         store: the ledger's database.
         anchor: the anchor of an earlier verification or report, or None.
-        receipts: what clients' receipts say.
-        kept: whether to compare with the anchor that is kept outside the database; not for copies.
+        receipts: claims of clients' receipts.
+        kept: whether to compare with the anchor that is kept outside the database. It is False for
+            copies.
 
     Raises:
         InvalidInput: ``anchor`` is not "position:digest".
-        LedgerUnavailable: cannot be reached or read, or holds no ledger. Whatever a reachable
-            ledger holds, it is no error.
+        LedgerUnavailable: the ledger cannot be reached or read, or there is none. Whatever a
+            reachable ledger holds, it is no error.
     """
     named = [] if anchor is None else [_parse_anchor(anchor)]
     walk = _Walk()
@@ -212,7 +215,7 @@ def verify(
 
 
 def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
-    """The anchor that is kept for this ledger, read before the snapshot that it is compared
+    """Return the anchor that is kept for this ledger, read before the snapshot it is compared
     with.
     """
     try:
@@ -288,7 +291,7 @@ def _walk_all(
 
 
 def _check_tree(walk: _Walk, connection: Connection, root: bytes) -> None:
-    """Names rows that are not the ones of the last entry, by comparing them with the tree."""
+    """Name rows that are not the ones of the last entry, by comparing them with the tree."""
     items: dict[bytes, bytes] = {}
     kinds: dict[bytes, Kind] = {}
     for kind, table in _ROWS:
@@ -333,7 +336,7 @@ def _is_bytes(column: sa.ColumnElement[Any]) -> bool:
 
 
 def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEntry]:
-    """Every entry in the order of the chain, a few thousand in memory at a time."""
+    """Yield every entry in the order of the chain, a few thousand in memory at a time."""
     scope = [sa.func.coalesce(accounts.c[name], budgets.c[name], "") for name in PARTS]
     mine = entries.c
     query = (
@@ -391,7 +394,7 @@ def _is_id(value: object) -> bool:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether a database could be reached but holds what no ledger writes."""
+    """Return whether a database could be reached but holds what no ledger writes."""
     if isinstance(error, CorruptLedger | sa.exc.InvalidRequestError | sa.exc.ArgumentError):
         return True
     found = error.__cause__ if isinstance(error, LedgerUnavailable) else error
@@ -418,13 +421,14 @@ def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) 
 
 
 def _within(claim: ReceiptClaim, entry: Entry) -> bool:
-    """Whether an entry paid for the answers that a receipt takes of a lease."""
+    """Return whether an entry paid for the answers that a receipt takes of a lease."""
     return claim.leased is None or claim.leased[0] <= claim.leased[1] <= entry.answers
 
 
 def _check_leases(walk: _Walk, receipts: Sequence[ReceiptClaim]) -> None:
-    """Names receipts that were given the same answers of one lease. A lease may be open while its
-    answers are out.
+    """Name receipts that were given the same answers of one lease.
+
+    A lease may be open while its answers are out.
     """
     leased = sorted(
         (claim.last, *claim.leased, claim.identifier)
@@ -501,7 +505,7 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
 
 
 def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scope, int]]:
-    """Every account's scope and statement, once its totals are compared with its entries."""
+    """Return every account's scope and statement, once its totals are compared with its entries."""
     found: dict[int, tuple[Scope, int]] = {}
     for row in connection.execute(sa.select(accounts)):
         if not _is_well_formed(row, accounts):
@@ -528,7 +532,7 @@ def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scop
 def _check_budgets(
     walk: _Walk, connection: Connection, all_accounts: dict[int, tuple[Scope, int]]
 ) -> None:
-    """Compares every budget with the accounts that it has to count, its grants and what they
+    """Compare every budget with the accounts that it has to count, its grants and what they
     spent.
     """
     known: set[int] = set()
@@ -579,8 +583,10 @@ def _covered(
     budget: Scope,
     all_accounts: dict[int, tuple[Scope, int]],
 ) -> set[int]:
-    """Accounts that ``budget`` covers, from one index per set of names that budgets give; there
-    are seven such sets at most.
+    """Return the accounts that ``budget`` covers, from one index per set of names that budgets
+    give.
+
+    There are seven such sets at most.
     """
     given = tuple(bool(value) for value in budget.parts.values())
     if given not in indexes:

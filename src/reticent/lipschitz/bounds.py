@@ -151,8 +151,6 @@ class LipschitzBound(ABC):
         reticent.lipschitz.IntervalBound: any network and norm.
         reticent.lipschitz.EnumerationBound: one hidden layer.
         reticent.lipschitz.LayeredBound: two and more hidden layers.
-        reticent.lipschitz.ExactBound: the exact constant, at a cost that depends on the point.
-        reticent.lipschitz.CellBound: exact search over a public partition, at a public cost.
     """
 
     kind: ClassVar[str]

@@ -97,7 +97,6 @@ class EnumerationBound(LipschitzBound):
     See Also:
         reticent.lipschitz.LayeredBound: deeper networks, tighter.
         reticent.lipschitz.IntervalBound: any network, any number of inputs.
-        reticent.lipschitz.ExactBound: the constant itself.
     """
 
     kind: ClassVar[str] = "enumeration"

@@ -87,7 +87,6 @@ class LayeredBound(LipschitzBound):
     See Also:
         reticent.lipschitz.EnumerationBound: faster, for one hidden layer.
         reticent.lipschitz.IntervalBound: any network.
-        reticent.lipschitz.ExactBound: the constant itself.
     """
 
     kind: ClassVar[str] = "layered"

@@ -165,7 +165,6 @@ def stability_radius(
 
     See Also:
         reticent.lipschitz.LevelTest: whole radii, for the optimal test.
-        reticent.lipschitz.nearest_violation: psi itself, by exact search.
         reticent.mechanisms.LaplaceTestRelease: the mechanism that uses it.
     """
     steps = count(

@@ -30,18 +30,18 @@ double operations.
 class AdditiveMechanism(Mechanism, ABC):
     """A vector plus noise from one distribution, on a public grid.
 
-    The vector is rounded to multiples of a power of two that depends on the settings alone; integer
-    noise is added; the sum is returned in output units. Rounding moves each coordinate by at most
-    half a step, so neighbours at distance ``sensitivity`` are at most ``sensitivity / step + ||(1,
-    ..., 1)||`` steps apart, and that is what the noise covers. Nothing about the result depends on
-    how a double rounds: no bit of it tells which value the noise was added to.
+    The vector is rounded to multiples of a power of two that depends on the settings alone. Integer
+    noise is added, and the sum is returned in output units. Rounding moves each coordinate by at
+    most half a step, so neighbours at distance ``sensitivity`` are at most ``sensitivity / step +
+    ||(1, ..., 1)||`` steps apart, and that is what the noise covers. Nothing about the result
+    depends on how a double rounds: no bit of it tells which value the noise was added to.
 
     Attributes:
         sensitivity: largest distance of two neighbours' values in ``output_norm``, in output units,
             above 0.
         epsilon: above 0.
         dimension: number of coordinates m of a value.
-        adjacency: what neighbours are.
+        adjacency: definition of neighbours.
         evaluation_error: bound on |computed - true| in each coordinate, in output units. Added
             to the sensitivity twice.
 
@@ -50,7 +50,7 @@ class AdditiveMechanism(Mechanism, ABC):
         2^-21 of the noise's own scale. Each subclass says how large the noise is.
 
     Runtime:
-        O(m) for each row of m coordinates; below 5 microseconds a row of 8 on one core, for every
+        O(m) for each row of m coordinates. Below 5 microseconds a row of 8 on one core, for every
         subclass here (benchmarks/runtimes.py).
 
     References:
@@ -97,15 +97,15 @@ class AdditiveMechanism(Mechanism, ABC):
 
     @abstractmethod
     def draw(self, rows: int, *, sampler: Sampler) -> Integers:
-        """Noise alone, in grid steps: shape (rows, dimension), int64."""
+        """Return noise alone, in grid steps: shape (rows, dimension), int64."""
 
     @abstractmethod
     def _log_weight(self, noise: Integers) -> Array:
-        """Logarithm of the probability of each row of ``noise``, up to one number for all."""
+        """Return the log probability of each row of ``noise``, up to one number for all."""
 
     @property
     def scale(self) -> float:
-        """Scale of the noise in output units: the b of exp(-||u||/b); sigma for the Gaussian."""
+        """Scale of the noise in output units: the b of exp(-||u||/b), or sigma for the Gaussian."""
         return self.steps_scale * self.grid.step
 
     @cached_property
@@ -131,12 +131,12 @@ class AdditiveMechanism(Mechanism, ABC):
         return (distance / self.grid.step + ones) * _ROUND_UP
 
     def release(self, values: npt.ArrayLike, *, sampler: Sampler) -> Array:
-        """``values`` plus fresh noise, each row a separate release.
+        """Return ``values`` plus fresh noise, each row a separate release.
 
         Args:
             values: shape (n, m), finite. Coordinates beyond ``grid.limit`` (about 10**12 times the
-                noise scale) are moved to it first; that is 1-Lipschitz, so the guarantee stands.
-            sampler: source of randomness; only an unseeded one protects anybody.
+                noise scale) are moved to it first. That is 1-Lipschitz, so the guarantee stands.
+            sampler: source of randomness. Only an unseeded one protects anybody.
 
         Returns:
             Shape (n, m), float64, multiples of ``grid.step``.
@@ -151,7 +151,7 @@ class AdditiveMechanism(Mechanism, ABC):
         return self.grid.values(self.grid.sum(self.grid.round(array), noise))
 
     def log_likelihood(self, released: npt.ArrayLike, values: npt.ArrayLike) -> Array:
-        """Logarithm of the probability of each released row, had each value been released, up to
+        """Return the log probability of each released row, had each value been released, up to
         one number that all of them share. Differences of two are the log-likelihood ratio that an
         attacker weighs two values by: exact, but for rounding in doubles.
 

@@ -18,9 +18,11 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Neighborhood
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
-from reticent.grids.shares import WHOLE, Shares, check_shares, factor_below
+from reticent.grids.shares import WHOLE, Shares, check_shares, excess, factor_below
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
+
+_FIRST_MIX = 2.0**-28
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class AnyTwo:
         count(self.size, name="nodes", minimum=2)
 
     def cells(self, points: npt.ArrayLike) -> Integers:
-        """The node of each input: ``points`` as int64, shape (n,).
+        """Return the node of each input: ``points`` as int64, shape (n,).
 
         Args:
             points: shape (n,), integers in 0 .. size - 1. Private.
@@ -55,7 +57,7 @@ class AnyTwo:
         return given.astype(np.int64)
 
     def touching_maximum(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The largest of ``values``, shape (size,), at every node."""
+        """Return the largest of ``values``, shape (size,), at every node."""
         return np.full(self.size, values.max())
 
 
@@ -82,8 +84,8 @@ class FiniteChannel(Mechanism):
     within the radius lie in cells that touch (``Lattice``), and between points h R apart lie h - 1
     points in steps of at most R, because the box that the cells cover is convex.
 
-    *Floating point.* None, but on a graph: entries are whole multiples of 2^-32 that sum to 1
-    exactly, e^epsilon is replaced by a rational number below it, cells are found in whole numbers,
+    *Floating point.* None, but on a graph. Entries are whole multiples of 2^-32 that sum to 1
+    exactly. e^epsilon is replaced by a rational number below it, cells are found in whole numbers,
     and an answer is drawn by one uniform integer below 2^32. Which public row is nearest is
     computed in double precision, each input by itself: neighbours on a graph are inputs for which
     *that computation* gives equal or joined nodes.
@@ -93,7 +95,7 @@ class FiniteChannel(Mechanism):
         shares: shape (answers, nodes), uint32: probabilities in multiples of 2^-32, for 2 to 1000
             answers. Public.
         epsilon: above 0.
-        adjacency: what neighbours are; that of the graph, where there is one.
+        adjacency: definition of neighbours, that of the graph where there is one.
 
     Raises:
         InvalidParameter: nodes whose neighbours are not those of ``adjacency``.
@@ -117,11 +119,11 @@ class FiniteChannel(Mechanism):
         2
 
     Utility:
-        That of the table. The best one for given public weights, and a proved bound on it, come
-        from ``reticent.training.label_tables``; the best one for any two inputs from a linear
-        program over staircases. Randomised response names the input's own node with probability
-        0.23, 0.45, 0.943 and 0.9996 for ten nodes at epsilon = 1, 2, 5 and 10; the most that is
-        possible for any two inputs (Kairouz et al.). On MNIST embeddings at R = 0.5:
+        The utility of the table. The best one for given public weights, and a proved bound on it,
+        come from ``reticent.training.label_tables``. The best one for any two inputs comes from a
+        linear program over staircases. Randomised response names the input's own node with
+        probability 0.23, 0.45, 0.943 and 0.9996 for ten nodes at epsilon = 1, 2, 5 and 10. No more
+        is possible for any two inputs (Kairouz et al.). On MNIST embeddings at R = 0.5:
         docs/results/posthoc-labels.md.
 
     Runtime:
@@ -184,9 +186,9 @@ class FiniteChannel(Mechanism):
         (e^epsilon + nodes - 1), the least multiple of 2^-32 for which the check passes.
 
         Args:
-            nodes: how many there are, 2 to 1000.
+            nodes: number of nodes, 2 to 1000.
             epsilon: above 0.
-            adjacency: what neighbours are.
+            adjacency: definition of neighbours.
         """
         if not 2 <= count(nodes, name="nodes") <= 1000:
             raise InvalidParameter(f"nodes={nodes!r}: expected 2 to 1000")
@@ -217,15 +219,15 @@ class FiniteChannel(Mechanism):
         inputs are.
 
         Args:
-            inputs: shape (n, dimension), finite; of ``AnyTwo`` shape (n,), numbers of nodes.
+            inputs: shape (n, dimension), finite, or for ``AnyTwo`` shape (n,), numbers of nodes.
         """
         return np.asarray(self.shares[:, self.nodes.cells(inputs)].T / WHOLE)
 
     def release(self, inputs: npt.ArrayLike, *, sampler: Sampler) -> Integers:
-        """One answer for each input.
+        """Return one answer for each input.
 
         Args:
-            inputs: as of ``probabilities``.
+            inputs: inputs that ``probabilities`` takes.
             sampler: source of randomness.
 
         Returns:
@@ -249,7 +251,7 @@ class FiniteChannel(Mechanism):
         return self.shares[:, self.nodes.cells(np.asarray(logits).argmax(axis=1))]
 
     def posterior(self, joint: Array) -> Array:
-        """Probability of each label given the answer, shape (answers, labels).
+        """Return the probability of each label given the answer, shape (answers, labels).
 
         Args:
             joint: shape (nodes, labels), how likely node and label are together. Public.
@@ -258,11 +260,11 @@ class FiniteChannel(Mechanism):
         return np.asarray(together / together.sum(axis=1, keepdims=True))
 
     def rests_on(self) -> tuple[tuple[str, str], ...]:
-        """What the guarantee rests on, as a card's details."""
+        """Return what the guarantee rests on, as a card's details."""
         return nodes_in_words(self.nodes)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+        """Return plain JSON values and named arrays that ``from_description`` reads."""
         settings, arrays = described_nodes(self.nodes)
         return settings, {**arrays, "channel.shares": self.shares}
 
@@ -284,11 +286,36 @@ class FiniteChannel(Mechanism):
         )
 
 
-def draw(shares: Shares, sampler: Sampler) -> Integers:
-    """One row number of each column of ``shares`` with exactly the probability share / 2^32.
+def whole_shares(table: Array, *, epsilon: float) -> Shares:
+    """``table`` in whole multiples of 2^-32 that meet the condition of privacy exactly, shape
+    (outputs, bins), as ``FiniteChannel`` takes them.
+
+    Rounding breaks a factor that is met with equality, so the table is mixed with the uniform one,
+    with the smallest power of two as its weight for which the exact check passes; weight 1 always
+    does.
 
     Args:
-        shares: shape (answers, n), uint32; columns sum to 2^32.
+        table: shape (bins, outputs), rows sum to 1.
+        epsilon: above 0.
+    """
+    bins, weight = AnyTwo(len(table)), _FIRST_MIX
+    while True:
+        mixed = (1.0 - weight) * table + weight / table.shape[1]
+        shares = np.maximum(np.floor(mixed * WHOLE).astype(np.int64), 1)
+        # What is missing is at most a unit for each output: it goes to the likeliest one.
+        rows = np.arange(len(shares))
+        shares[rows, mixed.argmax(axis=1)] += WHOLE - shares.sum(axis=1)
+        whole = shares.T.astype(np.uint32)
+        if weight >= 1.0 or not excess(whole, whole, lattice=bins, epsilon=epsilon):
+            return np.asarray(whole)
+        weight = min(2.0 * weight, 1.0)
+
+
+def draw(shares: Shares, sampler: Sampler) -> Integers:
+    """Return one row number of each column of ``shares`` with exactly the probability share / 2^32.
+
+    Args:
+        shares: shape (answers, n), uint32, whose columns sum to 2^32.
         sampler: source of randomness.
     """
     ends = np.cumsum(shares, axis=0, dtype=np.int64)
@@ -323,7 +350,7 @@ def check_nodes(nodes: Nodes, adjacency: Adjacency) -> None:
 
 
 def nodes_in_words(nodes: Nodes) -> tuple[tuple[str, str], ...]:
-    """Names and values for a card: what neighbours share."""
+    """Return names and values for a card: what neighbours share."""
     if isinstance(nodes, AnyTwo):
         return (("holds for", "any two inputs, however far apart"),)
     if isinstance(nodes, PublicGraph):
@@ -334,7 +361,7 @@ def nodes_in_words(nodes: Nodes) -> tuple[tuple[str, str], ...]:
 
 
 def described_nodes(nodes: Nodes) -> tuple[dict[str, Any], Arrays]:
-    """Plain JSON values and named arrays that ``rebuilt_nodes`` reads."""
+    """Return plain JSON values and named arrays that ``rebuilt_nodes`` reads."""
     if isinstance(nodes, AnyTwo):
         return {"any_two": nodes.size}, {}
     if isinstance(nodes, PublicGraph):
@@ -344,7 +371,7 @@ def described_nodes(nodes: Nodes) -> tuple[dict[str, Any], Arrays]:
 
 
 def rebuilt_nodes(settings: dict[str, Any], arrays: Arrays) -> Nodes:
-    """The nodes that ``described_nodes`` took apart.
+    """Return the nodes that ``described_nodes`` took apart.
 
     Raises:
         InvalidParameter, InvalidInput: as their constructor.

@@ -35,7 +35,7 @@ class HopRelease(Mechanism):
     """A label with a weight that falls with its number of hops from the point's cell.
 
     The public map ``allowed`` says which labels are possible in each cell. The classifier's label
-    at a point, among those that its cell allows, has 0 hops; every other label has as many as there
+    at a point, among those that its cell allows, has 0 hops. Every other label has as many as there
     are steps between touching cells to the nearest cell that allows it, at least 1.
 
     **Guarantee.** One label is (epsilon, 0)-private under ``adjacency``, whatever the classifier
@@ -45,20 +45,20 @@ class HopRelease(Mechanism):
     *Why.* A label's hops move by at most 1 between neighbours: both count steps between touching
     cells, and a label with 0 hops is allowed in its cell, so has 1 at most in every touching one.
     Dividing by the sum of the weights, which depends on the cell alone, adds what that sum moves.
-    None of this is taken on trust: at every point of a cell a label's share is one of two numbers,
-    as the classifier's own or as another's, and the constructor compares the larger in each cell
+    None of this is taken on trust. At every point of a cell a label's share is one of two numbers,
+    as the classifier's own or as another's. The constructor compares the larger in each cell
     with the smaller in every touching one, exactly.
 
     *Floating point.* None in the guarantee: hops, weights and shares are whole numbers, and a label
     is drawn by one uniform integer below 2^32.
 
     Attributes:
-        lattice: public.
+        lattice: the public lattice.
         allowed: shape (labels, cells), at least one label in each cell. Public.
-        weights: of 0, 1, 2, ... hops, whole numbers from 2^31 down to 1; more hops count as the
-            last.
+        weights: weights of 0, 1, 2, ... hops, whole numbers from 2^31 down to 1. More hops count as
+            the last.
         epsilon: above 0.
-        adjacency: neighbours; any of l1, l2 and l-infinity.
+        adjacency: neighbours, in any of l1, l2 and l-infinity.
 
     Raises:
         InvalidParameter: a lattice whose touching cells do not cover the radius, or weights that do
@@ -140,11 +140,11 @@ class HopRelease(Mechanism):
         epsilon: float,
         adjacency: Neighborhood,
     ) -> Self:
-        """The mechanism whose weights fall as fast as ``epsilon`` allows over this map.
+        """Return the mechanism whose weights fall as fast as ``epsilon`` allows over this map.
 
         Args:
             allowed: shape (labels, cells), truth values, at least one true in each cell. Public.
-            lattice: of the cells.
+            lattice: lattice of the cells.
             epsilon: above 0.
             adjacency: neighbours.
         """
@@ -173,8 +173,9 @@ class HopRelease(Mechanism):
         return len(self.allowed)
 
     def probabilities(self, points: npt.ArrayLike, logits: npt.ArrayLike) -> Array:
-        """Probability of each label for each point, shape (n, labels), exact. Private, where the
-        points are.
+        """Return the exact probability of each label for each point, shape (n, labels).
+
+        It is private, where the points are.
 
         Args:
             points: shape (n, dimension), finite.
@@ -183,7 +184,7 @@ class HopRelease(Mechanism):
         return np.asarray(self.at(points, logits).T / WHOLE)
 
     def release(self, points: npt.ArrayLike, logits: npt.ArrayLike, *, sampler: Sampler) -> Labels:
-        """One label for each point.
+        """Return one label for each point.
 
         Args:
             points: shape (n, dimension), finite.
@@ -199,7 +200,7 @@ class HopRelease(Mechanism):
         return draw(self.at(points, logits), sampler)
 
     def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Plain JSON values and named arrays that ``from_description`` reads."""
+        """Return plain JSON values and named arrays that ``from_description`` reads."""
         packed = np.packbits(self.allowed, axis=1)
         settings = {"lattice": self.lattice.to_dict(), "weights": list(self.weights)}
         return settings, {"hop_release.allowed": packed}
@@ -213,7 +214,7 @@ class HopRelease(Mechanism):
         epsilon: float,
         adjacency: Neighborhood,
     ) -> Self:
-        """The mechanism that ``describe`` took apart, checked again.
+        """Return the mechanism that ``describe`` took apart, checked again.
 
         Raises:
             InvalidParameter, InvalidInput: as the constructor.
@@ -230,12 +231,13 @@ class HopRelease(Mechanism):
         )
 
     def rests_on(self) -> tuple[tuple[str, str], ...]:
-        """What the guarantee rests on, as a card's details."""
+        """Return what the guarantee rests on, as a card's details."""
         return nodes_in_words(self.lattice)
 
     def at(self, points: npt.ArrayLike, logits: npt.ArrayLike) -> Shares:
-        """Shares of the labels for each point, shape (labels, n). Private; arguments as of
-        ``release``.
+        """Return shares of the labels for each point, shape (labels, n). Private.
+
+        Its arguments are those of ``release``.
         """
         cells = self.lattice.cells(points)
         array = finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True)

@@ -28,9 +28,9 @@ _FURTHEST = 2.0**50
 
 
 def gaps_to_top(logits: npt.ArrayLike, *, classes: int, grid: Grid) -> Integers:
-    """Whole steps from each row's largest logit down to each of its logits, at most 2**50.
+    """Return whole steps from each row's largest logit down to each of its logits, at most 2**50.
 
-    Only differences of logits are bounded between neighbours; all logits together may move by any
+    Only differences of logits are bounded between neighbours. All logits together may move by any
     amount. So they are subtracted *before* rounding: a clip of single logits to the grid's ends
     would not keep their differences. The cap on gaps does: raising every logit to at least top - C
     is monotone and commutes with moving all logits together, so it never widens the range of a
@@ -69,14 +69,14 @@ class LabelMechanism(Mechanism, ABC):
         sensitivity: bound on the change of any difference of two logits between neighbours
             ("spread"), above 0.
         epsilon: at least ``least_epsilon``.
-        adjacency: what neighbours are.
+        adjacency: definition of neighbours.
         evaluation_error: bound on |computed - true| of each logit.
 
     Utility:
         Each subclass says how often the top label comes out at a given margin.
 
     Runtime:
-        O(classes) a row; below a microsecond for 10 classes on one core (benchmarks/runtimes.py).
+        O(classes) a row. Below a microsecond for 10 classes on one core (benchmarks/runtimes.py).
 
     References:
         - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
@@ -133,8 +133,9 @@ class LabelMechanism(Mechanism, ABC):
 
     @abstractmethod
     def probabilities(self, logits: npt.ArrayLike) -> Array:
-        """Distribution of the released label; private, for training and for expected accuracies on
-        public data.
+        """Return the distribution of the released label.
+
+        It is private, for training and for expected accuracies on public data.
 
         Args:
             logits: shape (n, classes), finite.
@@ -145,7 +146,7 @@ class LabelMechanism(Mechanism, ABC):
 
     @abstractmethod
     def release(self, logits: npt.ArrayLike, *, sampler: Sampler) -> Integers:
-        """One label per row, each a separate release.
+        """Return one label per row, each a separate release.
 
         Args:
             logits: shape (n, classes), finite.

@@ -80,7 +80,7 @@ class InnerMechanism(Protocol):
 
 
 class LevelTested(Mechanism):
-    """A mechanism that answers where the best test of a level passes; see ``optimal_test``."""
+    """A mechanism that answers where the best test of a level passes, the ``optimal_test``."""
 
     @property
     @abstractmethod

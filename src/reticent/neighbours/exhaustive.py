@@ -51,10 +51,12 @@ class Exhaustive:
     """
 
     def __init__(self, points: Points) -> None:
-        squares = (points * points).sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
-        self._columns = np.ascontiguousarray(
-            np.concatenate([-2 * points, squares, np.ones_like(squares)], axis=1).T
-        )
+        records, dimension = points.shape
+        self._columns = np.empty((dimension + 2, records), dtype=np.float32)
+        np.multiply(points.T, -2, out=self._columns[:dimension])
+        # Integers up to 2^22, whose sums of any order are exact.
+        np.einsum("ij,ij->i", points, points, out=self._columns[dimension])
+        self._columns[dimension + 1] = 1.0
 
     def nearest(self, queries: Points, depth: int) -> Found:
         """Return candidates, as ``Candidates``."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
-from reticent.core.checks import count, finite_array, positive
+from reticent.core.checks import as_array, count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 Points = npt.NDArray[np.float32]
@@ -20,7 +20,7 @@ POINT_RADIUS = 2048
 2048^2 = 2^24.
 """
 
-
+_BLOCK = 1024  # rows whose temporaries stay in the cache
 _FARTHEST = 1e300
 """Coordinates beyond this count as this, because differences and products of finite numbers can
 overflow.
@@ -140,23 +140,37 @@ class PointGrid:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
         values = finite_array(
-            features, name="features", ndim=2, columns=self.dimension, allow_empty=True
+            features,
+            name="features",
+            ndim=2,
+            columns=self.dimension,
+            allow_empty=True,
+            copy=False,
         )
+        found = np.empty(values.shape, dtype=np.float32)
+        for begin in range(0, len(values), _BLOCK):
+            part = slice(begin, begin + _BLOCK)
+            found[part] = self._block(values[part]).T
+        return found
+
+    def _block(self, values: Array) -> Array:
+        """Return points of a few rows, by columns, whose temporaries stay in the cache."""
         with np.errstate(over="ignore"):  # an overflow is a point far outside, and cut like one
-            columns = np.ascontiguousarray(
-                np.clip((values - self.center) * self.per_unit, -_FARTHEST, _FARTHEST).T
-            )
-        largest = np.abs(columns).max(axis=0, initial=0.0)
+            columns = np.ascontiguousarray(((values - self.center) * self.per_unit).T)
+        np.clip(columns, -_FARTHEST, _FARTHEST, out=columns)
+        largest = np.maximum(columns.max(axis=0), -columns.min(axis=0))
         # Far rows are first divided by their largest entry, since their squares would overflow.
-        shrink = np.where(largest > POINT_RADIUS, largest / POINT_RADIUS, 1.0)
-        columns /= shrink
+        far = largest > POINT_RADIUS
+        if far.any():
+            columns[:, far] /= largest[far] / POINT_RADIUS
         columns *= np.minimum(1.0, (POINT_RADIUS - 1) / np.maximum(_norms(columns), 1e-300))
         # Rounding towards 0 cannot leave the ball. Rounding to the nearest might, by up to sqrt(d)
         # / 2.
         nearest = np.rint(columns)
         outside = _norms(nearest) > POINT_RADIUS
-        nearest[:, outside] = np.trunc(columns[:, outside])
-        return np.ascontiguousarray(nearest.T.astype(np.float32))
+        if outside.any():
+            nearest[:, outside] = np.trunc(columns[:, outside])
+        return nearest
 
 
 def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = None) -> Points:
@@ -165,17 +179,25 @@ def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = No
     Raises:
         InvalidInput: wrong shape, not integers, or outside the ball.
     """
-    values = finite_array(points, name=name, ndim=2, columns=dimension, allow_empty=True)
-    if values.shape[1] == 0:
-        raise InvalidParameter(f"{name}: expected at least one feature, got shape={values.shape}")
-    if bool((values != np.rint(values)).any()) or bool(
-        ((values**2).sum(axis=1) > POINT_RADIUS**2).any()
-    ):
-        raise InvalidInput(
-            f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with "
-            "PointGrid.points"
-        )
-    return values.astype(np.float32)
+    given = as_array(points, name=name)
+    fits = given.ndim == 2 and dimension in (None, given.shape[1])
+    if given.dtype != np.float32 or not fits:
+        given = finite_array(given, name=name, ndim=2, columns=dimension, allow_empty=True)
+    if given.shape[1] == 0:
+        raise InvalidParameter(f"{name}: expected at least one feature, got shape={given.shape}")
+    found = np.empty(given.shape, dtype=np.float32)
+    for begin in range(0, len(given), _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        values = finite_array(given[part], name=name, copy=False)
+        if bool((values != np.rint(values)).any()) or bool(
+            (np.einsum("ij,ij->i", values, values) > POINT_RADIUS**2).any()
+        ):
+            raise InvalidInput(
+                f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with "
+                "PointGrid.points"
+            )
+        found[part] = values
+    return found
 
 
 def _norms(columns: Array) -> Array:

@@ -4,9 +4,9 @@ record.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -126,7 +126,7 @@ def record_digests(
         records = np.concatenate([_row_bytes(part) for part in parts], axis=1)
         size, held = records.shape[1], memoryview(records.tobytes())
         digests = b"".join(
-            hashlib.sha256(len(name).to_bytes(8, "big") + name + held[at : at + size]).digest()
+            sha256(len(name).to_bytes(8, "big") + name + held[at : at + size]).digest()
             for at, name in zip(range(0, len(held), size), islice(keys, len(records)), strict=True)
         )
         found[start : start + _AT_ONCE] = np.frombuffer(digests, np.uint8).reshape(-1, 32)
@@ -145,9 +145,14 @@ def rising(digests: npt.NDArray[np.uint8]) -> Integers:
     Nothing else settles the order of records that are equally near.
     """
     # bit-exact: the voters at equal distances depend on this order. A digest is read as four
-    # numbers of 64 bits, the first of which counts most.
+    # numbers of 64 bits, the first of which counts most. The others are needed where it is equal.
     words = digests.view(">u8").astype(np.uint64)
-    return np.lexsort(words.T[::-1]).astype(np.int64)
+    order = np.argsort(words[:, 0], kind="stable")
+    first = words[order, 0]
+    again = np.flatnonzero(first[1:] == first[:-1])
+    tied = np.union1d(again, again + 1)
+    order[tied] = order[tied][np.lexsort(words[order[tied]].T[::-1])]
+    return order.astype(np.int64)
 
 
 def key_bytes(key: Any) -> bytes:

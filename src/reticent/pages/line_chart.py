@@ -24,6 +24,7 @@ class Series:
         style: CSS class that gives its colour.
         marker: "circle", "square", "diamond" or "triangle".
         line: "solid", "dashed", "dotted" or "dashdot".
+        steps: whether y stays as it is up to the next point, as an empirical distribution does.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Series:
     style: str
     marker: str = "circle"
     line: str = "solid"
+    steps: bool = False
 
 
 @dataclass(frozen=True)

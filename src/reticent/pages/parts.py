@@ -53,24 +53,10 @@ def explained(sentences: Sequence[str]) -> str:
 
 def card_section(card: GuaranteeCard) -> str:
     """Return the guarantee card as a section."""
-
-    def bullets(items: Sequence[str]) -> str:
-        return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
-
-    entries = [
-        ("Protected", escape(card.protected)),
-        ("From whom", escape(card.from_whom)),
-        ("Statement", escape(card.guarantee.describe())),
-        ("Assumed", bullets(card.assumptions)),
-        ("Not protected", bullets(card.not_protected)),
-    ]
-    inside = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in entries)
-    rows = [(name, [escape(value)], "") for name, value in card.details]
     return f"""<section aria-labelledby="card">
 <h2 id="card">The guarantee, in plain words</h2>
 <p>This card travels with the bundle; <code>reticent card</code> prints it.</p>
-<div class="card"><h3>{escape(card.title)}</h3><dl>{inside}</dl>
-<details><summary>Settings</summary>{figure_table("", "setting", ("value",), rows)}</details></div>
+<div class="card">{card.to_html()}</div>
 </section>"""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.scopes import Scope
-from reticent.ledger.ledger import Ledger
 from reticent.planning.plans import NOTHING, Plan, Score
 from reticent.planning.rows import public_labels
 from reticent.systems.scores import Predictions, row_scores
@@ -20,6 +19,9 @@ from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.tables.frames import rows_as_fitted
 from reticent.training.public_pool import PublicPool, checked_pool, usual_pool
 from reticent.training.public_start import offset_steps
+
+if TYPE_CHECKING:
+    from reticent.ledger.ledger import Ledger
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from reticent.core.arrays import Array, Integers
 from reticent.noise import SeededSampler
 from reticent.planning.tasks import Task
-from reticent.systems.power.channels import randomised_response
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PROTECTED
 from reticent.systems.power.servers import Server, train_server
+from reticent.training.staircases import response_on
 
 _DRAWS = 4
 
@@ -141,7 +141,7 @@ class LabelResponse(InputMethod):
             )
         chances, shares = parts.prepared["booster"]
         weights = 1.0 / np.maximum(shares, 1e-9) if self.at_prevalence else np.ones(classes)
-        channel = randomised_response(classes, epsilon=task.guarantee.epsilon)
+        channel = response_on(np.arange(classes), epsilon=task.guarantee.epsilon)
         released, scored = (channel[(found * weights).argmax(axis=1)] for found in chances)
         outputs, answers = np.eye(classes), []
         for draw in range(_DRAWS):
@@ -229,12 +229,6 @@ METHODS: tuple[InputMethod, ...] = (
         "clear-code",
         "clear + code",
         "unprotected columns, and one of the labels that they make likeliest",
-        slow=True,
-    ),
-    Encoder(
-        "score-noise",
-        "score + noise",
-        "unprotected columns, and a public score with noise",
         slow=True,
     ),
     Encoder("auto", "auto", "whatever PowerEncoder finds best, networks included", slow=True),

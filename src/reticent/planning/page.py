@@ -35,7 +35,7 @@ def page_of(plan: Plan) -> str:
         "<main>",
         _facts(plan),
         _notes(plan),
-        _table(plan),
+        table_of(plan),
         _curve(plan),
         _answers(plan),
         _attacker(plan),
@@ -149,7 +149,8 @@ def _notes(plan: Plan) -> str:
 <h2 id="notes">Before you start</h2><ul>{items}</ul></section>"""
 
 
-def _table(plan: Plan) -> str:
+def table_of(plan: Plan) -> str:
+    """Return the section with every method's scores, and the one that is taken."""
     names = [name for name in (*METRICS, "cost") if name != plan.scoring]
     shown = [name for name in names if any(name in row.scores for row in plan.rows)]
     rows = [

@@ -21,7 +21,7 @@ from reticent.planning.methods import PublicUse, RecordMethod, all_methods
 from reticent.planning.parts import PublicParts
 from reticent.planning.plans import METRICS, NOTHING, SURE, Plan, PlanRow, Point, Score
 from reticent.planning.rows import checked_costs, kind_of_rows, public_labels, public_rows
-from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, FEWEST_LABELS, Task
+from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, Task
 from reticent.systems.scores import DEFAULT, Predictions, criterion_of, lifted, row_scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
@@ -32,7 +32,6 @@ NO_TIME = "not tried, no time"
 _CURVE = (0.1, 0.3, 3.0)
 _ANSWERS = (1, 10, 100, 1000, 10_000, 100_000)
 _LEAST_ROWS = 20
-SMALL_EPSILON = 0.5
 _ADJACENCIES: dict[str, Callable[[], AddRemove | Replace]] = {
     "add-remove": AddRemove,
     "replace": Replace,
@@ -64,9 +63,7 @@ def plan(
     Private records are not read, so a plan costs nothing. The model that starts from the best
     public models is taken, unless another was measured to be better by two standard errors on the
     public rows. With fewer than 1,000 private records or 100 labelled public rows nothing is
-    decided by measurement. Then the public models are taken below epsilon .5. From there on the
-    usual method is taken, except with fewer than 60 labels and above .5: then the same gradients
-    start from the constant.
+    decided by measurement, and the usual method is taken.
 
     Guarantee:
         None is needed: everything follows from public rows, ``n_private`` and the other arguments,
@@ -245,8 +242,9 @@ class Comparison:
         """Return a score over rows and draws of the noise, of which the real method makes one.
 
         Two further rows that score nothing widen its error, as Agresti and Coull (1998) add two
-        failures to a share. So a few rows, all of them right, do not have an error of 0. A row that
-        scores nothing has 0 for a score between 0 and 1, and the constant's mean for others.
+        failures to a share. So a few rows, all of them right, do not have an error of 0. Balanced
+        accuracy is a mean of shares, and each label's share has two. A row that scores nothing has
+        0 for a score between 0 and 1, and the constant's mean for others.
         """
         values = self.values(method, task, name)
         wanted, floor = name or self.scoring, self._first(PublicUse.NOTHING)
@@ -255,7 +253,11 @@ class Comparison:
             worst = float(self.values(floor, task, name).mean())
         rows, draws = values.mean(axis=0), values.mean(axis=1)
         spread = float(draws.var(ddof=1)) if len(draws) > 1 else 0.0
-        further = 2.0 * (float(rows.mean()) - worst) ** 2 / len(rows)
+        parts = np.array([len(rows)])
+        if wanted == "balanced_accuracy":
+            parts = np.unique(self.parts.codes, return_counts=True)[1]
+        weights = len(rows) / (len(parts) * parts)  # of a row of each part
+        further = 2.0 * (float(rows.mean()) - worst) ** 2 * np.square(weights).sum() / len(rows)
         each = self._wider * (float(rows.var(ddof=1)) + further) / len(rows)
         return Score(float(draws.mean()), math.sqrt(each + spread))
 
@@ -363,12 +365,11 @@ class Comparison:
         """Return the method to take, or None, and why."""
         named = {method.name: method for method in fitting if method.uses is not PublicUse.NOTHING}
         if task.few:
-            order = usual_of_few(task.guarantee.epsilon, task.n_public)
-            wanted = [named[name] for name in order if name in named] or list(named.values())
+            wanted = [named[name] for name in USUAL if name in named] or list(named.values())
             return (wanted[0] if wanted else None), (
                 f"nothing was decided by measurement: fewer than {FEW_RECORDS:,} private records "
-                f"or {FEW_LABELS} labelled public rows. This is what did best at such a total on "
-                "other small tables"
+                f"or {FEW_LABELS} labelled public rows. This is what usually did best on small "
+                "tables too"
             )
         usual = next((named[name] for name in USUAL if name in named), None)
         if usual is None or usual not in rows:
@@ -500,22 +501,8 @@ def crossing(leads: Sequence[tuple[int, float]]) -> int:
     return int(answers * math.exp(lead / (lead - lag) * math.log(following / answers)) + 1e-9)
 
 
-HISTOGRAMS, ALONE = "additive histograms", "start from the constant"
+ALONE = "start from the constant"
 USUAL = ("public start", "start from the constant", "public models alone")
-
-
-def usual_of_few(epsilon: float, labels: int) -> tuple[str, ...]:
-    """Return the methods to take if nothing is decided by measurement, in order of preference.
-
-    Args:
-        epsilon: epsilon of the total.
-        labels: the number of labelled public rows.
-    """
-    if epsilon < SMALL_EPSILON:
-        return ("public models alone", *USUAL)
-    if epsilon > SMALL_EPSILON and labels < FEWEST_LABELS:
-        return (ALONE, *USUAL)
-    return USUAL
 
 
 def _epsilon(task: Task) -> float:
@@ -540,8 +527,7 @@ def _unmeasured(
 ) -> Plan:
     """Return the plan for public rows without labels."""
     there = [method for method in methods if method.uses is not PublicUse.NOTHING]
-    first = HISTOGRAMS if task.guarantee.epsilon < SMALL_EPSILON else ALONE
-    ranked = sorted(there, key=lambda one: (one.limited, one.name != first))
+    ranked = sorted(there, key=lambda one: (one.limited, one.name != ALONE))
     rows = {method: unmeasured_row(method, task) for method in ranked}
     return Plan(
         task=task,

@@ -281,6 +281,15 @@ class Plan:
 
         return text_of(self)
 
+    def __str__(self) -> str:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        """Return the rows and the winner as HTML, which notebooks show."""
+        from reticent.planning.page import table_of
+
+        return table_of(self)
+
     def page(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the plan as one HTML page that needs nothing else.
 

@@ -16,8 +16,6 @@ Radius = float | Mapping[str, float] | None
 
 FEW_RECORDS, FEW_LABELS = 1000, 100
 """Fewest private records, and labelled public rows, for a decision by measurement."""
-FEWEST_LABELS = 60
-"""Fewest labelled public rows for a start from public models, if records tell more."""
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,32 @@
 """Certified prediction as printed: Cauchy noise at the smooth sensitivity, then a threshold. Beside
-it stand its baseline without certificates, and its stable distance of a vote.
+it stand its baseline without certificates, its stable distance of a vote, and the estimators.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
-from reticent.core.arrays import Array, Integers
-from reticent.core.checks import as_array, counts, one_of
+from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.checks import as_array, count, counts, one_of
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import Guarantee, GuaranteeKind
+from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replace
+from reticent.core.settings import learned, with_settings
 from reticent.mechanisms.level_response import BinaryResponse
+from reticent.noise import Sampler
 from reticent.published.printed import AsPrinted
+from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair
+from reticent.release.bundle import Bundle
+from reticent.systems.certified.classifier import CertifiedClassifier
+from reticent.systems.certified.ensemble import CertifiedEnsemble
+from reticent.systems.certified.interval_system import ClippedDescent
+from reticent.systems.record_labels import Classes
 
 _ARITHMETIC = 2.0**-40
 """Taken off epsilon: more than the relative error of arctan and exp in either probability,
@@ -223,3 +232,346 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
         [np.zeros((1, votes.shape[1]), np.int64), np.cumsum(np.sort(costs, axis=0), axis=0)]
     )
     return np.asarray(np.maximum(sums[flipped, np.arange(votes.shape[1])] + flipped - 1, 0))
+
+
+@with_settings
+class _PublishedCertified(ClassifierMixin, PublishedSystem):
+    """What the two estimators share."""
+
+    epsilon: float
+    classes: Classes
+    certified_at: tuple[int, ...]
+    k_max: int
+    credit: Literal["distance", "index"] = "distance"
+    training: ClippedDescent | None = None
+    counting: Literal["replace", "add-remove"] = "replace"
+
+    system_: CertifiedClassifier | CertifiedEnsemble = learned()
+
+    source: ClassVar[str] = "Wicker et al. (2025), arXiv:2406.13433"
+
+    def _system(self) -> CertifiedClassifier | CertifiedEnsemble:
+        """The certified system whose distances are released, not fitted yet."""
+        raise NotImplementedError
+
+    def _distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
+        """Labels 0 or 1 and the distances that are credited. Private."""
+        raise NotImplementedError
+
+    def _levels(self) -> tuple[int, int]:
+        """The largest distance, and how far neighbours' distances lie apart at most."""
+        raise NotImplementedError
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+        """Train on private records and certify the training.
+
+        With ``counting="replace"`` a record is known by its place, as in the paper, where a data
+        set is a list. So a replaced record stays in its member of an ensemble.
+
+        Args:
+            X: shape (n, features), private.
+            y: shape (n,), two labels.
+
+        Raises:
+            InvalidInput, InvalidParameter: before anything is trained.
+        """
+        _ = self.mechanism_
+        one_of(self.counting, ("replace", "add-remove"), name="counting")
+        system = self._system()
+        places = range(len(np.asarray(y))) if self.counting == "replace" else None
+        system.fit(X, y, places)
+        if len(system.classes_) != 2:
+            raise InvalidParameter(
+                f"classes: expected two, as in the paper, got {len(system.classes_)}"
+            )
+        self.system_ = system
+        self.classes_, self.n_features_in_ = system.classes_, system.n_features_in_
+        return self
+
+    @property
+    def mechanism_(self) -> SmoothCauchy:
+        """The response of one answer."""
+        adjacency = Replace(1) if self.counting == "replace" else AddRemove(1)
+        return SmoothCauchy(
+            epsilon=self.epsilon,
+            adjacency=adjacency,
+            certified_at=self.certified_at,
+            credit=self.credit,
+        )
+
+    @property
+    @override
+    def guarantee(self) -> Guarantee:
+        """The paper's numbers, of kind "no differential privacy"."""
+        return Guarantee(self.epsilon, 0.0, self.mechanism_.adjacency, GuaranteeKind.NO_PRIVACY)
+
+    @override
+    def stated(self) -> str:
+        return f"epsilon {self.epsilon:g} of one answer, {self.mechanism_.adjacency.describe()}"
+
+    @override
+    def spent(self) -> Spent:
+        most, step = self._levels()
+        loss, _ = _largest_loss(self.mechanism_, most=most, step=step)
+        return Spent(
+            epsilon=loss,
+            reason=f"The largest loss of one answer, over labels that differ at distance 0 and "
+            f"equal labels whose distances lie at most {step} apart. Sound in real numbers.",
+        )
+
+    @override
+    def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
+        self._check_fitted("system_")
+        labels, distances = self._distances(X)
+        released = self.mechanism_.release(labels, distances, sampler=sampler)
+        return Answers(self.classes_[released], np.zeros(len(released), dtype=np.bool_))
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return labels without noise. Private."""
+        self._check_fitted("system_")
+        return np.asarray(self.classes_[self._distances(X)[0]])
+
+    @override
+    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
+        self._check_fitted("system_")
+        inner = self.system_.bundle()
+        own = {
+            "certified_at": list(self.certified_at),
+            "credit": self.credit,
+            "counting": self.counting,
+            **self._own(),
+        }
+        return {"own": own, "system": inner.settings}, inner.arrays, inner.serial
+
+    def _own(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    @override
+    def _restored(cls, bundle: Bundle) -> Self:
+        own = dict(bundle.settings["own"])
+        several = issubclass(cls, PublishedCertifiedEnsemble)
+        kind = CertifiedEnsemble if several else CertifiedClassifier
+        stored = Bundle(kind.__name__, bundle.settings["system"], bundle.arrays, "", bundle.serial)
+        system = kind._of_bundle(stored)
+        own["certified_at"] = tuple(own["certified_at"])
+        if isinstance(system, CertifiedEnsemble):
+            own["members"] = system.members
+        found = cls(
+            **own,
+            epsilon=system.epsilon,
+            classes=system.classes,
+            k_max=system.k_max,
+            training=system.training,
+        )
+        found.system_ = system
+        found.classes_, found.n_features_in_ = system.classes_, system.n_features_in_
+        return found
+
+
+@with_settings
+class PublishedCertifiedClassifier(_PublishedCertified):
+    """Labels of one certified model, released as the paper prints it: Cauchy noise at a bound on
+    the smooth sensitivity, from a sparse set of certified distances.
+
+    Guarantee:
+        None: ``guarantee.kind`` is "no differential privacy". With a sparse set credited by
+        distance the noise is large enough but not smooth: neighbours at distances 19 and 20 may be
+        credited 5 and 20. ``spent()`` is the loss that this has.
+
+    Args:
+        epsilon: of one answer, at least 1e-6.
+        classes: the two labels, or "observed".
+        certified_at: rising distances at which stability is looked at, such as (1, 5, 20). () for
+            all, which repairs it.
+        k_max: the largest number of changed records that is certified, at least the last of
+            ``certified_at``.
+        credit: "distance" as printed, or "index", which repairs it.
+        training: how the network is trained. None for the usual.
+        counting: "replace" for the paper's Hamming distance, or "add-remove".
+
+    Attributes:
+        system_: the certified classifier. As private as the records.
+        classes_: the labels, sorted.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 2))
+        >>> X[:100] += 3.0
+        >>> found = PublishedCertifiedClassifier(
+        ...     epsilon=1.0, classes=[0, 1], certified_at=(1, 5, 20), k_max=20
+        ... ).fit(X, np.repeat([1, 0], 100))
+        >>> round(found.spent().epsilon, 3), found.guarantee.describe()
+        (1.228, 'no differential privacy')
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, theorems 5.1 and 5.2.
+
+    See Also:
+        reticent.CertifiedClassifier: with a proof.
+        reticent.published.SmoothCauchy: its response.
+    """
+
+    name: ClassVar[str] = "certified classifier, as published"
+
+    @override
+    def _system(self) -> CertifiedClassifier:
+        return CertifiedClassifier(
+            epsilon=self.epsilon,
+            classes=self.classes,
+            k_max=self.k_max,
+            training=self.training,
+            counting=self.counting,
+        )
+
+    @override
+    def _distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
+        return self.system_.query_.stable_distances(self.system_.checked(X))
+
+    @override
+    def _levels(self) -> tuple[int, int]:
+        return count(self.k_max, name="k_max", minimum=0), 1
+
+    @override
+    def worst_pair(self) -> WorstPair:
+        loss, where = _largest_loss(self.mechanism_, most=self.k_max, step=1)
+        credited = self.mechanism_.credited([where, where + 1])
+        return WorstPair(
+            description=f"Equal labels at stable distances {where} and {where + 1}, credited "
+            f"{credited[0]} and {credited[1]}."
+            if where >= 0
+            else "Two labels, each at stable distance 0.",
+            loss=loss,
+        )
+
+
+@with_settings
+class PublishedCertifiedEnsemble(_PublishedCertified):
+    """The vote of certified models, released as the paper prints it, with Theorem 5.3's distance.
+
+    Guarantee:
+        None: ``guarantee.kind`` is "no differential privacy". The sum of Theorem 5.3 runs over all
+        members, so one record that flips a member at distance 0 moves it by k_max + 1.
+
+    Args:
+        epsilon, classes, certified_at, k_max, credit, training, counting: as for
+            ``PublishedCertifiedClassifier``. () is no repair here.
+        members: number of models, at least 2.
+        distance: "printed" for Theorem 5.3, or "repaired" for the least number of records that
+            changes the vote.
+
+    Attributes:
+        system_: the certified ensemble. As private as the records.
+        classes_: the labels, sorted.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 2))
+        >>> X[:100] += 3.0
+        >>> found = PublishedCertifiedEnsemble(
+        ...     epsilon=1.0, classes=[0, 1], certified_at=(), k_max=10, members=5
+        ... ).fit(X, np.repeat([1, 0], 100))
+        >>> found.worst_pair().description
+        'Equal votes at distances 11 and 22: one of 5 members at distance 0 flips.'
+
+    References:
+        - Wicker et al. (2025), "Certification for differentially private prediction in
+          gradient-based training", arXiv:2406.13433, theorem 5.3.
+
+    See Also:
+        reticent.CertifiedEnsemble: with a proof.
+        reticent.published.published_vote_distances: its distance.
+    """
+
+    members: int = 10
+    distance: Literal["printed", "repaired"] = "printed"
+
+    name: ClassVar[str] = "certified ensemble, as published"
+
+    @override
+    def _system(self) -> CertifiedEnsemble:
+        one_of(self.distance, ("printed", "repaired"), name="distance")
+        found = CertifiedEnsemble(
+            epsilon=self.epsilon,
+            classes=self.classes,
+            k_max=self.k_max,
+            training=self.training,
+            members=count(self.members, name="members", minimum=2),
+        )
+        vars(found)["counting"] = self.counting
+        return found
+
+    @override
+    def _distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
+        query, inputs = self.system_.query_, self.system_.checked(X)
+        if self.distance == "repaired":
+            return query.stable_distances(inputs)
+        labels, distances = query.member_distances(inputs)
+        majority = (2 * labels.sum(axis=0) > len(labels)).astype(np.int64)
+        return majority, published_vote_distances(labels, distances)
+
+    @override
+    def _levels(self) -> tuple[int, int]:
+        top = int(published_vote_distances(*self._unanimous(0))[0])
+        # A record changes the distance or the label of one member. A label that flips lies at
+        # distance 0 before and after, so one more or one less of the sorted distances is added.
+        return top, self.k_max + 1 if self.distance == "printed" else 1
+
+    def _unanimous(self, other: int) -> tuple[Integers, Integers]:
+        """Members that all vote 1 at k_max, but for one at distance 0 that votes 1 - ``other``."""
+        labels = np.ones((self.members, 1), dtype=np.int64)
+        distances = np.full((self.members, 1), self.k_max, dtype=np.int64)
+        labels[-1] = 1 - other
+        if other:
+            distances[-1] = 0
+        return labels, distances
+
+    @override
+    def worst_pair(self) -> WorstPair:
+        mechanism = self.mechanism_
+        if self.distance == "repaired":
+            loss, where = _largest_loss(mechanism, most=self._levels()[0], step=1)
+            return WorstPair(
+                description=f"Equal votes at distances {where} and {where + 1}.", loss=loss
+            )
+        labels, distances = self._unanimous(1)
+        lower = int(published_vote_distances(labels, distances)[0])
+        upper = int(published_vote_distances(np.ones_like(labels), distances)[0])
+        wrong = mechanism.flip_probabilities([lower, upper])
+        return WorstPair(
+            description=f"Equal votes at distances {lower} and {upper}: one of {self.members} "
+            "members at distance 0 flips.",
+            loss=float(abs(np.log(wrong[0] / wrong[1]))),
+        )
+
+    @override
+    def _own(self) -> dict[str, Any]:
+        return {"distance": self.distance}
+
+    @classmethod
+    @override
+    def _restored(cls, bundle: Bundle) -> Self:
+        found = super()._restored(bundle)
+        vars(found.system_)["counting"] = found.counting
+        return found
+
+
+def _largest_loss(mechanism: SmoothCauchy, *, most: int, step: int) -> tuple[float, int]:
+    """Return the largest loss of one answer, and the lower of two distances that have it.
+
+    Labels of neighbours differ at distance 0 alone, for which the place is -1. Equal labels have
+    distances from 0 to ``most`` that lie at most ``step`` apart. The chance of a wrong label falls
+    with the distance, so the farthest two have the largest loss.
+    """
+    wrong = mechanism.flip_probabilities(np.arange(most + 1))
+    lower = np.arange(most)
+    higher = np.minimum(lower + step, most)
+    losses = np.maximum(
+        np.log(wrong[lower] / wrong[higher]),
+        np.log((1 - wrong[higher]) / (1 - wrong[lower])),
+    )
+    differing = float(np.log((1 - wrong[0]) / wrong[0]))
+    if not len(losses) or losses.max() < differing:
+        return differing, -1
+    return float(losses.max()), int(losses.argmax())

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,14 @@ from torch import nn
 from torch.nn import functional
 from typing_extensions import override
 
-from reticent.core.checks import count, counts, positive, probability
+from reticent.core.checks import count, counts, one_of, positive, probability
 from reticent.core.errors import UnknownName
 from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network
 from reticent.training.parts.contract import seed_of
 from reticent.training.parts.obfuscators import Obfuscator, Outputs
 from reticent.training.progress import Report, silent
+
+Sign = Literal["minus", "plus"]
 
 PUBLISHED_ALPHA = 0.99
 """The weight of the adversary's term in the published table."""
@@ -68,6 +70,8 @@ class Adversarial(Regulariser):
 
     Args:
         alpha: weight of the adversary's term in (0, 1) (published: 0.99).
+        sign: "minus" as the text says, or "plus" as the authors' code of 2022 has it, which helps
+            the adversary and needs no clip.
 
     Reference:
         Singh et al., "Posthoc privacy guarantees for collaborative inference", supplement D.
@@ -75,8 +79,9 @@ class Adversarial(Regulariser):
 
     name = "arl"
 
-    def __init__(self, alpha: float = PUBLISHED_ALPHA) -> None:
+    def __init__(self, alpha: float = PUBLISHED_ALPHA, sign: Sign = "minus") -> None:
         self.alpha = alpha
+        self.sign = sign
 
     def prepare(self, embeddings: torch.Tensor, outputs: int) -> None:
         """Build the adversary, and note the loss of the best constant guess."""
@@ -99,6 +104,8 @@ class Adversarial(Regulariser):
         torch.autograd.backward(own)
         self._optimizer.step()
         reconstruction = functional.mse_loss(self._adversary(representation), embeddings)
+        if self.sign == "plus":
+            return self.alpha * reconstruction
         return -self.alpha * reconstruction.clamp(max=self._ceiling)
 
 
@@ -181,6 +188,7 @@ class ObfuscatorConfig(TrainingConfig):
         hidden: widths of the hidden layers.
         outputs: dimension of the obfuscated representation.
         alpha: weight of the adversary's term in (0, 1), where "arl" is named.
+        sign: "minus" for an adversary that is worked against, "plus" for one that is helped.
     """
 
     regularisers: tuple[str, ...] = ()
@@ -190,6 +198,7 @@ class ObfuscatorConfig(TrainingConfig):
     batch_size: int = 128
     learning_rate: float = 1e-3
     alpha: float = PUBLISHED_ALPHA
+    sign: Sign = "minus"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,6 +208,7 @@ class ObfuscatorConfig(TrainingConfig):
                     f"regulariser={name!r}: expected names from {', '.join(REGULARISERS)}"
                 )
         count(self.outputs, name="outputs")
+        one_of(self.sign, ("minus", "plus"), name="sign")
         probability(self.alpha, name="alpha", allow_zero=False)
 
 
@@ -208,7 +218,7 @@ def train_obfuscator(
     config: ObfuscatorConfig,
     *,
     report: Report = silent,
-) -> nn.Sequential:
+) -> tuple[nn.Sequential, nn.Sequential]:
     """Train a ReLU network on embeddings, with a classifier and the named regularisers.
 
     Args:
@@ -219,8 +229,7 @@ def train_obfuscator(
 
     Returns:
         Linear and ReLU layers in turn, from d inputs to ``config.outputs`` outputs, in evaluation
-        mode. The classifier that it was trained with is dropped, because the server's head is
-        trained on released values.
+        mode. Beside them the classifier that they were trained with.
 
     Raises:
         InvalidInput: embeddings and labels that do not fit.
@@ -229,8 +238,9 @@ def train_obfuscator(
         >>> import numpy as np
         >>> points = np.random.default_rng(0).normal(size=(64, 2))
         >>> row = ObfuscatorConfig(regularisers=("noise",), hidden=(4,), outputs=3, epochs=1)
-        >>> train_obfuscator(points, (points[:, 0] > 0).astype(int), row)[-1].out_features
-        3
+        >>> network, classifier = train_obfuscator(points, (points[:, 0] > 0).astype(int), row)
+        >>> network[-1].out_features, classifier[-1].out_features
+        (3, 2)
     """
     points, targets, classes = labelled(embeddings, labels)
     torch.manual_seed(config.seed)
@@ -258,12 +268,12 @@ def train_obfuscator(
         stage="obfuscator " + ("-".join(config.regularisers) or "encoder"),
         report=report,
     )
-    return network.eval()
+    return network.eval(), classifier.eval()
 
 
 def _prepared(config: ObfuscatorConfig, points: torch.Tensor) -> list[Regulariser]:
     made = [
-        Adversarial(config.alpha) if name == Adversarial.name else REGULARISERS[name]()
+        Adversarial(config.alpha, config.sign) if name == Adversarial.name else REGULARISERS[name]()
         for name in config.regularisers
     ]
     for regulariser in made:
@@ -347,8 +357,14 @@ class PublishedObfuscator(Obfuscator):
             InvalidParameter: there are several numbers of outputs.
         """
         with torch.random.fork_rng(devices=[]):
-            self.network_ = train_obfuscator(X, y, self._config(self._size()), report=report)
+            config = self._config(self._size())
+            self.network_, self._classifier = train_obfuscator(X, y, config, report=report)
         return self
+
+    def predictor(self) -> nn.Sequential:
+        """Return the classifier that the network was trained with, which saw no release's noise."""
+        self.network()
+        return self._classifier
 
     def _config(self, outputs: int) -> ObfuscatorConfig:
         return ObfuscatorConfig(

@@ -1,38 +1,115 @@
 """The posthoc papers' mechanism as it was published, for research. It is *not* private as claimed.
 
-Print and proof part ways in five places. Each is a switch here, so that an experiment can see its
+Print, code and proof part ways in seven places. Each is a switch, so that an experiment can see its
 effect and an audit can show that it catches the flaw:
 
 =================  =====================================  ==========================================
 switch             as published                           what a proof needs
 =================  =====================================  ==========================================
-``noise_covers``   ``"P"``: Laplace(P / epsilon)          ``"P R"``: neighbours are P R apart
+``output_norm``    ``"l1"`` (text), ``"linf"`` (code)     ``"l1"``: Laplace noise a coordinate
+``noise_covers``   ``"P"``: Laplace(P / epsilon)          ``"P R"`` (code): neighbours are P R apart
 ``test_scale``     ``"1 / epsilon"`` (Algorithm 1)        ``"R / epsilon"`` (the text)
 ``searched_at``    ``"R"`` (Algorithm 1 never moves)      ``"midpoint"``: the radius being searched
 ``if_unstable``    ``"R / 2"`` (where the search starts)  ``"zero"``: no stability, no credit
 ``stability``      ``"half"``: psi / 2, jumps at psi = R  ``"slack"``: max(0, psi - R), 1-Lipschitz
+``answers``        ``"tested"`` (text), ``"all"`` (code)  ``"tested"``, unless P holds everywhere
 =================  =====================================  ==========================================
 
-With every switch on its right-hand side the statement is provable. ``LaplaceTestRelease``
-implements it with exact arithmetic. Here noise is on a grid too, but no rounding is charged and no
-guarantee is given.
+With every switch on its right-hand side the statement is provable if the proposal bounds the
+l-infinity to l1 constant. A constant in another norm is not enough, whatever the test says.
+``LaplaceTestRelease`` implements it with exact arithmetic. Here noise is on a grid too, but no
+rounding is charged and no guarantee is given.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array, Booleans
-from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.checks import count, finite_array, one_of, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
+from reticent.core.settings import Group
 from reticent.noise import Grid, Sampler
 from reticent.published.printed import AsPrinted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switches(Group):
+    """Where the posthoc papers, their code and a proof part ways. See the module for a table.
+
+    Args:
+        output_norm: norm in which the proposal bounds the change of outputs, "l1" or "linf".
+        noise_covers: the change that the Laplace noise of the vector is calibrated to.
+        test_scale: scale of the test's noise, and unit of its threshold.
+        searched_at: the radius at which the local constant is evaluated during the search.
+        if_unstable: stability reported when the bound fails at R itself.
+        stability: the step from a stable radius to the tested number.
+        answers: "tested" to withhold where the test fails, "all" to run no test.
+
+    Example:
+        >>> Switches.as_coded().answers, Switches.repaired().stability
+        ('all', 'slack')
+
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), section 4 and algorithm 1. Facts about the code: the authors' public
+          repository, commits 8cd81ff, 7384760 and abc903c (May to September 2022).
+
+    See Also:
+        reticent.published.PublishedPosthocEncoder: the estimator that takes it.
+    """
+
+    output_norm: Literal["l1", "linf"] = "l1"
+    noise_covers: Literal["P", "P R"] = "P"
+    test_scale: Literal["1 / epsilon", "R / epsilon"] = "1 / epsilon"
+    searched_at: Literal["R", "midpoint"] = "R"
+    if_unstable: Literal["R / 2", "zero"] = "R / 2"
+    stability: Literal["half", "slack"] = "half"
+    answers: Literal["tested", "all"] = "tested"
+
+    def __post_init__(self) -> None:
+        for name, values in _CHOICES.items():
+            one_of(getattr(self, name), values, name=name)
+
+    @classmethod
+    def printed(cls) -> Switches:
+        """Algorithm 1 of the supplement to the letter."""
+        return cls()
+
+    @classmethod
+    def text(cls) -> Switches:
+        """Section 4 of the paper: the radius moves, and the test's noise is R / epsilon."""
+        return cls(test_scale="R / epsilon", searched_at="midpoint", if_unstable="zero")
+
+    @classmethod
+    def as_coded(cls) -> Switches:
+        """The authors' code for Table 1: an l-infinity constant, noise of P R / epsilon, no
+        test.
+        """
+        return replace(cls.text(), output_norm="linf", noise_covers="P R", answers="all")
+
+    @classmethod
+    def repaired(cls) -> Switches:
+        """What a proof needs: the only sound one."""
+        return replace(cls.text(), noise_covers="P R", stability="slack")
+
+
+_CHOICES = {
+    "output_norm": ("l1", "linf"),
+    "noise_covers": ("P", "P R"),
+    "test_scale": ("1 / epsilon", "R / epsilon"),
+    "searched_at": ("R", "midpoint"),
+    "if_unstable": ("R / 2", "zero"),
+    "stability": ("half", "slack"),
+    "answers": ("tested", "all"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +123,12 @@ class PublishedPosthoc(AsPrinted):
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
         maximum_radius: the radius at which the search for a stable neighbourhood ends, above R.
-        proposal: the papers' bound on the local Lipschitz constant, whatever output norm it was
-            computed in. Their reference code pairs an l-infinity constant with this per-coordinate
-            Laplace noise.
+        proposal: P, a bound on the local Lipschitz constant in ``switches.output_norm``.
         stated_epsilon: the papers' epsilon, spent once on the test and once on the vector.
         stated_delta: the papers' delta, in (0, 1).
         dimension: number of coordinates.
         adjacency: the adjacency of neighbours.
-        noise_covers: the change that the Laplace noise of the vector is calibrated to.
-        test_scale: scale of the test's noise, and unit of its threshold.
-        searched_at: the radius at which the local constant is evaluated during the search.
-        if_unstable: stability reported when the bound fails at R itself.
-        stability: the step from a stable radius to the tested number.
+        switches: where print, code and proof part ways.
 
     Utility:
         As printed a coordinate errs by proposal / stated_epsilon on average, and an answer passes
@@ -86,11 +157,7 @@ class PublishedPosthoc(AsPrinted):
     stated_delta: float
     dimension: int
     adjacency: Adjacency
-    noise_covers: Literal["P", "P R"] = "P"
-    test_scale: Literal["1 / epsilon", "R / epsilon"] = "1 / epsilon"
-    searched_at: Literal["R", "midpoint"] = "R"
-    if_unstable: Literal["R / 2", "zero"] = "R / 2"
-    stability: Literal["half", "slack"] = "half"
+    switches: Switches = Switches()
 
     name: ClassVar[str] = "posthoc release, as published"
 
@@ -127,7 +194,7 @@ class PublishedPosthoc(AsPrinted):
         """The scale of the vector's Laplace noise, in output units."""
         return (
             self.proposal
-            * (self.radius if self.noise_covers == "P R" else 1.0)
+            * (self.radius if self.switches.noise_covers == "P R" else 1.0)
             / self.stated_epsilon
         )
 
@@ -139,11 +206,50 @@ class PublishedPosthoc(AsPrinted):
         stable = psi >= self.radius
         found = (
             np.minimum(psi, self.maximum_radius)
-            if self.searched_at == "midpoint"
+            if self.switches.searched_at == "midpoint"
             else np.full_like(psi, self.maximum_radius)
         )
-        reached = 0.5 * found if self.stability == "half" else found - self.radius
-        return np.where(stable, reached, 0.5 * self.radius if self.if_unstable == "R / 2" else 0.0)
+        reached = 0.5 * found if self.switches.stability == "half" else found - self.radius
+        return np.where(
+            stable, reached, 0.5 * self.radius if self.switches.if_unstable == "R / 2" else 0.0
+        )
+
+    def tested_change(self, *, tolerance: float = 0.0) -> float:
+        """Return D, the largest change of the tested number between neighbours.
+
+        Args:
+            tolerance: the step of the grid that stability radii are on, in units of the radius.
+                Neighbours' radii differ by at most R plus this step.
+        """
+        if self.switches.answers == "all":
+            return 0.0
+        unstable = self.tested_stability([0.0])[0]
+        far = min(2.0 * self.radius + tolerance, self.maximum_radius)
+        near, farthest = self.tested_stability([self.radius, far])
+        # A stable radius is at least R, and next to an unstable one it is below 2 R. Between two
+        # stable ones the tested number moves as fast as from R to 2 R.
+        return float(max(farthest - near, abs(farthest - unstable), abs(near - unstable)))
+
+    def sound_epsilon(self, steepest: float, *, tolerance: float = 0.0) -> float:
+        """Return an epsilon that the whole release really has, at delta 0.
+
+        The bit costs D / u, with u the scale of the test's noise. Whatever leaves carries noise of
+        scale b in each coordinate, so the vector costs U R / b. Nothing rests on the test's
+        verdict. Rounding is not part of it.
+
+        Args:
+            steepest: U, a bound on the l-infinity to l1 constant over the whole domain.
+            tolerance: as for ``tested_change``.
+        """
+        positive(steepest, name="steepest")
+        change = self.tested_change(tolerance=tolerance)
+        return change / self.test_unit + steepest * self.radius / self.scale
+
+    @property
+    def test_unit(self) -> float:
+        """The scale of the test's noise, in units of the radius."""
+        covers = self.radius if self.switches.test_scale == "R / epsilon" else 1.0
+        return covers / self.stated_epsilon
 
     def release(
         self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler
@@ -170,9 +276,12 @@ class PublishedPosthoc(AsPrinted):
             raise InvalidInput(
                 f"radii: expected one per row, got {len(tested)} for {len(array)} rows"
             )
-        unit = (self.radius if self.test_scale == "R / epsilon" else 1.0) / self.stated_epsilon
-        noisy = tested + _laplace(len(tested), 1, scale=unit, sampler=sampler)[:, 0]
-        withheld = noisy < unit * math.log(1.0 / self.stated_delta)
+        if self.switches.answers == "all":
+            withheld = np.zeros(len(tested), dtype=np.bool_)
+        else:
+            unit = self.test_unit
+            noisy = tested + _laplace(len(tested), 1, scale=unit, sampler=sampler)[:, 0]
+            withheld = noisy < unit * math.log(1.0 / self.stated_delta)
         released = array + _laplace(len(array), self.dimension, scale=self.scale, sampler=sampler)
         return np.where(withheld[:, None], np.nan, released), withheld
 

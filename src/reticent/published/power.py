@@ -4,35 +4,40 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
+from secrets import token_hex
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, positive, probability
-from reticent.core.errors import NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeKind, Replace
 from reticent.core.seeds import training_generator
 from reticent.core.settings import learned, with_settings
+from reticent.noise import Sampler
 from reticent.published.density import KernelDensity, bandwidth
 from reticent.published.power_network import (
     PowerConfig,
+    PowerNetwork,
     PowerTraining,
     per_sample_epsilon,
     train_power,
 )
-from reticent.published.printed import AsPrinted
-from reticent.systems.class_labels import class_labels
+from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair
+from reticent.release.bundle import Bundle
+from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
 
 
 @with_settings
-class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishedSystem):
     """Algorithm 1 of the Power Mechanism paper, whose epsilon is a score of the population's
     density.
 
@@ -47,7 +52,10 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         alpha: the paper's delta, one minus the confidence of the density's interval, above 0.
         schema: the public description of rows.
         training: settings of the encoder. None for the paper's.
-        bandwidth_factor: multiple of Scott's bandwidth, above 0.
+        bandwidth_factor: multiple of Scott's bandwidth, above 0. In 30 columns that bandwidth is
+            far below the distance of two rows, so a new row's score is above 10 and everything is
+            withheld at epsilon 1. With a factor of 10 nearly every row of breast cancer is
+            answered.
         density_rows: the largest number of training rows that become centers of the density
             estimate, from 2.
         random_state: seed of training.
@@ -61,7 +69,7 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     Example:
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> encoder = PublishedPower(
+        >>> encoder = PublishedPowerEncoder(
         ...     epsilon=4.0,
         ...     alpha=0.05,
         ...     schema=TabularSchema.numbers(4, 0.0, 8.0),
@@ -88,9 +96,11 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     random_state: int | np.random.RandomState | None = None
 
     training_: PowerTraining = learned()
+    training_config_: PowerConfig = learned()
     density_: KernelDensity = learned()
 
     name: ClassVar[str] = "power release, as published"
+    source: ClassVar[str] = "Vepakomma and Ponkshe (2025), arXiv:2510.05581"
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, *, report: Report = silent) -> Self:
         """Train on the rows that are to be released, as in the paper.
@@ -112,12 +122,14 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         config = PowerConfig(seed=seed) if self.training is None else self.training
+        self.training_config_ = config
         rows, labels = rows[order], labels[order]
         centers = rows[:most].astype(np.float32)
         self.density_ = KernelDensity(centers, factor * bandwidth(centers, rule="scott"))
         with torch.random.fork_rng(devices=[]):
             self.training_ = train_power(rows, labels, config, density=self.density_, report=report)
         self.n_features_in_ = table.shape[1]
+        self.serial_ = token_hex(16)
         return self
 
     def transform(self, X: npt.ArrayLike) -> Array:
@@ -146,9 +158,83 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         alpha = probability(self.alpha, name="alpha", allow_zero=False)
         return Guarantee(epsilon, alpha, Replace(1), GuaranteeKind.NO_PRIVACY)
 
+    @override
+    def stated(self) -> str:
+        return (
+            f"epsilon {self.epsilon:g} of Lipschitz privacy for rows whose score is at most "
+            f"that, with confidence {1 - self.alpha:g}"
+        )
+
+    @override
+    def spent(self) -> Spent:
+        return Spent(
+            epsilon=math.inf,
+            reason="Given the row the release is one point, and the map has an inverse.",
+        )
+
+    @override
+    def worst_pair(self) -> WorstPair:
+        return WorstPair(
+            description="Any two rows that are released, whatever their distance: their embeddings "
+            "differ, and nothing is random.",
+            loss=math.inf,
+        )
+
+    @override
+    def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
+        """Return ``transform``. Nothing is drawn."""
+        values = self.transform(X)
+        return Answers(values, np.asarray(np.isnan(values).all(axis=1)))
+
+    @override
+    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
+        self._check_fitted("training_")
+        network, config = self.training_.network, self.training_config_
+        settings = {
+            "epsilon": self.epsilon,
+            "alpha": self.alpha,
+            "bandwidth_factor": self.bandwidth_factor,
+            "schema": self.schema.to_dict(),
+            "training": {
+                **asdict(config),
+                **{name: list(getattr(config, name)) for name in _WIDTHS},
+            },
+            "bandwidth": self.density_.bandwidth,
+            "labels": self.classes_.tolist(),
+        }
+        arrays = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+        return settings, {**arrays, "centers": self.density_.centers}, self.serial_
+
+    @classmethod
+    @override
+    def _restored(cls, bundle: Bundle) -> Self:
+        stored, arrays = bundle.settings, bundle.arrays
+        schema = TabularSchema.from_dict(stored["schema"])
+        training = dict(stored["training"])
+        training |= {name: tuple(training[name]) for name in _WIDTHS}
+        config = PowerConfig(**training)
+        found = cls(
+            **{name: stored[name] for name in ("epsilon", "alpha", "bandwidth_factor")},
+            schema=schema,
+            training=config,
+        )
+        network = PowerNetwork(schema.dimension, config.hidden, config.power)
+        network.load_state_dict(
+            {
+                name.removeprefix("network."): torch.from_numpy(array.copy())
+                for name, array in arrays.items()
+                if name.startswith("network.")
+            }
+        )
+        found.training_ = PowerTraining(network.eval(), torch.nn.Sequential(), (), ())
+        found.training_config_ = config
+        found.density_ = KernelDensity(arrays["centers"], stored["bandwidth"])
+        found.classes_ = restored_labels(stored["labels"])
+        found.n_features_in_, found.serial_ = schema.columns, bundle.serial
+        return found
+
     def _rows(self, X: npt.ArrayLike) -> Array:
-        if not hasattr(self, "training_"):
-            raise NotFittedYet("this PublishedPower is not fitted yet; call fit")
+        self._check_fitted("training_")
         return self.schema.encode(self.schema.rows(X, name="X"))
 
     def _scores(self, rows: Array) -> Array:
@@ -162,3 +248,6 @@ class PublishedPower(AsPrinted, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+_WIDTHS = ("hidden", "utility_hidden")

@@ -1,23 +1,39 @@
-"""A diagnostic for whoever may see the private data: the cost that the votes that really occurred
-would have had.
+"""Private-kNN as printed, its asymptotic theorem, and a diagnostic for whoever may see the private
+data: the cost that the votes that really occurred would have had.
 
-These numbers depend on private data through more than the releases, so they are themselves private.
-Nothing here can reach a guarantee, a card, an event or a ledger. Every function asks its caller to
-state this.
+The diagnostic's numbers depend on private data through more than the releases, so they are
+themselves private. They cannot reach a guarantee, a card, an event or a ledger. Its functions ask
+their caller to state this.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, dataclass, replace
+from secrets import token_hex
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from sklearn.base import ClassifierMixin
+from typing_extensions import override
 
+from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, screening_pairs
-from reticent.core.arrays import Array
-from reticent.core.checks import finite_array, positive
+from reticent.core.arrays import Array, Arrays
+from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind
+from reticent.core.settings import a_part, learned, with_settings
+from reticent.noise import Sampler
+from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair
+from reticent.release.bundle import Bundle
+from reticent.systems.class_labels import restored_labels
+from reticent.systems.features import Features
+from reticent.systems.private_knn.classifier import PrivateKNNClassifier
+from reticent.systems.private_knn.plan import KnnNoise, Neighbours
+from reticent.systems.record_labels import Classes
 
 
 def data_dependent_label_rdp(
@@ -152,3 +168,286 @@ def _acknowledged(private: bool) -> None:
             "depends on private data, "
             "is not published, booked or put on a card"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsymptoticTotal:
+    """The total of the supplement's theorem 2.
+
+    Attributes:
+        epsilon: 20 gamma sqrt(log(1 / delta)) (sqrt(m) / sigma_1 + sqrt(answered) / sigma_2).
+        exact: the sum that its proof bounds by this, before the last step.
+        applies: True if all conditions of the theorem hold.
+        failing: conditions that do not, as text.
+    """
+
+    epsilon: float
+    exact: float
+    applies: bool
+    failing: tuple[str, ...]
+
+
+def asymptotic_total(steps: PrivateKnnSteps, *, delta: float) -> AsymptoticTotal:
+    """Return the total that the supplement's asymptotic theorem states.
+
+    Args:
+        steps: the steps, with screening.
+        delta: of the total, in (0, 1).
+
+    Raises:
+        InvalidParameter: there is no screening, or ``delta`` is out of its range.
+
+    Example:
+        >>> steps = PrivateKnnSteps(
+        ...     queries=1000, answers=735, neighbours=300, sampling_probability=0.05,
+        ...     sigma_votes=25.0, threshold=180.0, sigma_screening=75.0,
+        ... )
+        >>> found = asymptotic_total(steps, delta=1e-5)
+        >>> round(found.epsilon, 2), round(found.exact, 2), found.applies
+        (5.11, 1.36, False)
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, theorem 8 (supplement, theorem 2).
+    """
+    probability(delta, name="delta", allow_zero=False)
+    if steps.sigma_screening is None:
+        raise InvalidParameter("steps: expected screening, which the theorem is about")
+    rate, first, second = steps.sampling_probability, steps.sigma_screening, steps.sigma_votes
+    asked, answered, log = steps.queries, steps.answers, math.log(1.0 / delta)
+    spent = 6.0 * rate**2 * asked / first**2 + 12.0 * rate**2 * answered / second**2
+    room = min(first, second) ** 2 * math.log(1.0 / rate) ** 2 - 2.0
+    least = 4.0 * log * first**2 / (rate**2 * room) if room > 0 else math.inf
+    conditions = {
+        "gamma < 0.1": rate < 0.1,
+        "sigma_1 >= sqrt(5)": first >= math.sqrt(5.0),
+        "sigma_2 >= 2 sqrt(5)": second >= 2.0 * math.sqrt(5.0),
+        f"queries >= {least:.4g}": asked >= least,
+        "queries <= sigma_1^2 log(1/delta) / (3 gamma^2)": asked <= first**2 * log / (3 * rate**2),
+        "answers <= sigma_2^2 log(1/delta) / (6 gamma^2)": answered
+        <= second**2 * log / (6 * rate**2),
+    }
+    failing = tuple(text for text, holds in conditions.items() if not holds)
+    return AsymptoticTotal(
+        epsilon=20.0
+        * rate
+        * math.sqrt(log)
+        * (math.sqrt(asked) / first + math.sqrt(answered) / second),
+        exact=spent + 2.0 * math.sqrt(log * spent),
+        applies=not failing,
+        failing=failing,
+    )
+
+
+class _Voting(PrivateKNNClassifier):
+    """The votes of given steps, whatever they cost."""
+
+    steps: PrivateKnnSteps
+
+    @override
+    def _settle(self, classes: int, adjacency: AddRemove) -> None:
+        self.plan_ = KnnNoise(self.steps, self.delta, classes, adjacency)
+
+
+@with_settings
+class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
+    """Labels by screened noisy votes of the nearest private records, at the paper's settings.
+
+    Guarantee:
+        None: ``guarantee.kind`` is "no differential privacy". As printed, screening and vote of a
+        query see one subsample, and each is booked as if it drew its own. ``spent()`` books what
+        is run.
+
+    Args:
+        steps: neighbours, sampling, noise, threshold and numbers of queries and answers.
+            ``shared_subsample=True`` is the paper's algorithm, False repairs it.
+        delta: of the total, in (0, 1).
+        classes: the labels that there are, or "observed".
+        features: what the columns are, and the range that neighbours are compared on.
+
+    Attributes:
+        classes_: the labels, sorted.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> found = PublishedPrivateKNN(
+        ...     steps=PrivateKnnSteps(
+        ...         queries=100, answers=100, neighbours=50, sampling_probability=0.15,
+        ...         sigma_votes=12.0, threshold=30.0, sigma_screening=25.0, shared_subsample=True,
+        ...     ),
+        ...     delta=1e-5, classes=range(10), features=Features(range=(0, 16)),
+        ... ).fit(X[:1500], y[:1500])
+        >>> round(found.guarantee.epsilon, 2), round(found.spent().epsilon, 2)
+        (0.59, 0.62)
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, algorithm 1 and theorems 6 and 7.
+
+    See Also:
+        reticent.PrivateKNNClassifier: with a proof.
+        reticent.accounting.private_knn_total: the sound account.
+    """
+
+    steps: PrivateKnnSteps
+    delta: float
+    classes: Classes
+    features: Features | None = None
+
+    voting_: PrivateKNNClassifier = learned()
+    serial_: str = learned()
+
+    name: ClassVar[str] = "Private-kNN, as published"
+    source: ClassVar[str] = "Zhu, Yu, Chandraker and Wang (2020), CVPR"
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+        """Keep the private records.
+
+        Args:
+            X: shape (n, features) or (n, height, width), private.
+            y: shape (n,), labels.
+
+        Raises:
+            InvalidInput, InvalidParameter: nothing is kept.
+        """
+        probability(self.delta, name="delta", allow_zero=False)
+        if not isinstance(self.steps, PrivateKnnSteps):
+            raise InvalidParameter(
+                f"steps: expected PrivateKnnSteps, got {type(self.steps).__name__}"
+            )
+        voting = _Voting(
+            epsilon=1.0,  # of no use: the steps are given
+            delta=self.delta,
+            queries=self.steps.queries,
+            classes=self.classes,
+            neighbours=Neighbours(
+                number=self.steps.neighbours,
+                sampling_probability=self.steps.sampling_probability,
+                threshold=self.steps.threshold,
+            ),
+            features=self.features,
+        )
+        voting.steps = self.steps
+        voting.fit(X, y)
+        self.voting_, self.classes_ = voting, voting.classes_
+        self.n_features_in_ = voting.n_features_in_
+        self._records = np.asarray(X), np.asarray(y)
+        self.serial_ = token_hex(16)
+        return self
+
+    @property
+    @override
+    def guarantee(self) -> Guarantee:
+        """The account as printed, of kind "no differential privacy"."""
+        printed = private_knn_total(replace(self.steps, shared_subsample=False), delta=self.delta)
+        return Guarantee(printed.epsilon, self.delta, AddRemove(1), GuaranteeKind.NO_PRIVACY)
+
+    @override
+    def stated(self) -> str:
+        steps = self.steps
+        words = (
+            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.delta:g} for {steps.queries} "
+            f"queries and {steps.answers} answers, each step amplified by itself"
+        )
+        if steps.sigma_screening is None:
+            return words
+        limit = asymptotic_total(steps, delta=self.delta)
+        holds = "holds" if limit.applies else f"does not apply ({', '.join(limit.failing)})"
+        return f"{words}. Its asymptotic theorem states {limit.epsilon:.4g}, and {holds}"
+
+    @override
+    def spent(self) -> Spent:
+        total = private_knn_total(self.steps, delta=self.delta)
+        which = "one subsample" if self.steps.shared_subsample else "a subsample for each step"
+        return Spent(
+            epsilon=total.epsilon, delta=total.delta, reason=f"{total.bound}, with {which}."
+        )
+
+    @override
+    def worst_pair(self) -> WorstPair:
+        """Return records that all have one label, beside the same with one record more of another
+        label, the nearest of all to the query.
+        """
+        return WorstPair(
+            description=f"At least k = {self.steps.neighbours} records of one label, and one "
+            "record of another label more, which is the nearest to the query.",
+            loss=_loss_of_one_more(self.steps),
+        )
+
+    @override
+    def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
+        self._check_fitted("voting_")
+        drawn = self.voting_.draw(self.voting_.checked(X), sampler)
+        return Answers(np.asarray(drawn.values), drawn.withheld)
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return labels without noise. Private."""
+        self._check_fitted("voting_")
+        return self.voting_.exact_predict(X)
+
+    @override
+    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
+        self._check_fitted("voting_")
+        given = a_part(self.features, Features, name="features").only("range", of=self)
+        ends = given.range
+        if ends is not None and not isinstance(ends, tuple | list):
+            raise InvalidInput("save: expected a range of (lower, upper), or none")
+        codes = np.searchsorted(self.classes_, self._records[1])
+        settings = {
+            "steps": asdict(self.steps),
+            "delta": self.delta,
+            "labels": self.classes_.tolist(),
+            "range": None if ends is None else [np.asarray(end).tolist() for end in ends],
+        }
+        return settings, {"rows": self._records[0], "codes": codes}, self.serial_
+
+    @classmethod
+    @override
+    def _restored(cls, bundle: Bundle) -> Self:
+        stored, labels = bundle.settings, restored_labels(bundle.settings["labels"])
+        ends = stored["range"]
+        found = cls(
+            steps=PrivateKnnSteps(**stored["steps"]),
+            delta=stored["delta"],
+            classes=labels.tolist(),
+            features=None if ends is None else Features(range=tuple(ends)),
+        ).fit(bundle.arrays["rows"], labels[bundle.arrays["codes"]])
+        found.serial_ = bundle.serial
+        return found
+
+
+def _loss_of_one_more(steps: PrivateKnnSteps) -> float:
+    """Return the largest log ratio of one answer's probabilities, with k records of label 1 and
+    with one of label 0 among them wherever the sample includes it.
+    """
+    most, rate = steps.neighbours, steps.sampling_probability
+    without, with_one = _outcomes(steps, 0, most), _outcomes(steps, 1, most - 1)
+    if steps.sigma_screening is None or steps.shared_subsample:
+        mixed = (1 - rate) * without + rate * with_one
+    else:
+        passed, other = without[:2].sum(), with_one[:2].sum()
+        pass_mixed = (1 - rate) * passed + rate * other
+        labels = (1 - rate) * without[:2] / passed + rate * with_one[:2] / other
+        mixed = np.array([*(pass_mixed * labels), 1 - pass_mixed])
+    seen = (without > 0) & (mixed > 0)
+    return float(np.abs(np.log(mixed[seen] / without[seen])).max())
+
+
+def _outcomes(steps: PrivateKnnSteps, first: int, second: int) -> Array:
+    """Return the probabilities of label 0, label 1 and no answer at two counts of votes."""
+    reach = math.ceil(14 * steps.sigma_votes)
+    noise = np.exp(-0.5 * (np.arange(-reach, reach + 1) / steps.sigma_votes) ** 2)
+    noise /= noise.sum()
+    differences = np.convolve(noise, noise)  # of two noises, from -2 reach
+    lead = np.arange(-2 * reach, 2 * reach + 1) + first - second
+    label = np.array([differences[lead >= 0].sum(), differences[lead < 0].sum()])
+    passes = 1.0
+    if steps.sigma_screening is not None and steps.threshold is not None:
+        width = math.ceil(14 * steps.sigma_screening)
+        steps_of = np.arange(-width, width + 1)
+        screening = np.exp(-0.5 * (steps_of / steps.sigma_screening) ** 2)
+        passes = float(
+            screening[max(first, second) + steps_of >= steps.threshold].sum() / screening.sum()
+        )
+    return np.array([*(passes * label), 1 - passes])

@@ -28,12 +28,13 @@ class RowDistances:
     """Distances and counts for each of n rows.
 
     Attributes:
-        nearest: distance to the k-th nearest other row, shape (n,).
+        first, nearest: distance to the nearest and the k-th nearest other row, shape (n,).
         within: number of other rows within each radius, shape (radii, n).
         other: for each column of values, the distance to the nearest row with another value, shape
             (n,). It is infinite if all rows have the same.
     """
 
+    first: Array
     nearest: Array
     within: Integers
     other: dict[str, Array]
@@ -72,7 +73,7 @@ def _by_tree(
 ) -> RowDistances:
     power = _POWERS[norm]
     tree = cKDTree(points)
-    nearest = np.asarray(tree.query(points, k=[neighbour + 1], p=power)[0])[:, 0]
+    first, nearest = np.asarray(tree.query(points, k=[2, neighbour + 1], p=power)[0]).T
     within = np.empty((len(radii), len(points)), dtype=np.int64)
     for index, radius in enumerate(radii):
         within[index] = tree.query_ball_point(points, radius, p=power, return_length=True) - 1
@@ -84,7 +85,7 @@ def _by_tree(
             if not own.all():
                 differing[own] = cKDTree(points[~own]).query(points[own], p=power)[0]
         other[name] = differing
-    return RowDistances(nearest, within, other)
+    return RowDistances(first, nearest, within, other)
 
 
 def _by_blocks(
@@ -96,13 +97,15 @@ def _by_blocks(
     columns: Mapping[str, Integers],
 ) -> RowDistances:
     rows = len(points)
-    nearest, within = np.empty(rows), np.empty((len(radii), rows), dtype=np.int64)
+    first, nearest = np.empty(rows), np.empty(rows)
+    within = np.empty((len(radii), rows), dtype=np.int64)
     other = {name: np.full(rows, np.inf) for name in columns}
     for block, apart in _blocks(points, norm):
         own = np.arange(block.start, block.stop)
         apart[own - block.start, own] = np.inf
         place = np.argpartition(apart, neighbour - 1, axis=1)[:, neighbour - 1]
         nearest[block] = norm.of(points[own] - points[place])
+        first[block] = norm.of(points[own] - points[apart.argmin(axis=1)])
         for index, radius in enumerate(radii):
             within[index, block] = _count(points, own, apart, radius, norm)
         for name, values in columns.items():
@@ -110,7 +113,7 @@ def _by_blocks(
             place = np.where(differs, apart, np.inf).argmin(axis=1)
             exact = norm.of(points[own] - points[place])
             other[name][block] = np.where(differs.any(axis=1), exact, np.inf)
-    return RowDistances(nearest, within, other)
+    return RowDistances(first, nearest, within, other)
 
 
 def _blocks(points: Array, norm: Norm) -> Iterator[tuple[slice, Array]]:

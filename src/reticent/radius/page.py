@@ -11,7 +11,8 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-from reticent.pages.line_chart import Series, line_chart
+from reticent.accounting.telling_apart import beyond, which_of_two_cap
+from reticent.pages.line_chart import Series
 from reticent.pages.parts import document, figure_table, percent
 from reticent.plots import one_panel, png
 from reticent.plots import radius as radius_plot
@@ -20,7 +21,7 @@ from reticent.radius.survey import RadiusSurvey
 Images = npt.NDArray[np.float32]
 
 _STYLES = ("ours", "label", "best", "published")
-_MARKERS = ("circle", "square", "diamond", "triangle")
+_MOST_STEPS = 20
 _ANSWERED = (
     "Every number and picture on this page was computed by the run that wrote it, on public rows. "
     "Nothing was released, and no budget was charged."
@@ -119,37 +120,42 @@ def _counts(survey: RadiusSurvey) -> str:
 <p>An answer about an input could also be about any point within R of it. Only points that are real
 inputs hide anybody. If hardly any row has another one within R, then R is small against the
 differences of inputs. Counts are exact, over all rows.</p>
-{_shares(survey) if len(survey.at) > 1 else ""}{table}</section>"""
+{_shares(survey)}{table}
+{"".join(f"<p>{escape(said)}</p>" for said in survey.advice())}</section>"""
 
 
 def _shares(survey: RadiusSurvey) -> str:
-    """Return a chart of the shares of rows within R, and of the radii that the rules choose."""
-    met = [at.with_neighbour / survey.rows for at in survey.at]
-    shares = {"another row within R": met} | {
-        f"another {name} within R": [at.counterfactuals[name] for at in survey.at]
-        for name in survey.other
-    }
+    """Return a chart of the empirical distributions of distances, and of the rules' radii."""
     series = [
         Series(
-            name,
-            tuple((at.radius, share, 0.0) for at, share in zip(survey.at, of_rows, strict=True)),
+            f"another {name} within R",
+            tuple((radius, share, 0.0) for radius, share in steps),
             _STYLES[place % len(_STYLES)],
-            _MARKERS[place % len(_MARKERS)],
+            steps=True,
         )
-        for place, (name, of_rows) in enumerate(shares.items())
+        for place, (name, steps) in enumerate(survey.shares.items())
+        if steps
     ]
     chosen = {
         f"rule {number}": rule.radius
         for number, rule in enumerate(survey.rules, 1)
         if math.isfinite(rule.radius) and rule.radius > 0
     }
+    return _figure(
+        series, chosen, "share of public rows", "Upright lines: the radii of the rules below."
+    )
+
+
+def _figure(series: Sequence[Series], chosen: dict[str, float], y_name: str, caption: str) -> str:
+    if not series:
+        return ""
     drawing, axes = one_panel()
-    radius_plot(axes, series, chosen=chosen)
+    radius_plot(axes, series, chosen=chosen, y_name=y_name)
     code = base64.b64encode(png(drawing, dpi=110)).decode()
+    names = " and ".join(one.name for one in series)
     return (
-        f'<figure><img alt="Share of rows with {escape(" and with ".join(shares))}, '
-        f'against R" src="data:image/png;base64,{code}"><figcaption>Upright lines: the radii of '
-        "the rules below.</figcaption></figure>"
+        f'<figure><img alt="{escape(y_name)} against R: {escape(names)}" '
+        f'src="data:image/png;base64,{code}"><figcaption>{caption}</figcaption></figure>'
     )
 
 
@@ -166,7 +172,7 @@ def _caps(survey: RadiusSurvey) -> str:
         for caps in survey.caps
     ]
     heads = ("e^ε", "neighbours", "median pair", "99 of 100 pairs")
-    chart = _chart(survey) if len(survey.at) > 1 else ""
+    chart = _chart(survey) if survey.caps else ""
     delta = f", δ = {survey.delta:g}" if survey.delta else ""
     return f"""<section aria-labelledby="caps"><h2 id="caps">Which of two: proved caps</h2>
 <p>An attacker knows two equally likely inputs and sees one answer. The attacker names the right one
@@ -177,30 +183,21 @@ them.</p>
 
 
 def _chart(survey: RadiusSurvey) -> str:
-    epsilons = sorted({caps.epsilon for caps in survey.caps})[: len(_STYLES)]
-    series = [
-        Series(
-            f"ε = {epsilon:g}",
-            tuple(
-                (caps.radius, caps.median_pair, 0.0)
-                for caps in survey.caps
-                if caps.epsilon == epsilon
-            ),
-            style,
-            marker,
-        )
-        for epsilon, style, marker in zip(epsilons, _STYLES, _MARKERS, strict=False)
-    ]
-    drawn = line_chart(
-        series,
-        [],
-        title="Cap on naming the right one of two random rows",
-        description="For each radius and epsilon, the proved cap for the median pair of rows",
-        x_name="R",
-        y_name="cap, median pair",
-        y_range=(0.5, 1.0),
-    )
-    return f'<div class="scroll" role="region" aria-label="Caps" tabindex="0">{drawn}</div>'
+    """Return a chart of the cap for the median pair, which falls in steps as R grows."""
+    apart = survey.random_pair
+    if not apart > 0:
+        return ""
+    hops = list(range(_MOST_STEPS, 0, -1))
+    series = []
+    for epsilon, style in zip(
+        sorted({caps.epsilon for caps in survey.caps}), _STYLES, strict=False
+    ):
+        caps = which_of_two_cap(*beyond(epsilon=epsilon, delta=survey.delta, hops=hops)).tolist()
+        points = [(apart / h, cap, 0.0) for h, cap in zip(hops, caps, strict=True)]
+        points.append((2.0 * apart, caps[-1], 0.0))
+        series.append(Series(f"ε = {epsilon:g}", tuple(points), style, steps=True))
+    caption = "Two rows at the median distance of random pairs. To the right of it R buys nothing."
+    return _figure(series, {"random pair": apart}, "cap, median pair", caption)
 
 
 def _rules(survey: RadiusSurvey) -> str:
@@ -256,4 +253,5 @@ def lines(survey: RadiusSurvey) -> Sequence[str]:
             for name, spread in survey.other.items()
         ),
         f"median distance of two random rows: {shown(survey.random_pair)}",
+        *survey.advice(),
     ]

@@ -22,6 +22,7 @@ from reticent.core.norms import Norm
 from reticent.radius.distances import RowDistances, row_distances
 
 _MEDIAN_CAP = 0.75
+_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class AtRadius:
         median_neighbours: median number of other rows within R.
         counterfactuals: for each column, the share of rows with a row of another value within R.
         median_hops: median number of steps of R between two rows drawn at random.
+        random_pairs: share of random pairs of rows that lie within R.
     """
 
     radius: float
@@ -43,6 +45,7 @@ class AtRadius:
     median_neighbours: float
     counterfactuals: dict[str, float]
     median_hops: int
+    random_pairs: float
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,17 @@ class RadiusSurvey:
         norm: norm of the neighbourhood.
         delta: delta of one answer.
         neighbour: k of the rule about the k-th nearest row.
-        nearest: distance to the k-th nearest other row: median, and the values that 1 and 9 of 10
-            rows are below.
+        first: distance to the nearest other row: median, and the values that 1 and 9 of 10 rows
+            are below.
+        nearest: the same figures for the k-th nearest other row.
         other: for each column the same figures for the nearest row with another value, infinite
             without one.
         random_pair: median distance of two random rows.
         at: meaning of each radius, smallest first.
         caps: caps of each radius and epsilon.
         rules: radii that rules choose.
+        shares: steps (R, share of rows) of the empirical distribution of the distance to another
+            row, and to a row with another value of each column. Of many rows, 200 of the steps.
     """
 
     rows: int
@@ -103,12 +109,39 @@ class RadiusSurvey:
     norm: Norm
     delta: float
     neighbour: int
+    first: tuple[float, float, float]
     nearest: tuple[float, float, float]
     other: dict[str, tuple[float, float, float]]
     random_pair: float
     at: tuple[AtRadius, ...]
     caps: tuple[Caps, ...]
     rules: tuple[Rule, ...]
+    shares: dict[str, tuple[tuple[float, float], ...]]
+
+    def advice(self) -> list[str]:
+        """Return sentences about where a neighbour is another person, and radii that buy nothing
+        against a guarantee for any two inputs.
+        """
+        nobody = (
+            f"If each row is a person, half of the rows have another one within R = "
+            f"{self.first[0]:.4g}, and one in ten within {self.first[1]:.4g}. A smaller R hides "
+            "them among points that are nobody."
+        )
+        said = [nobody]
+        for at in self.at:
+            if at.median_hops <= 1:
+                said.append(
+                    f"R = {at.radius:g} buys nothing: {at.random_pairs:.0%} of random pairs lie "
+                    "within it, and a guarantee for any two inputs has the same caps for them. "
+                    "Ask for any two (radius=None)."
+                )
+            elif at.median_hops == 2:
+                said.append(
+                    f"R = {at.radius:g} buys little: half of random pairs are at most two steps "
+                    "apart. "
+                    "A guarantee for any two inputs at twice the epsilon has the same cap for them."
+                )
+        return said
 
 
 def survey_radius(
@@ -185,6 +218,7 @@ def survey_radius(
         norm=measure,
         delta=delta,
         neighbour=near,
+        first=_spread(found.first),
         nearest=_spread(found.nearest),
         other={name: _spread(values) for name, values in found.other.items()},
         random_pair=float(np.median(apart)),
@@ -194,6 +228,10 @@ def survey_radius(
         ),
         caps=tuple(_caps(radius, epsilon, delta, apart) for radius in sizes for epsilon in budgets),
         rules=_rules(found, apart, near, budgets, delta),
+        shares={
+            name: _steps(distances)
+            for name, distances in (("row", found.first), *found.other.items())
+        },
     )
 
 
@@ -212,6 +250,16 @@ def _spread(distances: Array) -> tuple[float, float, float]:
     return float(middle), float(low), float(high)
 
 
+def _steps(distances: Array) -> tuple[tuple[float, float], ...]:
+    """Return places and heights of an empirical distribution, without its infinite part."""
+    order = np.sort(distances)
+    finite = order[np.isfinite(order)]
+    last = np.flatnonzero(np.append(np.diff(finite) > 0, True))[: len(finite)]
+    last = last[finite[last] > 0]
+    kept = last[np.unique(np.linspace(0, len(last) - 1, min(_STEPS, len(last))).astype(int))]
+    return tuple((float(order[at]), float(at + 1) / len(order)) for at in kept)
+
+
 def _at(
     radius: float, within: npt.NDArray[np.int64], found: RowDistances, apart: Array
 ) -> AtRadius:
@@ -224,6 +272,7 @@ def _at(
             name: float((distances <= radius).mean()) for name, distances in found.other.items()
         },
         median_hops=int(hops(np.median(apart), radius)),
+        random_pairs=float((apart <= radius).mean()),
     )
 
 

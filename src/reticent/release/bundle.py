@@ -41,6 +41,9 @@ _SIGNATURE = "signature.json"
 MOST_BYTES = {_MANIFEST: 2**14, _SIGNATURE: 2**14, _SETTINGS: 2**24, _CARD: 2**20, _WEIGHTS: 2**31}
 """Most bytes of each file. Larger files are neither written nor read."""
 
+RESEARCH = "research"
+"""Setting of a bundle whose system is an algorithm as printed, and not private."""
+
 MARKER = _SETTINGS
 """Mark of a folder that is a bundle, and that another bundle may replace."""
 
@@ -120,7 +123,12 @@ class Bundle:
 
     @classmethod
     def read(
-        cls, folder: str | Path, *, system: str | None = None, trusted_key: str | Path | None = None
+        cls,
+        folder: str | Path,
+        *,
+        system: str | None = None,
+        trusted_key: str | Path | None = None,
+        research: bool = False,
     ) -> Bundle:
         """Return the bundle in ``folder``, after a check of every byte.
 
@@ -129,9 +137,10 @@ class Bundle:
             system: name of the class that must have written it, or None for any.
             trusted_key: file with the public key that must have signed it, checked before anything
                 else is read, or None for a bundle that is trusted as its folder is.
+            research: True to read an algorithm as printed, which is not private, and nothing else.
 
         Raises:
-            InvalidInput: no such folder, or a bundle of another system.
+            InvalidInput: no such folder, a bundle of another system, or one of the other kind.
             CorruptBundle: a file is missing, damaged, no plain file, too large, or of another
                 format or version.
             UntrustedSignature: not signed by ``trusted_key``.
@@ -144,6 +153,7 @@ class Bundle:
             raise _corrupt(source, str(error)) from error
         if found.identity != identity:
             raise _corrupt(source, "its identity is not that of its settings and weights")
+        _check_kind(source, found.system, found.settings, research)
         if system is not None and found.system != system:
             raise InvalidInput(
                 f"folder={str(folder)!r}: holds a {found.system}, expected a {system}"
@@ -226,7 +236,12 @@ def _checked_signature(source: Path, manifest: bytes, trusted_key: str | Path) -
 
 
 def sign_bundle(
-    folder: str | Path, *, key: str | Path, name: str | None = None, edition: int = 0
+    folder: str | Path,
+    *,
+    key: str | Path,
+    name: str | None = None,
+    edition: int = 0,
+    research: bool = False,
 ) -> Path:
     """Sign the bundle in ``folder``, or sign it anew, and return the file with the signature.
 
@@ -238,6 +253,7 @@ def sign_bundle(
         key: file with a private Ed25519 key in PEM.
         name: the owner's name for it, which a service has to use, or None for the folder's name.
         edition: number of 0 or more, higher than that of any bundle of this name that it replaces.
+        research: as for ``Bundle.read``.
 
     Raises:
         InvalidInput, InvalidParameter: no such folder or key, or no name or edition.
@@ -245,7 +261,7 @@ def sign_bundle(
         MissingExtra: the package cryptography is not installed.
         WriteFailed: the folder is not writable.
     """
-    private = Bundle.read(folder).private
+    private = Bundle.read(folder, research=research).private
     target = Path(folder) / _SIGNATURE
     called = words(Path(folder).resolve().name if name is None else name, name="name")
     stated = Edition(called, count(edition, name="edition", minimum=0))
@@ -257,7 +273,9 @@ def sign_bundle(
     return target
 
 
-def stored_card(folder: str | Path, *, trusted_key: str | Path | None = None) -> str:
+def stored_card(
+    folder: str | Path, *, trusted_key: str | Path | None = None, research: bool = False
+) -> str:
     """Return the card stored in a bundle, after a check of every byte of the bundle.
 
     Nothing is rebuilt, so the card's words are those of whoever wrote the manifest. If that may be
@@ -267,12 +285,18 @@ def stored_card(folder: str | Path, *, trusted_key: str | Path | None = None) ->
         folder: a bundle.
         trusted_key: file with public keys, one of which must have signed it, or None for a bundle
             that is trusted as its folder is.
+        research: as for ``Bundle.read``.
 
     Raises:
         InvalidInput, CorruptBundle, UntrustedSignature: the errors of ``Bundle.read``.
     """
     source = Path(folder)
     contents, _ = _read_files(source, trusted_key)
+    try:
+        system, settings, _ = _head(contents[_SETTINGS])
+    except InvalidInput as error:
+        raise _corrupt(source, str(error)) from error
+    _check_kind(source, system, settings, research)
     try:
         return contents[_CARD].decode()
     except UnicodeDecodeError as error:
@@ -387,8 +411,21 @@ def _checked_manifest(manifest: bytes, contents: dict[str, bytes]) -> str:
     return identity
 
 
-def _parsed(contents: dict[str, bytes]) -> Bundle:
-    head = strict_loads(contents[_SETTINGS])
+def _check_kind(source: Path, system: str, settings: dict[str, Any], research: bool) -> None:
+    """Refuse an algorithm as printed, or anything else where one is asked for."""
+    if (settings.get(RESEARCH) is True) != research:
+        expected = (
+            "expected an algorithm as printed; leave research out"
+            if research
+            else "an algorithm as printed, which is not private; expected research=True, or "
+            "--research"
+        )
+        raise InvalidInput(f"folder={str(source)!r}: holds a {system}, {expected}")
+
+
+def _head(content: bytes) -> tuple[str, dict[str, Any], str]:
+    """Return system, settings and serial of a settings file."""
+    head = strict_loads(content)
     if (
         not isinstance(head, dict)
         or set(head) != _HEAD
@@ -401,7 +438,11 @@ def _parsed(contents: dict[str, bytes]) -> Bundle:
     if not isinstance(head["settings"], dict):
         raise InvalidInput(f"{_SETTINGS}: expected settings by name")
     serial = words(head["serial"], name="serial", minimum=0)
-    system = words(head["system"], name="system")
+    return words(head["system"], name="system"), head["settings"], serial
+
+
+def _parsed(contents: dict[str, bytes]) -> Bundle:
+    system, settings, serial = _head(contents[_SETTINGS])
     from safetensors.numpy import load as load_tensors
 
     try:
@@ -415,7 +456,7 @@ def _parsed(contents: dict[str, bytes]) -> Bundle:
         ValueError,
     ) as error:
         raise InvalidInput(f"{_WEIGHTS} or {_CARD}: damaged ({type(error).__name__})") from error
-    return Bundle(system, head["settings"], arrays, card, serial)
+    return Bundle(system, settings, arrays, card, serial)
 
 
 def _corrupt(source: Path, reason: str) -> CorruptBundle:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +21,19 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Adjacency, Neighborhood
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
-from reticent.ledger.charging import Booking, Posting, Reservation, charge_many, charge_one
-from reticent.ledger.leases import Leases
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler
 
 if TYPE_CHECKING:
+    from reticent.ledger.charging import Booking, Posting, Reservation
+    from reticent.ledger.leases import Leases
+    from reticent.ledger.ledger import Ledger
     from reticent.release.fits import DataUse
     from reticent.release.prepaid import Prepaid
 
 Scopes = Scope | Sequence[Scope]
 """Scopes of a release: one for all rows, or one for each row."""
 
-Books = Ledger | Leases
+Books: TypeAlias = "Ledger | Leases"
 """Books of a release: a ledger, which books each charge, or leases of blocks of answers."""
 
 
@@ -211,6 +211,9 @@ def posting_of(price: Price, scope: Scopes) -> Posting[Any, Reservation]:
     if price.prepaid is not None:
         raise InvalidInput("price: expected that of answers by themselves, got one as a whole")
     check_bookable(price.event.guarantee.adjacency)
+    # What has a posting has a ledger; a release without one need not load a database's package.
+    from reticent.ledger.charging import charge_many, charge_one
+
     if isinstance(scope, Scope):
         return charge_one(_elsewhere, scope, price.event, answers=price.answers, slack_delta=0.0)
     return charge_many(_elsewhere, _scope_of_each(scope, price), price.event)

@@ -6,17 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.core.processes import HomeProcess
 from reticent.core.scopes import Scope
 from reticent.core.turns import Turn
-from reticent.ledger.charging import Reservation
-from reticent.ledger.counters import PlanCounter
-from reticent.ledger.leases import Leases
-from reticent.ledger.ledger import Ledger
 from reticent.noise import Sampler
 from reticent.release.paying import (
     Books,
@@ -28,6 +24,11 @@ from reticent.release.paying import (
     receipt_of,
     reserved_once,
 )
+
+if TYPE_CHECKING:
+    from reticent.ledger.charging import Reservation
+    from reticent.ledger.counters import PlanCounter
+    from reticent.ledger.ledger import Ledger
 
 
 class Prepaid:
@@ -179,6 +180,9 @@ class Prepaid:
 
         A call that failed can be tried again, and a charge that was made is not made again.
         """
+        from reticent.ledger.counters import PlanCounter
+        from reticent.ledger.leases import Leases
+
         books = ledger.ledger if isinstance(ledger, Leases) else ledger
         payer = books.store.name, scope
         with self._turn:
@@ -213,6 +217,8 @@ class Prepaid:
         return self._payer[1] == payer[1] and (counted or self._payer[0] == payer[0])
 
     def _pay(self, ledger: Ledger, scope: Scope) -> None:
+        from reticent.ledger.counters import PlanCounter
+
         if self._paid is None:
             self._paid = reserved_once(ledger, scope, self.event)
             self._payer = ledger.store.name, scope

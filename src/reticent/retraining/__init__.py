@@ -6,9 +6,10 @@ from reticent.retraining.convex import (
     ConvexModel,
     ConvexSettings,
     convex_model,
-    one_against_one,
 )
+from reticent.retraining.hidden_layer import HiddenModel, HiddenSettings, hidden_model
 from reticent.retraining.record_keys import record_buckets, record_keys
+from reticent.retraining.reserves import one_against_one
 from reticent.retraining.stability import stable_distances, vote_distances
 from reticent.retraining.training import ParameterIntervals, parameter_intervals
 from reticent.retraining.training_settings import TrainingSettings
@@ -16,9 +17,12 @@ from reticent.retraining.training_settings import TrainingSettings
 __all__ = [
     "ConvexModel",
     "ConvexSettings",
+    "HiddenModel",
+    "HiddenSettings",
     "ParameterIntervals",
     "TrainingSettings",
     "convex_model",
+    "hidden_model",
     "one_against_one",
     "parameter_intervals",
     "record_buckets",

@@ -13,9 +13,9 @@ from reticent.core.errors import InvalidParameter
 
 
 def checked_weights(weights: Sequence[float], *, classes: int) -> tuple[float, ...]:
-    """One weight in (0, 1] for each label, the largest of them 1.
+    """Return one weight in (0, 1] for each label, the largest of them 1.
 
-    With no weight above 1 a record counts for no more than it does without weights, so that every
+    With no weight above 1 a record counts for no more than it does without weights. So every
     bound on what one record can change still holds.
 
     Raises:
@@ -32,18 +32,18 @@ def checked_weights(weights: Sequence[float], *, classes: int) -> tuple[float, .
 def weights_of_prevalence(
     prevalence: Mapping[Any, float] | None, classes: npt.NDArray[Any]
 ) -> tuple[float, ...]:
-    """Weights that make every label count alike: the least share over each label's own.
+    """Return weights that make every label count alike: the least share over each label's own.
 
     **Guarantee.** They are public if the shares are. Shares counted in the records are not: one
     record moves them, and with them the weight of every other record.
 
     Args:
-        prevalence: share of each label, by label, above 0; known from elsewhere (statistics, the
+        prevalence: share of each label, by label, above 0, known from elsewhere (statistics, the
             literature, public rows). They need not add up to 1. None for equal weights.
         classes: the labels, shape (c,).
 
     Returns:
-        In the order of ``classes``.
+        The weights, in the order of ``classes``.
 
     Raises:
         InvalidParameter: no share for a label, or for something that is none.

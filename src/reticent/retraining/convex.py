@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -15,20 +14,18 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from reticent.core.arrays import Array, Integers
-from reticent.core.checks import count, finite_array, one_of, positive, real
-from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter
-from reticent.core.guarantees import AddRemove, Replace
-from reticent.retraining.class_weights import checked_weights
-from reticent.retraining.training_settings import Counting
-
-MOST_RECORDS = 2**22
-MOST_FEATURES = 4095
-
-_UNIT = 2.0**-53
-"""Relative error of one rounded operation."""
-
-_BLOCK = 1024
-"""Records that are summed by one matrix product; blocks are added one by one."""
+from reticent.core.checks import finite_array, positive
+from reticent.core.errors import CertificationFailed, InvalidParameter
+from reticent.retraining.reserves import (
+    MOST_RECORDS,
+    UNIT,
+    Records,
+    ReserveModel,
+    ReserveSettings,
+    length_error,
+    lengths,
+    sum_error,
+)
 
 _RESIDUAL = 2.0**-10
 """The minimiser is searched until its gradient, rounding errors included, is proved to be no longer
@@ -37,11 +34,10 @@ than this: a thousandth of what one record can add.
 
 _EIGENVALUE_GRID = 2.0**-11
 _SMALLEST_REGULARIZATION = 2.0**-4
-_LARGEST_OFFSET = 64.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvexSettings:
+class ConvexSettings(ReserveSettings):
     """Logistic regression with two labels; nothing here may depend on records.
 
     The weights minimise ``sum of weight of label * log(1 + exp(-y (o + w.z)))
@@ -51,15 +47,9 @@ class ConvexSettings:
     the row's offset, a public function of it: the log odds of a public model, or 0.
 
     Attributes:
-        features: number of inputs, 1 to 4095.
+        features, norm_bound, intercept, class_weights, counting, offset_bound: as of
+            ``ReserveSettings``.
         regularization: lambda, at least 1/16. Distances grow with it; accuracy wants it small.
-        norm_bound: longer rows are cut to this l2 norm, above 0; public.
-        intercept: above 0; small if the two labels are about equally frequent.
-        class_weights: one weight in (0, 1] for each label, the largest 1; from public prevalence.
-        counting: what a distance of k means: k records come or go in total ("add-remove"), or are
-            replaced ("replace").
-        offset_bound: offsets are cut to [-offset_bound, offset_bound], 0 to 64; public. 0 where
-            there are none.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range, or so many features at so small a
@@ -80,55 +70,23 @@ class ConvexSettings:
         reticent.retraining.TrainingSettings: networks trained by certified steps.
     """
 
-    features: int
     regularization: float = 10.0
-    norm_bound: float = 1.0
-    intercept: float = 0.1
-    class_weights: tuple[float, ...] = (1.0, 1.0)
-    counting: Counting = "add-remove"
-    offset_bound: float = 0.0
-
-    classes: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if count(self.features, name="features") > MOST_FEATURES:
-            raise InvalidParameter(
-                f"features={self.features}: expected at most {MOST_FEATURES}; reduce them by a "
-                "public map"
-            )
-        for name in ("regularization", "norm_bound", "intercept"):
-            object.__setattr__(self, name, positive(getattr(self, name), name=name))
+        super().__post_init__()
+        object.__setattr__(
+            self, "regularization", positive(self.regularization, name="regularization")
+        )
         if not _SMALLEST_REGULARIZATION <= self.regularization <= 1e6:
             raise InvalidParameter(
                 f"regularization={self.regularization!r}: expected {_SMALLEST_REGULARIZATION:g} to "
                 "1e6"
             )
-        for name in ("norm_bound", "intercept"):
-            if not 1e-9 <= getattr(self, name) <= 1e9:
-                raise InvalidParameter(
-                    f"{name}={getattr(self, name)!r}: expected 1e-9 to 1e9; rescale the features"
-                )
-        if not 0 <= real(self.offset_bound, name="offset_bound") <= _LARGEST_OFFSET:
-            raise InvalidParameter(
-                f"offset_bound={self.offset_bound!r}: expected 0 to {_LARGEST_OFFSET:g}"
-            )
-        object.__setattr__(self, "class_weights", checked_weights(self.class_weights, classes=2))
-        one_of(self.counting, ("add-remove", "replace"), name="counting")
         if gradient_error(self, MOST_RECORDS, self.largest_weights) > _RESIDUAL / 4:
             raise InvalidParameter(
                 f"features={self.features}, regularization={self.regularization!r}: rounding "
                 "errors may exceed what is proved; expected fewer features or more regularization"
             )
-
-    @property
-    def adjacency(self) -> AddRemove | Replace:
-        """The neighbours between which certified distances change by at most 1."""
-        return AddRemove(1) if self.counting == "add-remove" else Replace(1)
-
-    @property
-    def changed(self) -> int:
-        """Records that come or go in one change."""
-        return 1 if self.counting == "add-remove" else 2
 
     @property
     def largest_weights(self) -> float:
@@ -146,58 +104,12 @@ class ConvexSettings:
         eigenvalue = eigenvalue_error(self, MOST_RECORDS, limit) + _EIGENVALUE_GRID
         # The angle is |o + w.z| / |z|, and no z is shorter than its last coordinate.
         reach = limit + 1.01 * self.offset_bound * math.hypot(1.0, 1.0 / self.intercept)
-        cosine = (most + self.regularization) * _length_error(self.features + 1) * reach
-        return 1.01 * (solver + eigenvalue + cosine + 16.0 * _UNIT * most)
-
-    @cached_property
-    def worth(self) -> float:
-        """What one change of records takes from a reserve as computed, at most."""
-        return self.changed + 2.0 * self.proved_error
-
-    def distances(self, reserves: Array) -> Integers:
-        """Return how many changes of records are survived with these reserves, shape (n,)."""
-        return np.maximum(np.ceil(reserves / self.worth) - 1.0, 0.0).astype(np.int64)
-
-    def cut_offsets(self, offsets: npt.ArrayLike | None, rows: int) -> Array:
-        """Return offsets as the loss takes them, shape (rows,).
-
-        Args:
-            offsets: shape (rows,), finite; None where ``offset_bound`` is 0.
-            rows: their number.
-
-        Raises:
-            InvalidInput: offsets that are missing, or that there should not be.
-        """
-        if offsets is None and not self.offset_bound:
-            return np.zeros(rows)
-        if offsets is None or not self.offset_bound:
-            raise InvalidInput("offsets: expected them with offset_bound above 0, and only then")
-        found = finite_array(offsets, name="offsets", ndim=1, allow_empty=True)
-        if len(found) != rows:
-            raise InvalidInput(f"offsets: expected {rows}, got {len(found)}")
-        return np.clip(found, -self.offset_bound, self.offset_bound)
-
-    def points(self, X: Array) -> Array:
-        """Rows as the loss takes them, each computed from itself alone: shape (n, features + 1),
-        of l2 norm at most 1.
-
-        Args:
-            X: shape (n, features), finite.
-        """
-        size = np.maximum(np.abs(X).max(axis=1, initial=0.0), self.norm_bound)
-        rows = X / size[:, None]
-        with np.errstate(over="ignore", divide="ignore"):
-            scale = np.minimum(size / self.norm_bound, 1.0 / _lengths(rows))
-        # 2^-40 is more than all rounding of the norm: no row is longer than 1.
-        share = (1.0 - 2.0**-40) / math.sqrt(1.0 + self.intercept**2)
-        points = np.empty((len(X), self.features + 1))
-        np.multiply(rows, (scale * share)[:, None], out=points[:, :-1])
-        points[:, -1] = share * self.intercept
-        return points
+        cosine = (most + self.regularization) * length_error(self.features + 1) * reach
+        return 1.01 * (solver + eigenvalue + cosine + 16.0 * UNIT * most)
 
 
 @dataclass(frozen=True, eq=False)
-class ConvexModel:
+class ConvexModel(ReserveModel):
     """Weights near the minimiser, and the curvature there. As private as the records.
 
     Attributes:
@@ -244,82 +156,9 @@ class ConvexModel:
         rows = finite_array(X, name="X", ndim=2, columns=self.settings.features, allow_empty=True)
         points = self.settings.points(rows)
         margins = points @ self.weights + self.settings.cut_offsets(offsets, len(rows))
-        angle = np.abs(margins) / _lengths(points)
+        angle = np.abs(margins) / lengths(points)
         reserve = self.eigenvalue * -np.expm1(-angle) + self.settings.regularization * angle
         return (margins > 0).astype(np.int64), reserve
-
-    def stable_distances(
-        self, X: npt.ArrayLike, offsets: npt.ArrayLike | None = None
-    ) -> tuple[Integers, Integers]:
-        """Each row's label, and how many changes of records it survives, of what ``counting`` says.
-
-        **Guarantee.** (1) For data sets at distance 1 the distances of one query differ by at most
-        1. (2) If their labels differ, both distances are 0.
-
-        *Why.* docs/certified.md, section 8. One record that comes or goes takes at most 1 from the
-        exact reserve r, and where it changes the label r <= 1 on both sides. The reserve as
-        computed is within the public ``proved_error`` t of r for every data set, so that max(0,
-        ceil(r / (1 + 2 t)) - 1) has both properties.
-
-        Args:
-            X, offsets: as of ``reserves``.
-
-        Returns:
-            Labels 0 or 1 and distances of at least 0, each of shape (n,), int64. Private.
-        """
-        labels, reserve = self.reserves(X, offsets)
-        return labels, self.settings.distances(reserve)
-
-
-def one_against_one(labels: Integers, reserves: Array, *, classes: int) -> tuple[Integers, Array]:
-    """Return the label that wins all its pairs, and the least reserve of these; label 0 at reserve
-    0 where none does.
-
-    **Guarantee.** With distances by ``ConvexSettings.distances``, where each pair's model is made
-    of the records of its two labels alone, both properties of ``ConvexModel.stable_distances``
-    hold, whatever the number of labels.
-
-    *Why.* A record is in the models of all pairs of its label, and moves each of their reserves as
-    computed by at most w = ``ConvexSettings.worth``; a pair whose label changes has w at most on
-    either side. (1) Where the winner stays, a minimum of numbers that each move by at most w does
-    too. (2) Where the winner j of one data set is none of the other, a pair of j changed, so j's
-    reserve is at most w and the distance 0. The other data set's is 0 for want of a winner; or its
-    winner is some k, and the pair of j and k changed, so it is at most w too.
-
-    Args:
-        labels, reserves: shape (pairs, n), of ``ConvexModel.reserves`` for each pair in the order
-            of ``itertools.combinations(range(classes), 2)``; label 1 is the pair's second.
-        classes: the number of labels, at least 2.
-
-    Returns:
-        Labels 0 to classes - 1, and reserves, each of shape (n,). Private.
-
-    Example:
-        >>> wins = np.array([[0, 1], [0, 0], [1, 1]])
-        >>> one_against_one(wins, np.array([[5.0, 2.0], [3.0, 4.0], [9.0, 1.0]]), classes=3)
-        (array([0, 0]), array([3., 0.]))
-
-    References:
-        - Knerr, Personnaz and Dreyfus (1990), "Single-layer learning revisited: a stepwise
-          procedure for building and training a neural network",
-          doi:10.1007/978-3-642-76153-9_5, one against one.
-        - The proof: docs/certified.md, section 8.
-
-    See Also:
-        reticent.ConvexCertifiedClassifier: the estimator.
-        reticent.retraining.vote_distances: votes of models that any record may be in.
-    """
-    wins = np.zeros((classes, labels.shape[1]), dtype=np.int64)
-    least = np.full(wins.shape, np.inf)
-    for pair, second, reserve in zip(
-        combinations(range(classes), 2), labels, reserves, strict=True
-    ):
-        for place, label in enumerate(pair):
-            wins[label] += second == place
-            np.minimum(least[label], reserve, out=least[label])
-    top, columns = wins.argmax(axis=0), np.arange(wins.shape[1])
-    sure = wins[top, columns] == classes - 1
-    return np.where(sure, top, 0), np.where(sure, least[top, columns], 0.0)
 
 
 def convex_model(
@@ -375,45 +214,18 @@ def convex_model(
         reticent.ConvexCertifiedClassifier: the estimator.
         reticent.retraining.parameter_intervals: networks, by intervals around trained parameters.
     """
-    rows = finite_array(X, name="X", ndim=2, columns=settings.features, allow_empty=True)
-    truth = np.asarray(labels)
-    if truth.shape != (len(rows),) or (truth.dtype.kind not in "iu" and len(rows)):
-        raise InvalidInput(
-            f"labels: expected {len(rows)} integers, got shape={truth.shape}, dtype={truth.dtype}"
-        )
-    if len(rows) and (truth.min() < 0 or truth.max() > 1):
-        raise InvalidInput("labels: expected 0 or 1")
-    if len(rows) > MOST_RECORDS:
-        raise InvalidInput(f"X: expected at most {MOST_RECORDS} records, got {len(rows)}")
-    records = _Records(
-        settings.points(rows),
-        np.where(truth == 1, 1.0, -1.0),
-        settings.cut_offsets(offsets, len(rows)),
-        np.array(settings.class_weights)[truth.astype(np.int64)],
-    )
+    records = Records.of(X, labels, settings, offsets)
     weights = _minimiser(records, settings)
     _, hessian = _derivatives(records, weights)
     return ConvexModel(settings, weights, _least_eigenvalue(hessian))
 
 
-@dataclass(frozen=True, eq=False)
-class _Records:
-    """Records as the loss takes them: points of length at most 1, signs of labels, offsets, and
-    weights of labels.
-    """
-
-    points: Array
-    signs: Array
-    offsets: Array
-    shares: Array
-
-
 def gradient_error(settings: ConvexSettings, records: int, length: float) -> float:
     """A bound on the l2 error of the gradient as computed, at weights of l2 norm ``length``."""
     dimension = settings.features + 1
-    of_each = 0.25 * _length_error(dimension) * (length + settings.offset_bound) + 16.0 * _UNIT
-    own = 4.0 * _UNIT * settings.regularization * length
-    return 1.01 * (records * (of_each + _sum_error(records)) + own)
+    of_each = 0.25 * length_error(dimension) * (length + settings.offset_bound) + 16.0 * UNIT
+    own = 4.0 * UNIT * settings.regularization * length
+    return 1.01 * (records * (of_each + sum_error(records)) + own)
 
 
 def eigenvalue_error(settings: ConvexSettings, records: int, length: float) -> float:
@@ -421,44 +233,24 @@ def eigenvalue_error(settings: ConvexSettings, records: int, length: float) -> f
     for on.
     """
     dimension = settings.features + 1
-    of_each = 0.1 * _length_error(dimension) * (length + settings.offset_bound) + 16.0 * _UNIT
-    cholesky = (dimension + 2) * (dimension + 2) * _UNIT
-    return 1.01 * records * (of_each + 0.25 * (_sum_error(records) + cholesky + 4.0 * _UNIT))
+    of_each = 0.1 * length_error(dimension) * (length + settings.offset_bound) + 16.0 * UNIT
+    cholesky = (dimension + 2) * (dimension + 2) * UNIT
+    return 1.01 * records * (of_each + 0.25 * (sum_error(records) + cholesky + 4.0 * UNIT))
 
 
-def _length_error(dimension: int) -> float:
-    """Relative error of an inner product, and of one divided by a length."""
-    return 1.01 * 2.0 * (dimension + 8) * _UNIT
-
-
-def _sum_error(records: int) -> float:
-    """Relative error of a sum over records, by blocks."""
-    return 1.01 * (_BLOCK + records / _BLOCK + 8.0) * _UNIT
-
-
-def _lengths(rows: Array) -> Array:
-    """l2 norms, column by column, so that a row's does not depend on the other rows."""
-    squares = np.zeros(len(rows))
-    for column in rows.T:
-        squares += column * column
-    return np.asarray(np.sqrt(squares))
-
-
-def _derivatives(records: _Records, weights: Array) -> tuple[Array, Array]:
+def _derivatives(records: Records, weights: Array) -> tuple[Array, Array]:
     """Gradient and Hessian of the sum of losses, without the regularization."""
     dimension = len(weights)
     gradient, hessian = np.zeros(dimension), np.zeros((dimension, dimension))
-    for start in range(0, len(records.points), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        rows, signs = records.points[block], records.signs[block]
-        margin = signs * (rows @ weights + records.offsets[block])
-        wrong = records.shares[block] * expit(-margin)
-        gradient -= (signs * wrong) @ rows
-        hessian += (rows * (wrong * expit(margin))[:, None]).T @ rows
+    for part in records.blocks():
+        margin = part.signs * (part.points @ weights + part.offsets)
+        wrong = part.shares * expit(-margin)
+        gradient -= (part.signs * wrong) @ part.points
+        hessian += (part.points * (wrong * expit(margin))[:, None]).T @ part.points
     return gradient, hessian
 
 
-def _minimiser(records: _Records, settings: ConvexSettings) -> Array:
+def _minimiser(records: Records, settings: ConvexSettings) -> Array:
     """Weights at which the gradient is proved to be at most ``_RESIDUAL`` long."""
     size, ridge = len(records.points), settings.regularization
     weights = np.zeros(settings.features + 1)

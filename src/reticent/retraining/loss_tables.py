@@ -1,9 +1,9 @@
 """Sigmoid and softmax of intervals by tables that are monotone to the last bit.
 
 A library's ``exp`` is accurate but nobody promises that it is monotone, and vector and scalar
-code may differ in the last bit. Here a function is the chord between tabulated whole numbers:
-within a cell a product and a sum of correctly rounded operations, each monotone; at a cell's end
-the next whole number, which no rounding can pass. What the chord misses is added outward.
+code may differ in the last bit. Here a function is the chord between tabulated whole numbers.
+Within a cell it is a product and a sum of correctly rounded operations, each monotone. At a cell's
+end it is the next whole number, which no rounding can pass. What the chord misses is added outward.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class ChordTable:
 
     @classmethod
     def of(cls, values: Array, reach: float, cells: float) -> ChordTable:
-        """The table of increasing ``values`` rounded to whole numbers."""
+        """Return the table of increasing ``values`` rounded to whole numbers."""
         whole = np.rint(values)
         return cls(reach, cells, whole, np.append(np.diff(whole), 0.0))
 
     def __call__(self, points: Array) -> Array:
-        """The function at ``points``, any shape, not NaN; never decreasing in them."""
+        """Return the function at ``points``, any shape, not NaN. It never decreases in them."""
         place = np.clip(points, -self.reach, self.reach)
         place += self.reach
         place *= self.cells
@@ -66,8 +66,9 @@ _EXP = ChordTable.of(np.exp(_grid(16.0, 2048.0)) * _EXP_SCALE, 16.0, 2048.0)
 
 
 def sigmoid_range(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Bounds on the sigmoid over intervals, in [0, 1]; nested intervals have nested bounds,
-    exactly.
+    """Return bounds on the sigmoid over intervals, in [0, 1].
+
+    Nested intervals have nested bounds, exactly.
 
     Args:
         lower, upper: any shape, finite, ``lower <= upper``.
@@ -87,13 +88,13 @@ def sigmoid_range(lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def softmax_range(least: Array) -> tuple[Array, Array]:
-    """Bounds on softmax probabilities, from lower bounds on all differences of two logits.
+    """Return bounds on softmax probabilities, from lower bounds on all differences of two logits.
 
     Args:
-        least: shape (c, c, n), ``least[j, i]`` at most z_j - z_i; the diagonal is not read.
+        least: shape (c, c, n), ``least[j, i]`` at most z_j - z_i. The diagonal is not read.
 
     Returns:
-        Lower and upper bounds, each of shape (c, n), in [0, 1]; larger ``least`` never widens them.
+        Lower and upper bounds, each of shape (c, n), in [0, 1]. Larger ``least`` never widens them.
 
     Example:
         >>> low, high = softmax_range(np.zeros((4, 4, 1)))

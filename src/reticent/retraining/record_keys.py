@@ -1,5 +1,5 @@
-"""Which batch and which ensemble member a record belongs to: drawn from the record itself, never
-from its place in a list.
+"""A record's batch and ensemble member, drawn from the record itself and never from its place in a
+list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def record_keys(
     labels: npt.ArrayLike,
     identities: Sequence[Any] | npt.NDArray[Any] | None = None,
 ) -> list[bytes]:
-    """One key for every record: the caller's own, or the record's content where there is none.
+    """Return one key for every record: the caller's own, or the record's content where there is
+    none.
 
     Args:
         X: shape (n, features), finite.
@@ -42,7 +43,7 @@ def record_keys(
         certain.
 
     Runtime:
-        O(n features); 0.2 microseconds a record of 10 numbers on one core (benchmarks/runtimes.py).
+        O(n features). 0.2 microseconds a record of 10 numbers on one core (benchmarks/runtimes.py).
 
     References:
         - Levine and Feizi (2021), "Deep partition aggregation: provable defenses against general
@@ -71,19 +72,20 @@ def record_keys(
 
 
 def record_buckets(identities: Sequence[bytes], *, buckets: int, purpose: str) -> Integers:
-    """A number in 0 .. ``buckets`` - 1 for every key, the same whatever other records there are.
+    """Return a number in 0 .. ``buckets`` - 1 for every key, the same whatever other records there
+    are.
 
     The hash is keyed with ``purpose``, which is public: batches and members of the same records
     must not be related.
 
     Args:
-        identities: from ``record_keys``.
-        buckets: at least 1.
-        purpose: up to 64 characters, for instance "batch".
+        identities: keys from ``record_keys``.
+        buckets: number of buckets, at least 1.
+        purpose: text of up to 64 characters, for instance "batch".
 
     Returns:
         Shape (n,), int64. Each bucket's share is 1 / buckets to within 2**-60 for identities chosen
-        without knowing the hash; the guarantee holds for any identities.
+        without knowing the hash. The guarantee holds for any identities.
 
     Example:
         >>> record_buckets(
@@ -95,7 +97,7 @@ def record_buckets(identities: Sequence[bytes], *, buckets: int, purpose: str) -
         A bucket has n / buckets records give or take sqrt(n / buckets).
 
     Runtime:
-        O(n); 0.8 microseconds a record on one core (benchmarks/runtimes.py).
+        O(n). 0.8 microseconds a record on one core (benchmarks/runtimes.py).
 
     References:
         - Levine and Feizi (2021), "Deep partition aggregation: provable defenses against general

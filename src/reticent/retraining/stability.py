@@ -1,4 +1,6 @@
-"""How many records would have to change before a label could: one model, and a vote of many."""
+"""The number of records that would have to change before a label could: one model, and a vote of
+many.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,14 @@ _QUERIES_AT_ONCE = 1024
 
 
 def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[Integers, Integers]:
-    """The trained network's label of each query, and the largest k for which every weight in T_k
-    gives that label.
+    """Return the trained network's label of each query, and its stable distance.
+
+    The distance is the largest k for which every weight in T_k gives that label.
 
     **Guarantee.** (1) For data sets at distance 1 the stable distances of one query differ by at
     most 1. (2) If their labels differ, both stable distances are 0.
 
-    *Why.* T_(k-1)(D') lies inside T_k(D), as computed, and what a query is checked against is
+    *Why.* T_(k-1)(D') lies inside T_k(D), as computed. A query is checked against numbers that are
     computed by the same exact or monotone operations: smaller boxes have smaller ranges of logits.
     (1) Stable at k for D is stable at k - 1 for D'. The label is that of a weight inside T_0. (2)
     If D's label is stable at 1, it is the label of all of T_1(D), which holds D's and D''s trained
@@ -29,7 +32,7 @@ def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[I
 
     Args:
         intervals: T_0 .. T_kmax.
-        X: shape (n, features), finite; cut to the public input bound.
+        X: shape (n, features), finite, cut to the public input bound.
 
     Returns:
         Labels in 0 .. classes - 1 and distances in 0 .. k_max, each of shape (n,), int64. Private.
@@ -40,12 +43,12 @@ def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[I
     Edge cases: a label that not even all of T_0 agrees on has distance 0.
 
     Utility:
-        Never above the true number of changes that a label survives; how far below depends on the
-        intervals. On scikit-learn's digits 77 % of labels survive one change and 32 % five, of two
+        Never above the true number of changes that a label survives. How far below depends on the
+        intervals. On scikit-learn's digits 77 % of labels survive one change and 32 % five. Of two
         overlapping Gaussians most survive hundreds (docs/certified.md, section 5).
 
     Runtime:
-        O(d weights) a query whose distance is d - 1; 3 to 6 microseconds with 10 inputs and up to
+        O(d weights) a query whose distance is d - 1. 3 to 6 microseconds with 10 inputs and up to
         32 hidden units on one core (benchmarks/runtimes.py).
 
     References:
@@ -85,19 +88,19 @@ def stable_distances(intervals: ParameterIntervals, X: npt.ArrayLike) -> tuple[I
 def vote_distances(
     labels: npt.ArrayLike, distances: npt.ArrayLike, *, classes: int
 ) -> tuple[Integers, Integers]:
-    """The label that most members vote for, and one less than the fewest records whose change could
-    alter it.
+    """Return the label that most members vote for, and its distance.
 
-    A member's vote costs its stable distance plus 1 to change; the cheapest set of changes that
-    lets another label win is found exactly. Ties go to the smaller label.
+    The distance is one less than the fewest records whose change could alter the label. A member's
+    vote costs its stable distance plus 1 to change. The cheapest set of changes that lets another
+    label win is found exactly. Ties go to the smaller label.
 
     **Guarantee.** If each record belongs to one member, and members' labels and distances have
     properties (1) and (2) of ``stable_distances``, so have the vote's.
 
     *Why.* Let cost_i(v) be 0 if member i votes v and its distance plus 1 otherwise, and C the least
     sum of costs over all votes with another winner. One changed record changes one member. With the
-    label kept its costs move by at most 1; with another label both its distances are 0, and each
-    cost_i(v) is 0 or 1 on either side. So C moves by at most 1 while the winner stays; if the
+    label kept its costs move by at most 1. With another label both its distances are 0, and each
+    cost_i(v) is 0 or 1 on either side. So C moves by at most 1 while the winner stays. If the
     winner changes, the neighbour's votes are such a set and cost 1, so C = 1 on both sides and C -
     1 = 0.
 
@@ -108,8 +111,8 @@ def vote_distances(
 
     Args:
         labels: shape (members, n), integers in 0 .. classes - 1.
-        distances: the same shape, integers of at least 0.
-        classes: at least 2.
+        distances: integers of at least 0, of the same shape.
+        classes: number of labels, at least 2.
 
     Returns:
         Labels and distances of the vote, each of shape (n,), int64. Private.
@@ -126,7 +129,7 @@ def vote_distances(
         that agree gives up to (m / 2)(k + 1).
 
     Runtime:
-        O(m log m) a query for m members and two labels, O(classes m log m) for more; 3 and 13
+        O(m log m) a query for m members and two labels, O(classes m log m) for more. 3 and 13
         microseconds for 50 members and 2 and 10 labels on one core (benchmarks/runtimes.py).
 
     References:
@@ -180,14 +183,14 @@ def vote_distances(
 
 
 def _cheapest_sums(prices: Array) -> Array:
-    """Sums of the 0, 1, ..., members smallest prices of every column: (members + 1, n)."""
+    """Return sums of the 0, 1, ..., members smallest prices of every column: (members + 1, n)."""
     return np.concatenate(
         [np.zeros((1, prices.shape[1])), np.cumsum(np.sort(prices, axis=0), axis=0)]
     )
 
 
 def _labels(logits: Array, classes: int) -> Integers:
-    """The label of one weight vector, from the ends of its logits."""
+    """Return the label of one weight vector, from the ends of its logits."""
     if classes == 2:
         return np.asarray(logits[0] + logits[1] > 0, dtype=np.int64)
     return np.asarray(
@@ -196,7 +199,7 @@ def _labels(logits: Array, classes: int) -> Integers:
 
 
 def _agreed(logits: Array, labels: Integers) -> npt.NDArray[np.bool_]:
-    """Whether all weights of a box give ``labels``, strictly."""
+    """Return whether all weights of a box give ``labels``, strictly."""
     if len(logits) == 2 and logits.ndim == 2:
         return np.asarray(np.where(labels == 1, logits[0] > 0, logits[1] < 0))
     of_label = logits[labels, :, np.arange(logits.shape[2])]

@@ -30,20 +30,20 @@ _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 @dataclass(frozen=True, eq=False)
 class ParameterIntervals:
-    """T_0, ..., T_kmax: for each distance k, an interval for every weight. As private as the
+    """The intervals T_0, ..., T_kmax: for each distance k, one for every weight. As private as the
     records.
 
     Attributes:
         grids: units of everything.
-        lower, upper: per layer, shape (k_max + 1, units, inputs + 1), whole multiples of the
+        lower, upper: ends per layer, shape (k_max + 1, units, inputs + 1), whole multiples of the
             layer's weight unit.
 
     Utility:
-        Widths grow with k: see ``parameter_intervals``. T_0 is not one point, but within rounding
-        of one.
+        Widths grow with k, as ``parameter_intervals`` says. T_0 is not one point, but within
+        rounding of one.
 
     Runtime:
-        O(k_max weights) numbers of 8 bytes; ``weights`` and ``network`` are views.
+        O(k_max weights) numbers of 8 bytes. ``weights`` and ``network`` are views.
 
     References:
         - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
@@ -74,16 +74,18 @@ class ParameterIntervals:
         return len(self.lower[0]) - 1
 
     def weights(self, k: int) -> list[tuple[Array, Array]]:
-        """Lower and upper ends of T_k in real terms, per layer, shape (units, inputs + 1), bias
-        last.
+        """Return the lower and upper ends of T_k in real terms.
+
+        They are per layer, shape (units, inputs + 1), bias last.
         """
         ends = zip(self.lower, self.upper, self.grids.weight_units, strict=True)
         return [(low[k] * unit, high[k] * unit) for low, high, unit in ends]
 
     @property
     def nominal(self) -> list[Array]:
-        """The trained weights: the middle of T_0 on its grid, per layer, shape (units, inputs +
-        1), bias last.
+        """The trained weights: the middle of T_0 on its grid.
+
+        They are per layer, shape (units, inputs + 1), bias last.
         """
         return [
             whole * unit for whole, unit in zip(self.middle, self.grids.weight_units, strict=True)
@@ -98,13 +100,15 @@ class ParameterIntervals:
         ]
 
     def network(self, k: int | slice) -> IntervalNetwork:
-        """The network with weights in T_k; a slice of distances only without hidden layers."""
+        """Return the network with weights in T_k. A slice of distances works only without hidden
+        layers.
+        """
         return IntervalNetwork(
             self.grids, [low[k] for low in self.lower], [high[k] for high in self.upper]
         )
 
     def contains(self, weights: list[Array], k: int) -> bool:
-        """Whether real weights (per layer, shape (units, inputs + 1)) lie in T_k."""
+        """Return whether real weights (per layer, shape (units, inputs + 1)) lie in T_k."""
         ends = zip(weights, self.weights(k), strict=True)
         return all(bool(((low <= value) & (value <= high)).all()) for value, (low, high) in ends)
 
@@ -120,42 +124,42 @@ def parameter_intervals(
     report: Callable[[int], None] | None = None,
     n_jobs: int | None = None,
 ) -> ParameterIntervals:
-    """T_k for every k in 0 .. ``k_max``.
+    """Return T_k for every k in 0 .. ``k_max``.
 
     **Guarantee.** *Sound*: plain float64 training on every data set at distance at most k
     (``settings.counting``) ends inside T_k, if records keep their batch when others come or go.
     *Isotone*: for data sets D, D' at distance 1, T_(k-1)(D') as computed lies inside T_k(D) as
-    computed, for every k >= 1, in any order of records, on any machine with IEEE arithmetic; not
-    for the countings "remove" and "insert", which are sound only.
+    computed. That holds for every k >= 1, in any order of records, on any machine with IEEE
+    arithmetic. It does not hold for the countings "remove" and "insert", which are sound only.
 
     *Why.* docs/certified.md, theorems 1 and 2. Every sum of several terms is a sum of whole numbers
-    below 2^53, hence exact; every other operation is a single correctly rounded, monotone one, or a
+    below 2^53, hence exact. Every other operation is a single correctly rounded, monotone one, or a
     table that is monotone by construction.
 
     *Differs from the paper.* The published bound (b - k largest plus k gamma, over b) covers k
     removals *and* k additions: it is ``counting="replace"``. For k changes in total the maximum
-    over j + l = k is about half as wide. Batches are drawn from records' keys; positions in a list
+    over j + l = k is about half as wide. Batches are drawn from records' keys. Positions in a list
     would shift with every insertion and void the bound.
 
     Args:
-        X: shape (n, features), finite; cut to ``input_bound``. Up to 2**24 records
+        X: shape (n, features), finite, cut to ``input_bound``. Up to 2**24 records
             (``TrainingGrids.most_records``).
         labels: shape (n,), integers in 0 .. classes - 1.
-        settings: the run, chosen without looking at the records.
-        k_max: at least 0.
+        settings: settings of the run, chosen without looking at the records.
+        k_max: largest distance, at least 0.
         initial: starting weights per layer, shape (units, inputs + 1), chosen without looking at
-            the records; None for zeros.
-        batch: shape (n,), batch of each record, from ``record_buckets``; not needed for one batch.
-        report: called with the number of distances done.
-        n_jobs: workers among which the distances are shared where there are hidden layers, as of
-            ``joblib.Parallel``; None for one, or for those of ``joblib.parallel_config``. The bits
-            are the same.
+            the records, or None for zeros.
+        batch: shape (n,), batch of each record, from ``record_buckets``. One batch needs none.
+        report: function that is called with the number of distances done.
+        n_jobs: number of workers, as in ``joblib.Parallel``, among which the distances are shared
+            where there are hidden layers. None for one, or for those of ``joblib.parallel_config``.
+            The bits are the same.
 
     Returns:
         The intervals.
 
     Raises:
-        InvalidInput: shapes, labels or batches that do not fit; values are never shown.
+        InvalidInput: shapes, labels or batches that do not fit. Values are never shown.
         CertificationFailed: too few exact bits for a network this wide.
 
     Edge cases: no records, empty batches (their mean is 0), k at or above a batch's size (its mean
@@ -171,15 +175,15 @@ def parameter_intervals(
 
     Utility:
         A step of rate r widens intervals of k changes by at most about 2 r k clip / b, b the size
-        of a batch: more records, fewer epochs and smaller rates give larger stable distances.
+        of a batch. More records, fewer epochs and smaller rates give larger stable distances.
         Logistic regression on 3,000 records in two overlapping classes answers at epsilon = 0.03 as
         well as without noise, 0.92 (docs/certified.md, section 5).
 
     Runtime:
-        O(epochs n weights) without hidden layers, for every k in one pass; with them for each k.
-        1,000 records of 10 numbers, k = 0 .. 50, 4 epochs: 20 ms linear, 1.2 s with 32 hidden
-        units, on one core (benchmarks/runtimes.py); fewer than two plain trainings for each k
-        (benchmarks/certified.py).
+        O(epochs n weights) without hidden layers, for every k in one pass, and with them for each
+        k. 1,000 records of 10 numbers, k = 0 .. 50, 4 epochs: 20 ms linear, 1.2 s with 32 hidden
+        units, on one core (benchmarks/runtimes.py). That is fewer than two plain trainings for each
+        k (benchmarks/certified.py).
 
     References:
         - Wicker et al. (2025), "Certification for differentially private prediction in
@@ -252,11 +256,11 @@ def parameter_intervals(
 
 
 def _keep_freed_memory() -> None:
-    """Has the allocator keep what one step frees for the next one.
+    """Tell the allocator to keep what one step frees for the next one.
 
     glibc hands large blocks back to the system, which gives every step new pages to fill with
     zeros: a third of the time. Freeing one block of this size, of which no page is touched,
-    raises its limits for the process; others do not mind.
+    raises its limits for the process. Others do not mind.
     """
     np.empty(_LARGE_BLOCK, dtype=np.uint8)
 
@@ -272,10 +276,10 @@ def _trained(
     distances: Integers,
     first_gradients: _Layers | None,
 ) -> tuple[list[Array], list[Array]]:
-    """Lower and upper weights at the given distances, per layer, shape (distances, units, inputs +
-    1).
+    """Return lower and upper weights at the given distances.
 
-    ``first_gradients`` are those of the first step, if they are known already.
+    They are per layer, shape (distances, units, inputs + 1). ``first_gradients`` are those of the
+    first step, if they are known already.
     """
     _keep_freed_memory()
     settings = grids.settings
@@ -315,8 +319,9 @@ def _gradients(
     low: list[Array],
     high: list[Array],
 ) -> _Layers:
-    """One batch's gradients for weights in [low, high]: one box, or for networks without hidden
-    layers many.
+    """Return one batch's gradients for weights in [low, high].
+
+    That is one box, or for networks without hidden layers many.
     """
     inputs, labels = batch
     network = IntervalNetwork(grids, low, high)
@@ -346,8 +351,9 @@ def _mean_bounds(
     distances: Integers,
     settings: TrainingSettings,
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds on a layer's mean gradient in coarse units, of ``shape``
-    (distances, units, inputs + 1).
+    """Return lower and upper bounds on a layer's mean gradient in coarse units.
+
+    ``shape`` is (distances, units, inputs + 1).
     """
     # Rows are units in the first layer, and what enters in later ones.
     of_rows = np.repeat(distances, shape[1] if layer == 0 else shape[2])
@@ -357,7 +363,9 @@ def _mean_bounds(
 
 
 def _check_nested(intervals: ParameterIntervals) -> None:
-    """A last line of defence: T_0 lies in T_1 lies in T_2, and so on, whatever the proof says."""
+    """Check, as a last line of defence, that T_0 lies in T_1 lies in T_2, and so on, whatever the
+    proof says.
+    """
     for low, high in zip(intervals.lower, intervals.upper, strict=True):
         if not (
             bool((np.diff(low, axis=0) <= 0).all()) and bool((np.diff(high, axis=0) >= 0).all())

@@ -17,18 +17,17 @@ from reticent.retraining.training_settings import TrainingGrids
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Intervals for the two factors of every gradient entry of one layer: an entry is a row value
-    times a column value.
+    """Intervals for the two factors of every gradient entry of one layer.
 
-    In the first layer rows are loss signals at the layer's units, and columns its inputs, known
-    exactly. In later layers rows are the non-negative activations that enter (bias last), and
-    columns the signals.
+    An entry is a row value times a column value. In the first layer rows are loss signals at the
+    layer's units, and columns its inputs, known exactly. In later layers rows are the non-negative
+    activations that enter (bias last), and columns the signals.
 
     Attributes:
         row_low, row_high: shape (rows, n), in grid units.
-        column_low, column_high: shape (columns, n); one and the same array in the first layer.
-        share: weight of each record's label, shape (n,), by which its signals are multiplied
-            already and its clip is yet to be; None for 1.
+        column_low, column_high: shape (columns, n), one and the same array in the first layer.
+        share: weight of each record's label, shape (n,), or None for 1. The record's signals are
+            multiplied by it already, and its clip is not yet.
     """
 
     row_low: Array
@@ -39,8 +38,8 @@ class Factors:
 
     @cached_property
     def largest(self) -> Array:
-        """A number that no gradient of a row and column goes beyond in magnitude, clipped or
-        not: (rows, columns).
+        """Return a bound on the magnitude of each row and column's gradient, clipped or not:
+        (rows, columns).
         """
         rows = np.maximum(
             -self.row_low.min(axis=1, initial=0.0), self.row_high.max(axis=1, initial=0.0)
@@ -52,12 +51,12 @@ class Factors:
 
 
 def positive_part(values: Array) -> Array:
-    """max(v, 0)."""
+    """Return max(v, 0)."""
     return np.maximum(values, 0.0)
 
 
 def known_inputs(lower: Array, upper: Array, inputs: Array, *, scale: float) -> tuple[Array, Array]:
-    """Exact ranges of ``scale W x`` over W in [lower, upper]: both of shape (rows, n).
+    """Return exact ranges of ``scale W x`` over W in [lower, upper], both of shape (rows, n).
 
     Args:
         lower, upper: shape (rows, m).
@@ -74,16 +73,17 @@ def known_inputs(lower: Array, upper: Array, inputs: Array, *, scale: float) -> 
 
 
 def _against(weights: Array, *, high: bool) -> Array:
-    """Rows that turn stacked activations [high; low] into the upper (lower) end of ``W a`` for a
-    >= 0.
+    """Return rows that turn stacked activations [high; low] into the upper (lower) end of ``W a``
+    for a >= 0.
     """
     plus, minus = positive_part(weights), np.minimum(weights, 0.0)
     return np.concatenate([plus, minus] if high else [minus, plus], axis=-1)
 
 
 def _logit_differences(lower: Array, upper: Array, stacked: Array) -> Array:
-    """Lower ends of z_j - z_i over all weights and activations, shape (c, c, n): the common
-    activation cancels.
+    """Return lower ends of z_j - z_i over all weights and activations, shape (c, c, n).
+
+    The common activation cancels.
     """
     least = lower[:, None, :] - upper[None, :, :]
     return np.asarray(
@@ -94,8 +94,9 @@ def _logit_differences(lower: Array, upper: Array, stacked: Array) -> Array:
 
 
 def _weighted(low: Array, high: Array, share: Array | None) -> tuple[Array, Array]:
-    """Signals times their records' weights, in whole units again. A product is one monotone
-    operation; its rounding is far below the margin of the tables.
+    """Return signals times their records' weights, in whole units again.
+
+    A product is one monotone operation. Its rounding is far below the margin of the tables.
     """
     if share is None:
         return low, high
@@ -104,13 +105,13 @@ def _weighted(low: Array, high: Array, share: Array | None) -> tuple[Array, Arra
 
 @dataclass(frozen=True, eq=False)
 class IntervalNetwork:
-    """A network with weights in a box, in grid units; one box, or for networks without hidden
-    layers many.
+    """A network with weights in a box, in grid units. Without hidden layers there may be many
+    boxes.
 
     Attributes:
         grids: units.
-        lower, upper: per layer, shape (units, inputs + 1); without hidden layers (boxes, units,
-            inputs + 1).
+        lower, upper: ends per layer, shape (units, inputs + 1), or without hidden layers (boxes,
+            units, inputs + 1).
     """
 
     grids: TrainingGrids
@@ -118,20 +119,21 @@ class IntervalNetwork:
     upper: Sequence[Array]
 
     def logits(self, inputs: Array) -> Array:
-        """Lower ends of all differences of two logits, in real terms.
+        """Return lower ends of all differences of two logits, in real terms.
 
         Args:
             inputs: shape (features + 1, n), from ``TrainingGrids.inputs``.
 
         Returns:
             Shape (2, ..., n) for two classes: lower and upper end of the logit of class 1. Shape
-            (c, c, ..., n) for
-            more: ``[j, i]`` at most z_j - z_i. With several boxes ``...`` is their axis.
+            (c, c, ..., n) for more: ``[j, i]`` at most z_j - z_i. With several boxes ``...`` is
+            their axis.
         """
         return self._logits(inputs, self._hidden(inputs))
 
     def factors(self, inputs: Array, labels: Integers) -> list[Factors]:
-        """Factors of every layer's gradient; without hidden layers, boxes and units share one axis.
+        """Return factors of every layer's gradient. Without hidden layers, boxes and units share
+        one axis.
 
         Args:
             inputs: shape (features + 1, n), in units.
@@ -154,7 +156,7 @@ class IntervalNetwork:
         return factors
 
     def _hidden(self, inputs: Array) -> list[Array]:
-        """Activations behind every hidden layer, [high, one, low, one] by rows."""
+        """Return activations behind every hidden layer, [high, one, low, one] by rows."""
         stacks: list[Array] = []
         grids = self.grids
         for layer in range(len(self.lower) - 1):
@@ -212,8 +214,9 @@ class IntervalNetwork:
     def _loss_signal(
         self, logits: Array, labels: Integers, share: Array | None
     ) -> tuple[Array, Array]:
-        """Loss gradient at the logits in signal units, shape (..., outputs, n): probabilities
-        minus the label, times the label's weight.
+        """Return the loss gradient at the logits in signal units, shape (..., outputs, n).
+
+        It is probabilities minus the label, times the label's weight.
         """
         binary = self.grids.settings.outputs == 1
         low, high = sigmoid_range(*logits) if binary else softmax_range(logits)
@@ -233,7 +236,7 @@ class IntervalNetwork:
     def _below(
         self, layer: int, low: Array, high: Array, stack: Array, half: int
     ) -> tuple[Array, Array]:
-        """Signal at the outputs of the layer below ``layer``."""
+        """Return the signal at the outputs of the layer below ``layer``."""
         lower, upper = self.lower[layer].T[:-1], self.upper[layer].T[:-1]
         signal = np.concatenate(
             [positive_part(high), positive_part(low), positive_part(-high), positive_part(-low)]

@@ -1,5 +1,5 @@
-"""What a certified training run does, fixed before any record is seen, and the public grids that
-it computes on.
+"""The settings of a certified training run, fixed before any record is seen, and the public grids
+that it computes on.
 """
 
 from __future__ import annotations
@@ -45,33 +45,33 @@ _MOST_STEPS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """Stochastic gradient descent on a ReLU network with elementwise clipped gradients; nothing
-    here may depend on records.
+    """Settings of stochastic gradient descent on a ReLU network with elementwise clipped gradients.
 
-    A step with the records B of one batch is ``m = momentum m + mean over B of clip(gradient)``,
-    ``weights = (1 - rate weight_decay) weights - rate m``, rate = learning_rate / (1 + rate_decay
-    n) in step n = 0, 1, ... The mean of an empty batch is 0. Hidden activations are cut at a public
-    bound that ordinary data never reach.
+    Nothing here may depend on records. A step with the records B of one batch is ``m = momentum m +
+    mean over B of clip(gradient)``, ``weights = (1 - rate weight_decay) weights - rate m``, with
+    rate = learning_rate / (1 + rate_decay n) in step n = 0, 1, ... The mean of an empty batch is 0.
+    Hidden activations are cut at a public bound that ordinary data never reach.
 
     Attributes:
         features: number of inputs, at least 1.
         classes: number of labels, at least 2. Two labels share one logit (logistic loss), more have
             one each (softmax).
-        hidden: widths of the hidden ReLU layers; () is logistic or softmax regression.
+        hidden: widths of the hidden ReLU layers. () is logistic or softmax regression.
         epochs: passes over all batches.
-        batches: number of batches; a record's batch is drawn from its key. 1 is full batch.
-        learning_rate: of the first step, above 0.
-        rate_decay: at least 0.
+        batches: number of batches. A record's batch is drawn from its key. 1 is full batch.
+        learning_rate: rate of the first step, above 0.
+        rate_decay: decay of the rate, at least 0.
         clip: gamma, largest absolute value of each entry of a record's gradient, above 0.
-        momentum: in [0, 1).
-        weight_decay: at least 0, decoupled from momentum; learning_rate * weight_decay at most 1.
-        input_bound: inputs are cut to [-input_bound, input_bound], above 0; public.
-        counting: what a distance of k means. "add-remove": k records come or go in total.
+        momentum: momentum in [0, 1).
+        weight_decay: decay of weights, at least 0, decoupled from momentum, with learning_rate *
+            weight_decay at most 1.
+        input_bound: public bound above 0. Inputs are cut to [-input_bound, input_bound].
+        counting: meaning of a distance of k. "add-remove": k records come or go in total.
             "replace": k records are replaced, or up to k removed and up to k added (Theorem 4.6 of
-            the paper). "remove", "insert": up to k are removed only, or added only; that proves
+            the paper). "remove", "insert": up to k are removed only, or added only. That proves
             what predictions survive and protects nothing.
-        class_weights: one weight in (0, 1] for each label, the largest 1, by which a record's
-            clipped gradient is multiplied; None for none. Public.
+        class_weights: one public weight in (0, 1] for each label, the largest 1, by which a
+            record's clipped gradient is multiplied, or None for none.
 
     Raises:
         InvalidParameter, UnknownName: a value out of its range.
@@ -81,11 +81,11 @@ class TrainingSettings:
         (2, 8, 1)
 
     Utility:
-        Stable distances grow with the records in a batch and fall with clip, rate and epochs;
-        accuracy wants the opposite. Full batch certifies most (docs/certified.md, section 6).
+        Stable distances grow with the records in a batch and fall with clip, rate and epochs.
+        Accuracy wants the opposite. Full batch certifies most (docs/certified.md, section 6).
 
     Runtime:
-        O(1) to make; ``steps`` steps when it is trained.
+        O(1) to make. Training takes ``steps`` steps.
 
     References:
         - Wicker et al. (2025), "Certification for differentially private prediction in
@@ -139,17 +139,17 @@ class TrainingSettings:
 
     @property
     def outputs(self) -> int:
-        """Number of logits: 1 for two classes."""
+        """The number of logits: 1 for two classes."""
         return 1 if self.classes == 2 else self.classes
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Units of every layer, inputs first."""
+        """The units of every layer, inputs first."""
         return (self.features, *self.hidden, self.outputs)
 
     @property
     def steps(self) -> int:
-        """Number of steps."""
+        """The number of steps."""
         return self.epochs * self.batches
 
     @property
@@ -168,15 +168,16 @@ class TrainingSettings:
         return AddRemove(1) if self.counting == "add-remove" else Replace(1)
 
     def rate(self, step: int) -> float:
-        """Learning rate of step 0, 1, ..."""
+        """Return the learning rate of step 0, 1, ..."""
         return self.learning_rate / (1.0 + self.rate_decay * step)
 
     def initial(self, seed: int | None) -> list[Array]:
-        """Starting weights of every layer, shape (units, inputs + 1) with the bias last; uniform
-        within 1 / sqrt(inputs).
+        """Return starting weights of every layer, uniform within 1 / sqrt(inputs).
+
+        They have shape (units, inputs + 1) with the bias last.
 
         Args:
-            seed: None for all zeros (only without hidden layers).
+            seed: seed of the draw, or None for all zeros (only without hidden layers).
 
         Raises:
             InvalidParameter: zeros asked for a network with hidden layers, which would never
@@ -202,16 +203,16 @@ class TrainingGrids:
     """Units of everything that is computed, all powers of two, chosen from settings and starting
     weights alone.
 
-    Every number of a certificate is a whole multiple of its unit held in float64; units are coarse
+    Every number of a certificate is a whole multiple of its unit held in float64. Units are coarse
     enough that every sum below is exact, so that no order of summation can matter
     (docs/certified.md, section 3).
 
     Attributes:
-        settings: the run.
+        settings: settings of the run.
         start: starting weights rounded to their grid, in units.
         input_unit: grid of inputs.
         weight_units: grid of each layer's weights.
-        activation_units: grid of what enters each layer; the first is ``input_unit``.
+        activation_units: grid of what enters each layer, ``input_unit`` for the first.
         signal_units: grid of the loss gradient at each layer's output.
         caps: upper ends of the hidden activations, in units.
     """
@@ -226,7 +227,7 @@ class TrainingGrids:
 
     @classmethod
     def build(cls, settings: TrainingSettings, initial: list[Array]) -> TrainingGrids:
-        """The grids of a run.
+        """Return the grids of a run.
 
         Raises:
             CertificationFailed: layers so wide, or magnitudes so far apart, that too few exact
@@ -302,8 +303,10 @@ class TrainingGrids:
         return grids
 
     def inputs(self, X: Array) -> Array:
-        """Inputs cut to the public bound, on their grid in units, one row more for the bias:
-        (features + 1, n).
+        """Return inputs cut to the public bound, on their grid in units, with one row more for the
+        bias.
+
+        The shape is (features + 1, n).
 
         Args:
             X: shape (n, features), finite.
@@ -315,20 +318,23 @@ class TrainingGrids:
         return scaled
 
     def clips(self, layer: int) -> tuple[float, float]:
-        """gamma in units of a layer's gradient (signal times activation), rounded down and up."""
+        """Return gamma in units of a layer's gradient (signal times activation), rounded down
+        and up.
+        """
         gamma = self.settings.clip / (self.signal_units[layer] * self.activation_units[layer])
         return math.floor(gamma), math.ceil(gamma)
 
     @property
     def most_records(self) -> int:
-        """Records and changes together, at most, such that gradients add up below 2**63."""
+        """Return the most records and changes together, such that gradients add up below 2**63."""
         unclipped: int = 2 ** (_SIGNAL_BITS + _ACTIVATION_BITS)
         largest = max(min(int(self.clips(layer)[1]), unclipped) for layer in range(len(self.start)))
         return min(MOST_RECORDS, (2**63 - 1) // largest)
 
     def shift(self, layer: int) -> int:
-        """Bits by which a sum of a layer's gradients is coarsened, so that sums over all records
-        stay below 2**52.
+        """Return the bits by which a sum of a layer's gradients is coarsened.
+
+        Sums over all records then stay below 2**52.
         """
         return max(0, math.ceil(math.log2(max(self.clips(layer)[1], 1))) - _CLIP_BITS)
 

@@ -16,7 +16,7 @@ from reticent.retraining.training_settings import Counting
 
 @dataclass(frozen=True)
 class Clip:
-    """gamma in units of a layer's gradient.
+    """The clip bound gamma in units of a layer's gradient.
 
     Attributes:
         below, above: gamma rounded down and up to whole units.
@@ -33,7 +33,7 @@ class Clip:
         return float(_up(np.int64(self.above), self.shift))
 
     def cut(self, ends: Array, share: Array | None) -> Array:
-        """Ends, shape (rows, n), clipped in place: to gamma, or to each record's share of it."""
+        """Clip ends, shape (rows, n), in place: to gamma, or to each record's share of it."""
         if share is None:
             return np.asarray(np.clip(ends, -self.below, self.above, out=ends))
         below, above = np.floor(share * self.below), np.ceil(share * self.above)
@@ -42,13 +42,12 @@ class Clip:
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
-    """What one block's records add up to, for every row and column; upper ends, or negated lower
-    ends.
+    """The sums of one block's records, for every row and column, of upper or negated lower ends.
 
     Attributes:
         total: sums of clipped ends, exact whole numbers.
-        floored: a number of records, at least, whose end is gamma's negative; 0 where none was
-            looked at.
+        floored: a lower bound on the number of records whose end is gamma's negative, 0 where none
+            was looked at.
         least: a number that no record's end is below.
     """
 
@@ -57,7 +56,7 @@ class BlockSums:
     least: Array
 
     def plus(self, other: BlockSums) -> BlockSums:
-        """Both blocks together."""
+        """Return the sums of both blocks together."""
         return BlockSums(
             self.total + other.total,
             self.floored + other.floored,
@@ -66,13 +65,13 @@ class BlockSums:
 
 
 def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
-    """Sums over one block's records of negated lower ends, and of upper ends, of clipped gradients.
+    """Return one block's sums of negated lower ends, and of upper ends, of clipped gradients.
 
     Pairs that never reach gamma are summed by matrix products.
 
     Args:
-        factors: of one layer, n at most ``RECORDS_AT_ONCE``.
-        clip: of that layer.
+        factors: factors of one layer, n at most ``RECORDS_AT_ONCE``.
+        clip: clip of that layer.
 
     Returns:
         Two sums for rows and columns.
@@ -107,7 +106,7 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
 
 
 def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
-    """Sums over one block of negated lower ends, and of upper ends, if none reaches gamma."""
+    """Return one block's sums of negated lower ends, and of upper ends, if none reaches gamma."""
     low, high, lower, upper = (
         factors.row_low,
         factors.row_high,
@@ -123,8 +122,9 @@ def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
 
 
 def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[Array, Array]:
-    """Negated lower ends, and upper ends, of the gradients of some rows and one column, not
-    clipped: (rows, n) each.
+    """Return negated lower ends, and upper ends, of the gradients of some rows and one column.
+
+    They are not clipped, and of shape (rows, n) each.
     """
     lower, upper = factors.column_low[column], factors.column_high[column]
     low, high = factors.row_low[rows], factors.row_high[rows]
@@ -144,13 +144,13 @@ def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[A
 
 @dataclass(frozen=True, eq=False)
 class RecordEnds:
-    """Ends of clipped gradients of one layer over a whole batch: upper ends, or negated lower ends.
+    """The upper, or negated lower, ends of clipped gradients of one layer over a whole batch.
 
     Attributes:
         parts: factors of every block of records.
         of_parts: sums over every block.
         clip: gamma.
-        upper: which ends.
+        upper: whether the ends are the upper ones.
     """
 
     parts: Sequence[Factors]
@@ -160,24 +160,24 @@ class RecordEnds:
 
     @cached_property
     def sums(self) -> BlockSums:
-        """Sums over the batch."""
+        """The sums over the batch."""
         return reduce(BlockSums.plus, self.of_parts)
 
     @cached_property
     def records(self) -> int:
-        """Number of records."""
+        """The number of records."""
         return sum(part.row_low.shape[1] for part in self.parts)
 
     def below(self, rows: Integers, column: int, limit: Array) -> tuple[Integers, Array]:
-        """Ends below a limit, for some rows and one column.
+        """Return ends below a limit, for some rows and one column.
 
         Args:
-            rows, column: which.
+            rows, column: the rows and the column.
             limit: shape (rows,), above -gamma.
 
         Returns:
-            Their number in each row, shape (rows,); and the ends in any order, padded to (rows,
-            most) by what is no end.
+            The number of ends in each row, shape (rows,), and the ends in any order, padded to
+            (rows, most) by what is no end.
         """
         places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
         for part, sums in zip(self.parts, self.of_parts, strict=True):
@@ -192,14 +192,15 @@ class RecordEnds:
         return _packed(np.concatenate(places), np.concatenate(values), limit)
 
     def clipped(self, rows: Integers, column: int) -> Iterator[Array]:
-        """Every record's end for some rows and one column, block by block: (rows, records of the
-        block).
+        """Yield every record's end for some rows and one column, block by block.
+
+        Each block's shape is (rows, records of the block).
         """
         for part in self.parts:
             yield self.clip.cut(self._ends(part, rows, column), part.share)
 
     def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
-        """Not clipped."""
+        """Return ends that are not clipped."""
         values = part.column_high[column] if self.upper else -part.column_low[column]
         # Either the column is known exactly or the rows are non-negative: the larger product is the
         # upper end.
@@ -213,18 +214,19 @@ class RecordEnds:
 
 
 def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> Array:
-    """Upper bounds on the mean gradient of every batch at the given distances, in coarse units.
+    """Return upper bounds on the mean gradient of every batch at the given distances, in coarse
+    units.
 
     With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is
     the maximum over j removed and l added records of (u_1 + ... + u_(b - j) + l gamma) / (b - j +
-    l): over j + l = k, with "replace" at j = l = k, with "remove" over j <= k and l = 0, with
-    "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
+    l). The maximum is over j + l = k, with "replace" at j = l = k, with "remove" over j <= k and
+    l = 0, with "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
 
     Args:
-        ends: the b records' upper ends; single ones are looked at where their sum alone does not
+        ends: the b records' upper ends. Single ones are looked at where their sum alone does not
             decide.
         distances: k of each row's box, shape (rows,).
-        counting: which of them.
+        counting: the one of these four countings.
 
     Returns:
         Shape (rows, columns).
@@ -272,17 +274,17 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> 
 
 
 def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
-    """Coarse numbers such that only records whose ends lie below can be worth removing, for every
-    row and column.
+    """Return coarse numbers such that only records whose ends lie below can be worth removing.
 
-    Removing a record with end u in place of adding one raises the mean only if u < 2 V - gamma, V
-    the bound that is looked for. V is at most gamma, and at most what k records at -gamma would
-    leave: ``added`` over b - k, or 0 where that is negative. Two units of slack cover the rounding
-    of sums and of this, so that what is skipped never changes a bound.
+    There is one for every row and column. Removing a record with end u in place of adding one
+    raises the mean only if u < 2 V - gamma, V the bound that is looked for. V is at most gamma, and
+    at most what k records at -gamma would leave: ``added`` over b - k, or 0 where that is negative.
+    Two units of slack cover the rounding of sums and of this, so that what is skipped never changes
+    a bound.
 
     Args:
         added: numerators by additions alone, in coarse units.
-        fewest: b - k; not positive where every end may be worth it.
+        fewest: b - k, not positive where every end may be worth it.
         clip: gamma.
     """
     largest = np.divide(added, fewest, out=np.full(added.shape, clip.coarse), where=fewest > 0)
@@ -292,8 +294,9 @@ def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
 def _replaced(
     ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
 ) -> Array:
-    """k removed and k added. Every record's entry is coarsened by itself, so that all sums of
-    entries are exact.
+    """Return the bound for k removed and k added.
+
+    Every record's entry is coarsened by itself, so that all sums of entries are exact.
     """
     rows = np.flatnonzero(open_[:, 0])
     if not len(rows):
@@ -317,8 +320,9 @@ def _replaced(
 def _removed(
     ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
 ) -> Array:
-    """Up to k removed. The maximum over all numbers up to k, so that the rounding of sums nests
-    too.
+    """Return the bound for up to k removed.
+
+    It is the maximum over all numbers up to k, so that the rounding of sums nests too.
     """
     rows = np.flatnonzero(open_[:, 0])
     if not len(rows):
@@ -343,8 +347,8 @@ class SmallestEnds:
     """The k smallest ends of every row among the blocks seen so far.
 
     Attributes:
-        k: how many of each row, shape (rows,).
-        kept: increasing, shape (rows, most); infinite from a row's k on, and where there were
+        k: number of ends of each row, shape (rows,).
+        kept: increasing ends, shape (rows, most), infinite from a row's k on, and where there were
             fewer.
     """
 
@@ -353,11 +357,11 @@ class SmallestEnds:
 
     @classmethod
     def of(cls, k: Integers) -> SmallestEnds:
-        """No block yet."""
+        """Return the ends of no block yet."""
         return cls(k, np.full((len(k), int(k.max(initial=0))), np.inf))
 
     def with_block(self, values: Array) -> SmallestEnds:
-        """With one block more, ``values`` of shape (rows, n).
+        """Return the ends with one block more, ``values`` of shape (rows, n).
 
         Only ends below the largest one kept can matter. After the first blocks they are few, so
         that nothing is sorted but them.
@@ -377,7 +381,7 @@ class SmallestEnds:
         return self._keeping(np.concatenate([self.kept, packed], axis=1))
 
     def coarse_sums(self, shift: int) -> Integers:
-        """Sums of each row's k smallest ends, each rounded up to coarse units."""
+        """Return the sums of each row's k smallest ends, each rounded up to coarse units."""
         entries = _up(np.where(np.isinf(self.kept), 0.0, self.kept).astype(np.int64), shift)
         return np.asarray(entries.astype(np.int64).sum(axis=1))
 
@@ -389,15 +393,15 @@ class SmallestEnds:
 
 
 def _packed(place: Integers, values: Array, fill: Array) -> tuple[Integers, Array]:
-    """Values of each row side by side, in any order.
+    """Put values of each row side by side, in any order.
 
     Args:
         place: row of each value, shape (n,).
         values: shape (n,).
-        fill: shape (rows,); its largest entry stands where a row has fewer values.
+        fill: shape (rows,), whose largest entry stands where a row has fewer values.
 
     Returns:
-        Numbers of values, shape (rows,); values, shape (rows, most).
+        Numbers of values, shape (rows,), and values, shape (rows, most).
     """
     order = np.argsort(place, kind="stable")
     numbers = np.bincount(place, minlength=len(fill))
@@ -407,7 +411,7 @@ def _packed(place: Integers, values: Array, fill: Array) -> tuple[Integers, Arra
 
 
 def _smallest_sums(values: Array, most: int) -> Integers:
-    """Sums of the 1, 2, ..., ``most`` smallest values of each row; exact."""
+    """Return the sums of the 1, 2, ..., ``most`` smallest values of each row, exactly."""
     smallest = (
         np.partition(values, most - 1, axis=1)[:, :most] if most < values.shape[1] else values
     )
@@ -415,5 +419,5 @@ def _smallest_sums(values: Array, most: int) -> Integers:
 
 
 def _up(values: Integers | np.int64, shift: int) -> Array:
-    """Whole numbers divided by 2**shift and rounded up, as float64."""
+    """Return whole numbers divided by 2**shift and rounded up, as float64."""
     return np.asarray(-((-values) >> shift), dtype=np.float64)

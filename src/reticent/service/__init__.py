@@ -1,4 +1,4 @@
-"""Answers over HTTP: bundles, budgets that hold, and keys for those who may ask."""
+"""Answers over HTTP: bundles, durable budgets, and keys for those who may ask."""
 
 from __future__ import annotations
 

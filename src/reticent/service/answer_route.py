@@ -1,5 +1,6 @@
-"""The one route that is asked all day, without the layers that other routes share: a request and
-its answer pass through `Edge` and this.
+"""The busiest route, served without the layers that other routes share.
+
+A request and its answer pass through `Edge` and this module only.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _PATH = re.compile(r"/v1/bundles/([^/]+)/answers")
 
 
 class AnswerRoute:
-    """`POST /v1/bundles/{id}/answers` as an ASGI application; its errors are the `Edge`'s.
+    """Serve `POST /v1/bundles/{id}/answers` as an ASGI application. `Edge` handles its errors.
 
     Args:
-        service: of this worker.
+        service: the service of this worker.
     """
 
     def __init__(self, service: Service) -> None:
@@ -32,11 +33,11 @@ class AnswerRoute:
 
     @staticmethod
     def takes(scope: Scope) -> bool:
-        """Whether a request is for this route."""
+        """Return whether a request is for this route."""
         return scope["method"] == "POST" and _PATH.fullmatch(scope["path"]) is not None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Answer one request."""
         scope["endpoint"] = answers
         path = _PATH.fullmatch(scope["path"])
         assert path is not None  # see takes
@@ -45,10 +46,11 @@ class AnswerRoute:
 
 
 async def answers(service: Service, bundle: str, scope: Scope, receive: Receive) -> Response:
-    """One answer for each row of a request to ``bundle``, charged durably before it is drawn.
+    """Return one answer for each row of a request to ``bundle``, charged durably before it is
+    drawn.
 
     Raises:
-        ReticentError: why there is none.
+        ReticentError: there is no answer, and the error says why.
     """
     headers = Headers(scope=scope)
     key = await service.key_of(bearer(headers))
@@ -74,8 +76,9 @@ async def answers(service: Service, bundle: str, scope: Scope, receive: Receive)
 
 
 def vouch(scope: Scope) -> None:
-    """Tells the connection of a request that its key is valid; a connection of another server than
-    ours does not ask.
+    """Tell a request's connection that its key is valid.
+
+    A connection of another server than ours does not ask.
     """
     told = scope["state"].get("vouch")
     if told is not None:
@@ -83,10 +86,10 @@ def vouch(scope: Scope) -> None:
 
 
 def bearer(headers: Headers) -> str:
-    """The secret that the header Authorization holds.
+    """Return the secret that the header Authorization holds.
 
     Raises:
-        NotAuthenticated: it holds none.
+        NotAuthenticated: the header holds none.
     """
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():

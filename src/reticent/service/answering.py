@@ -1,17 +1,16 @@
 """One request, one charge, one draw: reserve, draw, store with the commit, and only then send.
 
-Requests that wait at the same time are charged in one transaction, each by itself, and those of one
-bundle are drawn in one call; what each of them costs and gets is the same as if it had come alone.
+Requests that wait at the same time are charged in one transaction, each by itself. Those of one
+bundle are drawn in one call. Each of them costs and gets the same as if it had come alone.
 
-A row of ``service_answers`` is made in the transaction that charges, under the principal and its
-idempotency key, and filled in the transaction that commits. Whatever happens in between, a request
-that is repeated finds that row: the stored bytes, "under way", or "lost" once its time is up.
-Nothing is ever drawn twice. Which of them holds is decided in the database alone, so that several
-processes and hosts agree.
+The transaction that charges makes a row of ``service_answers`` under the principal and its
+idempotency key. The transaction that commits fills it. A repeated request finds that row, whatever
+happened in between: the stored bytes, "under way", or "lost" once its time is up. Nothing is ever
+drawn twice. The database alone decides which of them holds, so several processes and hosts agree.
 
 Each row is an item of the ledger's tree, under the entry that charges and then under the one that
-commits. A row that was changed, added or removed by other means is refused when it is asked for,
-and neither sent nor drawn again.
+commits. If a row was changed, added or removed by other means, a request for it is refused. The
+answer is neither sent nor drawn again.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class Request:
-    """What names a request, and what it must be again.
+    """The name of a request, and the digests that a repetition must match.
 
     Attributes:
-        key: who asks.
-        idempotency_key: the client's name for it.
+        key: the key of whoever asks.
+        idempotency_key: the client's name for the request.
         digest: keyed digest of what is asked, 32 bytes.
         bound: digest of the request under the client's nonce, for its receipt (``core.bindings``).
     """
@@ -67,7 +66,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, and what it asks; see ``Question``."""
+    """A request, and its ``Question``."""
 
     request: Request
     question: Question
@@ -83,19 +82,19 @@ class Answer:
 
 
 class Answering:
-    """Answers requests, each of them once.
+    """Answer requests, each of them once.
 
     **Guarantee.** Over all threads, processes and hosts on one ledger: every body that leaves was
     drawn once, after its charge was durable, and stored with the commit of its receipt. The same
     request gets the same bytes, for good.
 
     Args:
-        ledger: where to charge.
-        keys: who may ask; looked at again in the transaction that charges.
-        signer: of receipts.
-        writer: to the ledger.
+        ledger: the ledger that is charged.
+        keys: keys of those who may ask. The transaction that charges looks at them again.
+        signer: the signer of receipts.
+        writer: the writer to the ledger.
         lease: seconds after which a charged request without an answer is lost.
-        clock: seconds since 1970; hosts of one ledger agree within a fraction of the lease.
+        clock: seconds since 1970. Hosts of one ledger agree within a fraction of the lease.
     """
 
     def __init__(
@@ -116,26 +115,27 @@ class Answering:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """While its block runs, no other request computes; waiting for the ledger gives it up."""
+        """Let no other request compute while the block runs. A wait for the ledger gives the
+        turn up.
+        """
         with self._turn:
             yield
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer | Exception]:
-        """What each of the requests gets, in their order; the caller has the turn.
+        """Return what each of the requests gets, in their order. The caller has the turn.
 
         An answer has one row for each row that was asked about, charged durably before it is
-        drawn; or it is what the same request got before. A request that is refused harms no other.
-        A fault after the charge, which cannot depend on a row, fails all that are drawn together.
+        drawn. A repeated request gets its first answer. A request that is refused harms no other.
+        A fault after the charge cannot depend on a row, and fails all that are drawn together.
 
         Returns:
-            For each an ``Answer``, or why there is none:
-            InvalidInput: rows that the bundle cannot take, or an idempotency key that stands for
-                another request; nothing was charged.
+            For each request an ``Answer``, or one of these errors: InvalidInput: the bundle cannot
+            take the rows, or the idempotency key stands for
+                another request. Nothing was charged.
             BudgetExceeded, IncompatibleGuarantees, NotAuthenticated: nothing was charged.
-            RequestUnderWay: it is being answered.
-            AnswerLost: it was charged and will not be answered, or its answer was removed.
-            LedgerUnavailable: the ledger could not be written; repeat the request.
-            Others: a fault of the service.
+            RequestUnderWay: it is being answered. AnswerLost: it was charged and will not be
+            answered, or its answer was removed. LedgerUnavailable: the ledger could not be written.
+            Repeat the request. Others: a fault of the service.
         """
         found: list[Answer | Exception | None] = [None] * len(asked)
         costs: dict[int, Priced] = {}
@@ -167,12 +167,12 @@ class Answering:
         return [one for one in found if one is not None]
 
     def receipt(self, principal: str, identifier: str) -> dict[str, Any]:
-        """The signed receipt of an answer that ``principal`` got.
+        """Return the signed receipt of an answer that ``principal`` got.
 
         Raises:
             UnknownName: there is none.
-            AnswerLost: it was removed.
-            LedgerUnavailable: cannot be read.
+            AnswerLost: the answer was removed.
+            LedgerUnavailable: the ledger cannot be read.
             CorruptLedger: the row of its answer was changed by other means.
         """
         with self._ledger.store.read() as connection:
@@ -187,7 +187,7 @@ class Answering:
     def waited(
         self, works: Sequence[Callable[[Page], Any]], *, keep: bool = True
     ) -> list[Any | ReticentError]:
-        """What the writer makes of ``works``, while others have their turn."""
+        """Return what the writer makes of ``works``, while others have their turn."""
         self._turn.release()
         try:
             return self._writer.post_each(works, keep=keep)
@@ -197,7 +197,7 @@ class Answering:
     def _charged(
         self, wanted: dict[int, tuple[Asked, Priced]]
     ) -> Iterator[tuple[int, Charged | Answer | Exception]]:
-        """Each request's charge, or what it gets without one."""
+        """Yield each request's charge, or what it gets without one."""
         if not wanted:
             return
         try:
@@ -219,7 +219,9 @@ class Answering:
                 yield place, error
 
     def _charging(self, request: Request, cost: Priced) -> Callable[[Page], Any]:
-        """A charge, and the row of its request; or the row that is there."""
+        """Return the work that charges and adds the request's row, or finds the row that is
+        there.
+        """
 
         def work(page: Page) -> Any:
             self._keys.check(page, request.key)
@@ -247,7 +249,7 @@ class Answering:
         return work
 
     def _drawn(self, wanted: dict[int, tuple[Request, Charged]]) -> dict[int, tuple[bytes, str]]:
-        """The body of each answer, and the name of its receipt."""
+        """Return the body of each answer, and the name of its receipt."""
         written = {}
         releases = drawn([charged for _, charged in wanted.values()])
         for place, release in zip(wanted, releases, strict=True):
@@ -269,7 +271,7 @@ class Answering:
         charged: dict[int, Charged],
         written: dict[int, tuple[bytes, str]],
     ) -> Iterator[tuple[int, Answer | Exception]]:
-        """Each answer, once it is stored with the commit of its charge."""
+        """Yield each answer, once it is stored with the commit of its charge."""
         if not written:
             return
         works = [
@@ -350,7 +352,7 @@ def _find(page: Page, request: Request) -> Values | None:
 
 
 def _give_up(page: Page, request: Request) -> Values:
-    """Marks a request as lost, unless it was answered in the meantime; its row as it is then."""
+    """Mark a request as lost unless it was answered in the meantime, and return its row."""
     row = _find(page, request)
     assert row is not None  # rows are never removed
     if row["state"] == "charged":

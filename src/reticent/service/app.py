@@ -34,17 +34,17 @@ _WITNESSED = 60.0
 
 
 def create_app(settings: Settings) -> ASGIApp:
-    """The application of one worker, ready to answer.
+    """Return the application of one worker, ready to answer.
 
     Args:
-        settings: see ``Settings``.
+        settings: the service's ``Settings``.
 
     Returns:
-        An ASGI application, whose shutdown finishes what is under way.
+        An ASGI application. Its shutdown finishes what is under way.
 
     Raises:
-        InvalidInput, CorruptBundle, UntrustedSignature: a bundle or a key that cannot be used.
-        LedgerUnavailable: no ledger, or one that is older than its anchor.
+        InvalidInput, CorruptBundle, UntrustedSignature: a bundle or a key cannot be used.
+        LedgerUnavailable: there is no ledger, or it is older than its anchor.
         MissingExtra: the extra ``service`` is not installed.
     """
     service = Service(settings)
@@ -113,13 +113,13 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 def _places(error: RequestValidationError) -> str:
-    """Which parameters are wrong; never what stands there."""
+    """Name the parameters that are wrong, and never their values."""
     parts = error.errors()
     return "; ".join(f"{'.'.join(map(str, part['loc']))}: {part['type']}" for part in parts[:3])
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Adds the one shape of errors to the document, which routes refer to by name."""
+    """Add the one shape of errors to the document. Routes refer to it by name."""
     make = app.openapi
 
     def document() -> dict[str, object]:
@@ -132,8 +132,9 @@ def _document_problems(app: FastAPI) -> None:
 
 
 async def _witness(service: Service) -> None:
-    """A signed anchor in the log within a minute of each change: logs are kept elsewhere, and
-    outlive a rollback.
+    """Log a signed anchor within a minute of each change.
+
+    Logs are kept elsewhere, and outlive a rollback.
     """
     said = None
     while True:

@@ -32,15 +32,15 @@ def answer_body(
     request: str,
     signed: Callable[[dict[str, Any]], dict[str, str]],
 ) -> bytes:
-    """The answers, and the signed receipt that binds them and the request, as JSON.
+    """Return the answers as JSON, with the signed receipt that binds them and the request.
 
     Args:
-        release: what was drawn.
-        identity: of the bundle.
+        release: the release that was drawn.
+        identity: the bundle's identity.
         widest: bytes that one answer takes at most.
         request: digest of the request under the client's nonce. The nonce itself is in no body:
             bodies are kept, and whoever reads them could check a guess of the rows.
-        signed: gives the signature of a receipt's plain values.
+        signed: function that gives the signature of a receipt's plain values.
     """
     answers, withheld = plain_answers(release.values, release.withheld), release.withheld.tolist()
     columns, salt = list(release.columns), token_hex(16)
@@ -57,7 +57,7 @@ def answer_body(
 
 
 def free_body(values: npt.NDArray[Any], identity: str, widest: int) -> bytes:
-    """Answers of a model that was paid for when it was fitted: no receipt, nothing withheld."""
+    """Return the answers of a model that was paid for at its fit: no receipt, nothing withheld."""
     nobody = dict.fromkeys(("receipt", "salt", "signature"))
     head = {"bundle": identity, "columns": ["label"], **nobody}
     nothing = np.zeros(len(values), dtype=bool)
@@ -65,8 +65,9 @@ def free_body(values: npt.NDArray[Any], identity: str, widest: int) -> bytes:
 
 
 def padded(head: dict[str, Any], answers: list[Any], withheld: list[bool], widest: int) -> bytes:
-    """JSON of all parts, with white space before its end up to a length that depends on ``head``
-    and the number of rows only; ``head`` holds something.
+    """Return JSON of all parts, padded with white space before its end.
+
+    Its length depends on ``head`` and the number of rows only. ``head`` is not empty.
 
     Example:
         >>> lengths = {len(padded({"a": 1}, [label], [False], 4)) for label in (1, 22, None)}
@@ -81,7 +82,7 @@ def padded(head: dict[str, Any], answers: list[Any], withheld: list[bool], wides
 
 
 def plain_answers(values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> list[Any]:
-    """Labels or lists of numbers as JSON has them; None where withheld."""
+    """Return labels or lists of numbers as JSON has them, with None where withheld."""
     return [
         None if left else value
         for value, left in zip(values.tolist(), withheld.tolist(), strict=True)
@@ -89,7 +90,7 @@ def plain_answers(values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> 
 
 
 def receipt_of(body: bytes) -> dict[str, Any]:
-    """The signed receipt in the body of an answer."""
+    """Return the signed receipt in the body of an answer."""
     found = json.loads(body)
     return {"receipt": found["receipt"], "signature": found["signature"]}
 

@@ -1,4 +1,4 @@
-"""The budgets that a key may see: those that its own requests count against; an owner sees all."""
+"""The budgets that a key may see: those that its own requests count against. An owner sees all."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MOST = 1000
 def visible_budgets(
     store: Store, key: ApiKey, *, subject: str | None, bundle: str | None
 ) -> list[dict[str, Any]]:
-    """Budgets as plain values, in the order of their scopes.
+    """Return budgets as plain values, in the order of their scopes.
 
     Args:
-        store: of the ledger.
-        key: who looks.
-        subject, bundle: only budgets of exactly these; None for all.
+        store: the ledger's store.
+        key: the key of whoever looks.
+        subject, bundle: the one subject or bundle whose budgets are wanted, or None for all.
 
     Raises:
-        LedgerUnavailable: cannot be read.
+        LedgerUnavailable: the ledger cannot be read.
     """
     query = (
         sa.select(budgets, statements.c.statement)

@@ -25,8 +25,6 @@ Rows = Sequence[Sequence[Any]]
 
 _FILES = ("manifest.json", "bundle.json", "weights.safetensors", "card.md", "signature.json")
 _WIDEST_NUMBER = len("-2.2250738585072014e-308")
-_SLOW = ("exact",)
-"""Certificates whose time depends on the row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +32,15 @@ class ServedBundle:
     """A fitted bundle, and how it is asked.
 
     Attributes:
-        name: of its folder.
-        folder: where it is.
+        name: name of its folder.
+        folder: path of its folder.
         system: the estimator.
-        identity: names it in receipts and scopes.
-        guarantee: cost of one answer; of ``route`` "free", of the model.
-        route: "answers", charged by row; "free", post-processing of what was released when it was
-            fitted; "device", where rows may not come here.
-        subject: the data set that is charged; None where every request names its own.
-        schema: of its columns, or None for numbers.
+        identity: its name in receipts and scopes.
+        guarantee: cost of one answer, or of the model where ``route`` is "free".
+        route: "answers" where each row is charged, "free" for post-processing of what was released
+            at the fit, "device" where rows may not come here.
+        subject: the data set that is charged, or None where every request names its own.
+        schema: schema of its columns, or None for numbers.
         private: whether its files hold private records.
     """
 
@@ -58,17 +56,17 @@ class ServedBundle:
 
     @classmethod
     def read(cls, folder: Path, *, trusted_with: bool, trusted_key: Path | None) -> ServedBundle:
-        """The bundle in ``folder``.
+        """Return the bundle in ``folder``.
 
         Args:
-            folder: of the bundle.
+            folder: the bundle's folder.
             trusted_with: whether rows that it protects may come here.
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
-            InvalidInput: no bundle, one that books no data set, one whose answers take a time
-                that depends on the row, or a model of released values.
-            CorruptBundle, UntrustedSignature: as ``load``.
+            InvalidInput: there is no bundle, it books no data set, its answers take a time that
+                depends on the row, or it is a model of released values.
+            CorruptBundle, UntrustedSignature: the errors of ``load``.
         """
         stored = Bundle.read(folder, trusted_key=trusted_key)
         if stored.system == VALUE_MODEL:
@@ -105,18 +103,18 @@ class ServedBundle:
 
     @cached_property
     def price(self) -> Price:
-        """The price of one answer, which depends on no row."""
+        """Return the price of one answer, which depends on no row."""
         found: Price = self.system.price(range(1))
         return found
 
     @property
     def protects(self) -> str:
-        """ "records" or "input"."""
+        """Return "records" or "input", whichever it protects."""
         return "input" if self.subject is None else "records"
 
     @property
     def columns(self) -> list[str]:
-        """Names of its columns, in order; none where it was fitted on an array."""
+        """Return the names of its columns in order, or none where it was fitted on an array."""
         names = kept_names(self.system)
         if names is None and self.schema is not None:
             return [str(name) for name in getattr(self.schema, "names", None) or ()]
@@ -124,13 +122,13 @@ class ServedBundle:
 
     @property
     def files(self) -> list[str]:
-        """Names of the files that a device may have."""
+        """Return the names of the files that a device may have."""
         if self.private:
             return []
         return [name for name in _FILES if (self.folder / name).is_file()]
 
     def file(self, name: str) -> Path:
-        """Where a file is that a device may have.
+        """Return the path of a file that a device may have.
 
         Raises:
             NotPermitted: the bundle holds private records.
@@ -143,22 +141,22 @@ class ServedBundle:
         return self.folder / name
 
     def card(self) -> GuaranteeCard:
-        """The guarantee in plain words."""
+        """Return the guarantee in plain words."""
         card: GuaranteeCard = self.system.card()
         return card
 
     def most_rows(self, most: int) -> int:
-        """Rows of one request to it, where requests have ``most`` at most."""
+        """Return the most rows of one request to it, where requests have ``most`` at most."""
         return max(1, min(most, MOST_CELLS // int(self.system.n_features_in_)))
 
     def structure(self, most: int) -> Structure:
-        """What a body may consist of that asks about up to ``most`` rows."""
+        """Return the bounds of a body that asks about up to ``most`` rows."""
         rows, width = self.most_rows(most), int(self.system.n_features_in_)
         # Commas of the rows, of their columns, of a subject for each, and between names.
         return Structure(lists=rows + 3, items=rows * width + width + rows + 4)
 
     def describe(self, *, most_rows: int) -> dict[str, Any]:
-        """What a client needs to know before it asks."""
+        """Describe the bundle for a client that has not asked yet."""
         return {
             "id": self.identity,
             "name": self.name,
@@ -175,10 +173,10 @@ class ServedBundle:
         }
 
     def check_open(self) -> None:
-        """Refuses rows of a bundle that protects them.
+        """Refuse rows of a bundle that protects them.
 
         Raises:
-            NotPermitted: says where to release them.
+            NotPermitted: the bundle protects its rows. The message says where to release them.
         """
         if self.route == "device":
             raise NotPermitted(
@@ -187,7 +185,7 @@ class ServedBundle:
             )
 
     def check_charged_by_row(self) -> None:
-        """Refuses a system whose answers cannot be charged one by one, or tell by their time.
+        """Refuse a system whose answers cannot be charged one by one, or tell by their time.
 
         Raises:
             InvalidInput: its answers are paid for as a whole, or its certificate takes a time that
@@ -198,14 +196,9 @@ class ServedBundle:
                 f"bundles: {self.folder.name} is paid for as a whole, and its answers are counted "
                 "by whoever fitted it; expected a bundle whose answers are charged one by one"
             )
-        if self.price.certificate in _SLOW:
-            raise InvalidInput(
-                f"bundles: {self.folder.name} rests on a certificate ({self.price.certificate}) "
-                "whose time depends on the row, and would tell about it; fit it with another one"
-            )
 
     def inputs(self, rows: Rows, columns: Sequence[str] | None) -> Any:
-        """Rows as the system takes them.
+        """Return rows as the system takes them.
 
         Raises:
             InvalidInput: rows of different lengths, another number of columns, or texts where
@@ -227,7 +220,7 @@ class ServedBundle:
     def scopes(
         self, principal: str, subjects: list[str] | str | None
     ) -> tuple[Scope | list[Scope], list[str]]:
-        """Where a request is charged, and whose names that are.
+        """Return the scopes that a request is charged to, and the subjects named there.
 
         Raises:
             InvalidInput: no subject where one is mandatory, or another than the bundle's.
@@ -250,12 +243,12 @@ class ServedBundle:
         return [known[name] for name in subjects], sorted(known)
 
     def predict(self, inputs: Any) -> npt.NDArray[Any]:
-        """Answers of a model that was paid for when it was fitted."""
+        """Return the answers of a model that was paid for at its fit."""
         found: npt.NDArray[Any] = self.system.predict(inputs)
         return found
 
     def widest(self, values: npt.NDArray[Any]) -> int:
-        """Bytes that one answer takes at most, whatever was asked."""
+        """Return the bytes that one answer takes at most, whatever was asked."""
         if values.ndim == 2:
             return int(values.shape[1]) * (_WIDEST_NUMBER + 1) + 2
         return self._widest_label
@@ -267,17 +260,17 @@ class ServedBundle:
 
 
 class Catalogue:
-    """All bundles of a folder.
+    """The bundles of a folder.
 
     Args:
-        folder: with one bundle in each folder of it.
+        folder: a folder whose subfolders hold one bundle each.
         trusted_with: names of bundles whose raw rows may come here.
-        trusted_key: public key that must have signed every one of them, or None.
+        trusted_key: file with the public key that must have signed all of them, or None.
 
     Raises:
         InvalidInput: no bundle there, two with one identity, an unknown name in ``trusted_with``,
             or a bundle that cannot be served.
-        CorruptBundle, UntrustedSignature: as ``load``.
+        CorruptBundle, UntrustedSignature: the errors of ``load``.
     """
 
     def __init__(
@@ -316,10 +309,11 @@ class Catalogue:
         return iter(self._bundles.values())
 
     def find(self, name: str, *, may_ask: Callable[..., bool]) -> ServedBundle:
-        """The bundle of this identity or name, if the key may ask it.
+        """Return the bundle of this identity or name, if the key may ask it.
 
         Raises:
-            UnknownName: there is none, or it was not granted; not said which.
+            UnknownName: there is none, or the key was not granted it. The message does not say
+                which.
         """
         bundle = self._bundles.get(name) or self._names.get(name)
         if bundle is None or not may_ask(bundle.identity, bundle.name):

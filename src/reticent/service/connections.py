@@ -1,6 +1,4 @@
-"""Connections of the service: how many there are, how long each may take, and answers that leave
-at once.
-"""
+"""Connections of the service: their number, the time each may take, and answers without delay."""
 
 from __future__ import annotations
 
@@ -46,11 +44,11 @@ _OTHER_FILES = 192
 
 
 class Door:
-    """The bounds of one worker's connections, and the connections that are there.
+    """The bounds of one worker's connections, and the open connections.
 
-    Where all places are taken, the address with the most connections that have shown no valid key
-    loses its oldest one. So whoever opens many displaces himself. uvicorn calls this for each new
-    connection.
+    If all places are taken, one address loses its oldest connection. It is the address with the
+    most connections that have shown no valid key. So whoever opens many displaces himself. uvicorn
+    calls this for each new connection.
 
     Args:
         most: connections in all.
@@ -115,15 +113,15 @@ class Door:
 
 
 class Connection(H11Protocol):
-    """Requests of one client, each bounded in size and time.
+    """The requests of one client, each bounded in size and time.
 
     A head has a deadline from its first byte, a body from the end of its head, and an answer from
     the first byte that the client does not take. Whoever misses one is cut off.
 
     Answers do not wait for acknowledgements. uvicorn writes the head and the body of an answer one
     after the other. Where workers share a socket that it has bound, asyncio leaves Nagle's
-    algorithm on (the socket names no protocol), and the body waits for the client to acknowledge
-    the head: about 40 ms on Linux, which is many times what an answer takes. This is h11 whatever
+    algorithm on (the socket names no protocol). The body then waits for the client to acknowledge
+    the head: about 40 ms on Linux, many times what an answer takes. This is h11 whatever
     else is installed, because only h11 bounds the size of a head.
     """
 
@@ -139,7 +137,7 @@ class Connection(H11Protocol):
         self.app_state = {**self.app_state, "vouch": self.vouch}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begins; ``transport`` is the new connection."""
+        """Begin to serve the new connection ``transport``."""
         super().connection_made(transport)
         # Every byte that the client does not take counts as one that it was sent and did not read.
         transport.set_write_buffer_limits(0)
@@ -155,7 +153,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends."""
+        """End, and give the place back."""
         self._door.leave(self)
         for timer in (self._late, self._stuck):
             if timer is not None:
@@ -164,7 +162,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Takes bytes of the client."""
+        """Take bytes of the client."""
         if self.transport.is_closing():
             return
         if self._is_refused():
@@ -176,32 +174,32 @@ class Connection(H11Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Goes on with what came behind the request that is answered."""
+        """Go on with what came behind the request that is answered."""
         super().on_response_complete()
         self._watch()
 
     def pause_writing(self) -> None:
-        """Begins to wait for a client that does not read."""
+        """Begin to wait for a client that does not read."""
         super().pause_writing()
         self._look_again(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Stops waiting: the client has read everything."""
+        """Stop waiting: the client has read everything."""
         if self._stuck is not None:
             self._stuck.cancel()
             self._stuck = None
         super().resume_writing()
 
     def vouch(self) -> None:
-        """Notes that this client has shown a valid key."""
+        """Note that this client has shown a valid key."""
         self._door.vouch(self)
 
     def cut(self) -> None:
-        """Closes the connection at once, whatever is under way."""
+        """Close the connection at once, whatever is under way."""
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP, in the shape of every other error."""
+        """Answer what is no HTTP, in the shape of every other error."""
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.cut()
             return
@@ -226,7 +224,7 @@ class Connection(H11Protocol):
         say("request", request=name, route="none", method="other", status=400)
 
     def _watch(self) -> None:
-        """Sets the deadline of what the client sends next, where it is another than before."""
+        """Set the deadline of what the client sends next, where it is another than before."""
         if self.transport.is_closing():
             return
         state, awaited, seconds = self.conn.their_state, None, 0.0
@@ -244,12 +242,12 @@ class Connection(H11Protocol):
         self._late = None if awaited is None else self.loop.call_later(seconds, self.cut)
 
     def _is_refused(self) -> bool:
-        """Return whether a request was answered of which a part has not come yet."""
+        """Return whether a request was answered before all of it had come."""
         answered = self.cycle is not None and self.cycle.response_complete
         return answered and self.conn.their_state is h11.SEND_BODY
 
     def _look_again(self, before: int) -> None:
-        """Cuts a client off that has not taken enough since there were ``before`` bytes."""
+        """Cut a client off that has not taken enough since there were ``before`` bytes."""
 
         def look() -> None:
             left = self.transport.get_write_buffer_size()
@@ -265,7 +263,7 @@ def check_descriptors(connections: int) -> None:
     """Raise this process's limit of open files to what its connections need.
 
     Raises:
-        InvalidInput: the system allows fewer.
+        InvalidInput: the operating system allows fewer.
     """
     needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

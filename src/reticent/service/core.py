@@ -1,4 +1,4 @@
-"""Everything that one worker of the service holds, and what its routes do in threads."""
+"""The state of one worker, and the work of its routes in threads."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ class Service:
     """One worker: bundles, ledger, keys and threads.
 
     Args:
-        settings: see ``Settings``.
+        settings: the service's ``Settings``.
 
     Attributes:
-        settings: as given.
-        ledger: opened, and checked against its anchor.
+        settings: the settings as given.
+        ledger: the ledger, opened and checked against its anchor.
         catalogue, shelf: bundles, and models of released values.
-        keys: who may ask.
-        admission, metrics: of this worker.
+        keys: keys of those who may ask.
+        admission, metrics: bounds and counts of this worker.
 
     Raises:
-        InvalidInput, CorruptBundle, UntrustedSignature: a bundle or a key that cannot be used.
-        LedgerUnavailable: no ledger, or one that is older than its anchor.
-        CorruptLedger: one that does not match its own entries.
+        InvalidInput, CorruptBundle, UntrustedSignature: a bundle or a key cannot be used.
+        LedgerUnavailable: there is no ledger, or it is older than its anchor.
+        CorruptLedger: the ledger does not match its own entries.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -124,7 +124,7 @@ class Service:
         self._known: dict[bytes, tuple[ApiKey, float]] = {}
 
     def close(self) -> None:
-        """Finishes what is under way."""
+        """Finish what is under way."""
         self.watch.close()
         self._together.close()
         for threads in (self._threads, self._health, *self._lookups):
@@ -133,10 +133,10 @@ class Service:
         self.ledger.close()
 
     async def key_of(self, secret: str) -> ApiKey:
-        """The key that ``secret`` is, as of half a second ago at most.
+        """Return the key of ``secret``, as it was half a second ago at most.
 
         Raises:
-            NotAuthenticated: it is none that is valid.
+            NotAuthenticated: no valid key has this secret.
         """
         digest, now = digest_of(secret), time.monotonic()
         known = self._known.get(digest)
@@ -156,7 +156,7 @@ class Service:
         return key
 
     def _find(self, secret: str, digest: bytes, stranger: bool) -> asyncio.Future[ApiKey]:
-        """Looks a key up, once however many ask with it."""
+        """Look a key up, once however many ask with it."""
         if stranger and self._strangers >= _MOST_STRANGERS:
             raise ServiceBusy("too many unknown keys at once; repeat the request a little later")
         loop = asyncio.get_running_loop()
@@ -172,10 +172,10 @@ class Service:
         return finding
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What ``work`` returns, in a thread.
+        """Run ``work`` in a thread, and return its result.
 
         Raises:
-            ServiceBusy: its turn did not come within the deadline; it was not begun.
+            ServiceBusy: its turn did not come within the deadline. It was not begun.
         """
         turn = Turn(partial(work, *arguments), self.settings.deadline)
 
@@ -189,11 +189,11 @@ class Service:
     async def body(
         self, key: ApiKey, headers: Headers, receive: Receive, structure: Structure
     ) -> AsyncIterator[bytes]:
-        """The body of a request, whose bytes count for its key while the block runs.
+        """Yield the body of a request. Its bytes count for its key while the block runs.
 
         Raises:
             ServiceBusy: too many bytes of this key are here.
-            InvalidInput: no body that can be used.
+            InvalidInput: the body cannot be used.
         """
         stated = stated_length(headers, most=self.settings.most_bytes)
         with self.admission.body_of(key.id, stated):
@@ -211,7 +211,7 @@ class Service:
         nonce: str = "",
         names: int | None = None,
     ) -> Answer:
-        """The answer to a body; see ``Answering`` and ``Together`` for what it raises."""
+        """Return the answer to a body. It raises what ``Answering`` and ``Together`` raise."""
         asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce, names=names)
         return await self._together.answer(asked, size=len(content))
 
@@ -225,15 +225,15 @@ class Service:
         nonce: str = "",
         names: int | None = None,
     ) -> Asked | Answer:
-        """What a body asks, or its answer where that is free.
+        """Return what a body asks, or its answer where that is free.
 
         Args:
-            key: who asks.
-            bundle: what is asked.
+            key: the key of whoever asks.
+            bundle: the bundle that is asked.
             idempotency_key: the client's name for the request.
             content: the body.
-            nonce: the client's; "" draws one that nobody keeps.
-            names: members of the body's object; see ``parsed``.
+            nonce: the client's nonce, or "" to draw one that nobody keeps.
+            names: number of members of the body's object, as ``parsed`` takes it.
 
         Raises:
             InvalidInput, NotPermitted: nothing was charged.
@@ -263,10 +263,10 @@ class Service:
     def previewed(
         self, key: ApiKey, bundle: ServedBundle, content: bytes, names: int | None = None
     ) -> dict[str, Any]:
-        """What a request would cost; nothing is written.
+        """Return what a request would cost. Nothing is written.
 
         Raises:
-            InvalidInput, NotPermitted, IncompatibleGuarantees: as the request would.
+            InvalidInput, NotPermitted, IncompatibleGuarantees: the request would be refused so.
         """
         body = parsed(content, Preview, names=names)
         answers = body.answers or len(body.subjects or ())
@@ -299,7 +299,7 @@ class Service:
         return told | {"reason": "" if one.fits else "the budget has less left"}
 
     async def check_chargeable(self) -> None:
-        """Refuse where the next charge would be refused; looked at once a second at most.
+        """Refuse where the next charge would be refused. It looks once a second at most.
 
         Raises:
             LedgerUnavailable, CorruptLedger: the ledger cannot be charged.
@@ -317,27 +317,27 @@ class Service:
         found.result()
 
     def opens_metrics(self, secret: str) -> bool:
-        """Whether ``secret`` is the one for metrics alone."""
+        """Return whether ``secret`` is the one for metrics alone."""
         return self._scraper is not None and hmac.compare_digest(digest_of(secret), self._scraper)
 
     def anchored(self) -> dict[str, Any]:
-        """The ledger's last position, signed.
+        """Return the ledger's last position, signed.
 
         Raises:
-            LedgerUnavailable: it is older than its anchor.
+            LedgerUnavailable: the ledger is older than its anchor.
         """
         self.ledger.check_anchor()
         return self.signer.anchor(self.ledger.anchor())
 
 
 def _read_rows(page: Page) -> None:
-    """Reads what a charge reads beside the chain, and writes nothing."""
+    """Read what a charge reads beside the chain, and write nothing."""
     for table in (api_keys, service_answers):
         page.connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).all()
 
 
 def _metrics_digest(file: Path | None) -> bytes | None:
-    """Digest of the secret in ``file``.
+    """Return the digest of the secret in ``file``.
 
     Raises:
         InvalidInput: no such file, or a secret that could be guessed.
@@ -354,10 +354,10 @@ def _metrics_digest(file: Path | None) -> bytes | None:
 
 
 def check_role(key: ApiKey, role: str) -> None:
-    """Refuses a key that is for something else.
+    """Refuse a key that is for something else.
 
     Raises:
-        NotPermitted: says what it is for.
+        NotPermitted: the key has another role. The message names it.
     """
     if key.role != role:
         raise NotPermitted(

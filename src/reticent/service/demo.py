@@ -1,5 +1,6 @@
-"""What `reticent serve --demo` answers from: a bundle, a ledger with a budget, and two keys, all
-made anew.
+"""The content of `reticent serve --demo`: a bundle, a ledger with a budget, and two keys.
+
+All of them are made anew.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Prepared:
     """A demonstration that is ready to be served.
 
     Attributes:
-        given: settings.
+        given: the settings.
         secret, owner: keys of a client and of the owner.
         rows: public rows to ask about.
     """
@@ -43,10 +44,10 @@ class Prepared:
     rows: list[list[float]]
 
     def snippet(self, url: str) -> str:
-        """What to copy into another terminal.
+        """Return lines to copy into another terminal.
 
         Args:
-            url: where the service answers.
+            url: address where the service answers.
         """
         body = json.dumps({"rows": self.rows})
         address = f"{url}/v1/bundles/{DATA_SET}/answers"
@@ -69,11 +70,12 @@ The owner's key, for /metrics and the pages at {url}/dashboard: {self.owner}
 
 
 def prepare(folder: Path) -> Prepared:
-    """A bundle that labels points from private records, a ledger with a budget for them, and keys.
+    """Make a bundle that labels points from private records, a ledger with a budget for them, and
+    keys.
 
     Args:
-        folder: empty; everything is made in it, the ledger's anchor too, since the ledger lives no
-            longer than that.
+        folder: an empty folder. Everything is made in it, the ledger's anchor too, since the ledger
+            lives no longer than the folder.
 
     Raises:
         MissingExtra: the extra ``service`` is not installed.

@@ -1,4 +1,4 @@
-"""What answers look like, for the OpenAPI document and the checks against it."""
+"""The shapes of answers, for the OpenAPI document and the checks against it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class _Document(BaseModel):
 
 
 class Health(_Document):
-    """That the service answers."""
+    """A sign that the service answers."""
 
     status: str
 
 
 class Signature(_Document):
-    """By the key of the service."""
+    """A signature by the key of the service."""
 
     algorithm: str
     key: str
@@ -29,7 +29,7 @@ class Signature(_Document):
 
 
 class BundleEntry(_Document):
-    """What a client needs to know of a bundle before it asks."""
+    """The facts about a bundle that a client needs before it asks."""
 
     id: str
     name: str
@@ -60,7 +60,7 @@ class Card(_Document):
 
 
 class AnswerList(_Document):
-    """One answer for each row, null where withheld; and the signed receipt."""
+    """One answer for each row, null where withheld, and the signed receipt."""
 
     bundle: str
     answers: list[Any]
@@ -72,7 +72,7 @@ class AnswerList(_Document):
 
 
 class Cost(_Document):
-    """What a request would cost."""
+    """The cost of a request that was not made."""
 
     bundle: str
     answers: int
@@ -108,21 +108,21 @@ class BudgetList(_Document):
 
 
 class SignedReceipt(_Document):
-    """What was spent, and who says so."""
+    """What was spent, signed by the service."""
 
     receipt: dict[str, Any]
     signature: Signature
 
 
 class SignedAnchor(_Document):
-    """The ledger's last position, and who says so."""
+    """The ledger's last position, signed by the service."""
 
     anchor: dict[str, Any]
     signature: Signature
 
 
 class ModelEntry(_Document):
-    """What a client needs to know of a model before it asks."""
+    """The facts about a model that a client needs before it asks."""
 
     id: str
     name: str
@@ -146,7 +146,7 @@ class PredictionList(_Document):
 
 
 class ProblemBody(_Document):
-    """An error, as RFC 9457 has it."""
+    """An error in the shape of RFC 9457."""
 
     type: str
     title: str
@@ -167,6 +167,6 @@ PROBLEM: dict[int | str, dict[str, Any]] = {
 
 
 def takes(kind: type[Answers | Predictions | Preview]) -> dict[str, Any]:
-    """The body of a route that reads it itself, for the document."""
+    """Describe, for the document, the body of a route that reads it itself."""
     content = {"application/json": {"schema": kind.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}

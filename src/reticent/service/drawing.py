@@ -1,4 +1,4 @@
-"""What a request would be charged, and one call that draws for many requests at once.
+"""The price of a request, and one call that draws for many requests at once.
 
 A request is checked and priced once. Once its charge is durable, it is drawn together with others
 of its bundle. Bundles answer each row by itself, so what a row gets does not depend on which
@@ -22,7 +22,7 @@ from reticent.service.catalogue import ServedBundle
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked.
+    """Rows, and the bundle that is asked about them.
 
     Attributes:
         bundle: the bundle that answers.
@@ -36,16 +36,16 @@ class Question:
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """Return the number of rows."""
         return len(self.inputs)
 
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """A question that may be asked, and what it is charged.
+    """A question that may be asked, and its charge.
 
     Attributes:
-        question: what is asked.
+        question: the question.
         inputs: the checked rows.
         price: their cost.
         posting: the charge.
@@ -66,11 +66,11 @@ class Charged:
 
 
 def priced(question: Question) -> Priced:
-    """Return what ``question`` is charged.
+    """Return the charge of ``question``.
 
     Raises:
-        InvalidInput: rows that the bundle cannot take.
-        IncompatibleGuarantees: a cost that cannot be booked.
+        InvalidInput: the bundle cannot take the rows.
+        IncompatibleGuarantees: the cost cannot be booked.
     """
     system = question.bundle.system
     inputs = system.checked(question.inputs)
@@ -83,7 +83,7 @@ def drawn(charged: Sequence[Charged]) -> list[Release]:
     own.
 
     Args:
-        charged: at least one, all of one bundle.
+        charged: at least one charged question, all of one bundle.
 
     Raises:
         AssertionError: the bundle answered other rows than were charged, which must not happen.

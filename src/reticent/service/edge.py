@@ -50,15 +50,15 @@ client together: to refuse costs a server as much as it costs to ask.
 
 
 class Admission:
-    """How many requests one worker holds at once, in all and for each key; how many bytes of their
-    bodies; and how soon it refuses.
+    """The bounds on what one worker holds at once: requests, bytes of bodies, and refusals.
 
-    It counts what is in this process now, and no answers: those are counted in the ledger.
+    Requests and bytes are bounded in all and for each key. It counts what is in this process now.
+    Answers are counted in the ledger.
 
     Args:
         most: requests in all.
         per_key: requests of one key.
-        most_bytes: bytes of bodies of one key, and four times as many in all.
+        most_bytes: bytes of bodies of one key. All keys together may hold four times as many.
     """
 
     def __init__(self, *, most: int, per_key: int, most_bytes: int = 2**24) -> None:
@@ -70,7 +70,7 @@ class Admission:
 
     @contextmanager
     def one(self) -> Iterator[Callable[[], None]]:
-        """Holds a request while its block runs, or until what it gives is called.
+        """Hold a request while the block runs, or until the function that it yields is called.
 
         Raises:
             ServiceBusy: there are too many.
@@ -95,10 +95,10 @@ class Admission:
 
     @contextmanager
     def one_of(self, key: str) -> Iterator[None]:
-        """Holds a request of ``key`` while its block runs.
+        """Hold a request of ``key`` while the block runs.
 
         Raises:
-            ServiceBusy: it has too many.
+            ServiceBusy: the key has too many.
         """
         if self._held[key] >= self._per_key:
             raise ServiceBusy(
@@ -110,10 +110,10 @@ class Admission:
 
     @contextmanager
     def body_of(self, key: str, size: int) -> Iterator[None]:
-        """Holds ``size`` bytes of a body of ``key`` while its block runs.
+        """Hold ``size`` bytes of a body of ``key`` while the block runs.
 
         Raises:
-            ServiceBusy: its other bodies, or all, are too many bytes.
+            ServiceBusy: the key's bodies, or all bodies, are too many bytes.
         """
         total = self._bytes.total()
         if self._bytes[key] + size > self._most_bytes or total + size > 4 * self._most_bytes:
@@ -125,7 +125,9 @@ class Admission:
             yield
 
     def wait_of(self, key: str) -> float:
-        """Seconds after which ``key`` is to get its next refusal; "" stands for all without one."""
+        """Return the seconds until ``key`` gets its next refusal. "" stands for all without a
+        key.
+        """
         now = time.monotonic()
         if len(self._refused) > _MOST_REFUSED:
             self._refused = {one: until for one, until in self._refused.items() if until > now}
@@ -152,15 +154,15 @@ class Edge:
     """ASGI middleware around everything else.
 
     Args:
-        app: what answers.
-        admission, metrics: of this worker.
+        app: the application that answers.
+        admission, metrics: bounds and counts of this worker.
     """
 
     def __init__(self, app: ASGIApp, *, admission: Admission, metrics: Metrics) -> None:
         self._app, self._admission, self._metrics = app, admission, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request, or refuses it."""
+        """Answer one request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -229,7 +231,7 @@ _METHODS = ("GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 async def send_problem(problem: Problem, name: str, send: Send) -> None:
-    """Sends a problem as the whole response."""
+    """Send a problem as the whole response."""
     body = problem.body(name)
     headers = {
         "content-type": CONTENT_TYPE,
@@ -247,14 +249,14 @@ async def send_problem(problem: Problem, name: str, send: Send) -> None:
 
 
 def stated_length(headers: Mapping[str, str], *, most: int) -> int:
-    """Bytes of the body of a request, as its head states them.
+    """Return the bytes of a request's body, as its head states them.
 
     Args:
-        headers: of the request, by names in any case.
-        most: bytes.
+        headers: the request's headers, by names in any case.
+        most: bytes at most.
 
     Raises:
-        RequestRefused: longer, not JSON, or without a length.
+        RequestRefused: the body is longer, is not JSON, or has no length.
     """
     stated = headers.get("content-length")
     if stated is None:
@@ -270,16 +272,16 @@ def stated_length(headers: Mapping[str, str], *, most: int) -> int:
 async def read_body(
     receive: Receive, *, stated: int, seconds: float, structure: Structure
 ) -> bytes:
-    """The body of a request, within its bounds.
+    """Read the body of a request, within its bounds.
 
     Args:
-        receive: gives the parts of its body.
-        stated: bytes that it has; see ``stated_length``.
-        seconds: until it must be there whole.
-        structure: counts its lists, cells and names while it arrives.
+        receive: function that gives the next part of the body.
+        stated: bytes that it has, from ``stated_length``.
+        seconds: time within which all of it must have come.
+        structure: counter of its lists, cells and names while it arrives.
 
     Raises:
-        RequestRefused: longer, slower or cut off.
+        RequestRefused: the body is longer, slower or cut off.
         InvalidInput: more lists, cells or names than ``structure`` allows.
     """
     content, more = bytearray(), True
@@ -300,7 +302,7 @@ async def read_body(
 
 
 def _check_head(scope: Scope) -> None:
-    """Refuses a head that is too long, says something twice, or names what no database takes."""
+    """Refuse a head that is too long, says something twice, or names what no database takes."""
     headers = scope["headers"]
     target = scope.get("raw_path", b""), scope.get("query_string", b"")
     size = sum(map(len, target)) + sum(len(name) + len(value) + 4 for name, value in headers)
@@ -317,7 +319,7 @@ def _check_head(scope: Scope) -> None:
 
 
 def _nothing() -> None:
-    """Nothing is held."""
+    """Hold nothing."""
 
 
 def _route(scope: Scope) -> str:

@@ -1,6 +1,6 @@
 """Keys of the service: who asks, for which bundles, about whom, and until when.
 
-A key is 256 random bits, which nobody can guess, so one SHA-256 of it is stored and no slow hash.
+A key is 256 random bits, which nobody can guess. So one SHA-256 of it is stored, and no slow hash.
 Whoever reads the database learns no key.
 """
 
@@ -48,15 +48,16 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class ApiKey:
-    """What a key may do; the key itself is not in here.
+    """The rights of a key, without the key itself.
 
     Attributes:
-        id: 16 hexadecimal digits, drawn at random; names the key in commands and logs.
-        principal: who asks with it, as ledgers know them.
-        role: see ``ROLES``.
-        bundles: identities or names of bundles; "*" for all.
-        subjects: who may be charged: names, or beginnings of names that end in "*".
-        created, expires, revoked: seconds since 1970; None for never.
+        id: 16 hexadecimal digits, drawn at random, that name the key in commands and logs.
+        principal: name of whoever asks with it, as ledgers know it.
+        role: one of ``ROLES``.
+        bundles: identities or names of bundles, or "*" for all.
+        subjects: names of those who may be charged. A name that ends in "*" stands for all that
+            begin so.
+        created, expires, revoked: seconds since 1970, or None for never.
 
     Example:
         >>> key = ApiKey("0" * 16, "acme", "client", ("*",), ("ward-7/*",), 0.0, None, None)
@@ -75,7 +76,7 @@ class ApiKey:
 
     @classmethod
     def of_row(cls, row: RowMapping | dict[str, Any]) -> Self:
-        """What a row of the table ``api_keys`` holds."""
+        """Return what a row of the table ``api_keys`` holds."""
         return cls(
             row["id"],
             row["principal"],
@@ -88,24 +89,24 @@ class ApiKey:
         )
 
     def state(self, now: float) -> str:
-        """ "valid", "expired" or "revoked" at a time in seconds since 1970."""
+        """Return "valid", "expired" or "revoked", at a time in seconds since 1970."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and now >= self.expires else "valid"
 
     def may_ask(self, *names: str) -> bool:
-        """Whether a bundle of any of these names was granted."""
+        """Return whether a bundle of any of these names was granted."""
         return any(_granted(name, self.bundles) for name in names)
 
     def may_charge(self, subject: str) -> bool:
-        """Whether ``subject`` was granted."""
+        """Return whether ``subject`` was granted."""
         return _granted(subject, self.subjects)
 
     def check_subjects(self, subjects: Iterable[str]) -> None:
-        """Refuses subjects that the key was not granted.
+        """Refuse subjects that the key was not granted.
 
         Raises:
-            NotPermitted: names none of them.
+            NotPermitted: a subject was not granted. The message names none.
         """
         lacking = sum(not self.may_charge(subject) for subject in set(subjects))
         if lacking:
@@ -118,11 +119,11 @@ class ApiKey:
 class KeyStore:
     """The keys in a ledger's database.
 
-    A key counts only as the ledger's last entry knows it: each that is made or revoked is an entry
-    of the chain, and a row that was added or changed by other means opens nothing.
+    A key counts only as the ledger's last entry knows it. Making or revoking a key is an entry of
+    the chain. A row that was added or changed by other means opens nothing.
 
     Args:
-        ledger: where they are.
+        ledger: the ledger whose database holds them.
         clock: seconds since 1970.
 
     Example:
@@ -154,20 +155,21 @@ class KeyStore:
         role: Role = "client",
         lasts: float | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key, and its secret, which is kept nowhere.
+        """Make a key, and return it with its secret, which is kept nowhere.
 
         Args:
-            principal: who will ask with it.
-            bundles: identities or names of the bundles that it may ask, at least one; "*" for all.
-            subjects: whom it may charge; a name that ends in "*" stands for all that begin so. Only
-                an owner's key has none.
+            principal: name of whoever will ask with it.
+            bundles: identities or names of the bundles that it may ask, at least one, or "*" for
+                all.
+            subjects: names that it may charge. A name that ends in "*" stands for all that begin
+                so. Only an owner's key has none.
             role: "client", or "owner" for one that looks and does not ask.
-            lasts: seconds until it expires, above 0; None for never.
+            lasts: seconds until it expires, above 0, or None for never.
 
         Raises:
             InvalidInput: no principal, a name that could be mistaken for another, no bundle or no
                 subject.
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
         one_of(role, ROLES, name="role")
         granted = _names(bundles, name="bundle"), _names(subjects, name="subject")
@@ -202,10 +204,10 @@ class KeyStore:
         return ApiKey.of_row(row), secret
 
     def list(self) -> tuple[ApiKey, ...]:
-        """All keys, oldest first, with those that are no longer valid.
+        """Return all keys, oldest first, with those that are no longer valid.
 
         Raises:
-            LedgerUnavailable: cannot be read.
+            LedgerUnavailable: the ledger cannot be read.
         """
         query = sa.select(api_keys).order_by(api_keys.c.created, api_keys.c.id)
         with self._ledger.store.read() as connection:
@@ -216,11 +218,11 @@ class KeyStore:
         return tuple(map(ApiKey.of_row, rows))
 
     def revoke(self, identifier: str) -> ApiKey:
-        """Takes a key back: nothing is charged by it once this returns.
+        """Revoke a key. Nothing is charged by it once this returns.
 
         Raises:
             UnknownName: there is no such key.
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
 
         def take_back(page: Page) -> ApiKey:
@@ -245,32 +247,31 @@ class KeyStore:
         return done
 
     def find(self, secret: str) -> ApiKey:
-        """The key that ``secret`` is, if it is valid now.
+        """Return the key that ``secret`` stands for, if it is valid now.
 
         Raises:
-            NotAuthenticated: unknown, expired or revoked; not said which.
-            LedgerUnavailable: cannot be read.
+            NotAuthenticated: it is unknown, expired or revoked. The message does not say which.
+            LedgerUnavailable: the ledger cannot be read.
         """
         query = sa.select(api_keys.c.id).where(api_keys.c.digest == digest_of(secret))
         with self._ledger.store.read() as connection:
             return self._current(connection, connection.execute(query).scalar())
 
     def named(self, identifier: str) -> ApiKey:
-        """The key of this identifier, if it is valid now.
+        """Return the key of this identifier, if it is valid now.
 
         Raises:
-            NotAuthenticated: unknown, expired or revoked; not said which.
-            LedgerUnavailable: cannot be read.
+            NotAuthenticated: it is unknown, expired or revoked. The message does not say which.
+            LedgerUnavailable: the ledger cannot be read.
         """
         with self._ledger.store.read() as connection:
             return self._current(connection, identifier)
 
     def check(self, page: Page, key: ApiKey) -> None:
-        """Refuses a key that has stopped being valid since it was found, in a transaction that
-        charges.
+        """Refuse, in a transaction that charges, a key that is no longer valid since it was found.
 
         Raises:
-            NotAuthenticated: it has.
+            NotAuthenticated: the key is no longer valid.
             CorruptLedger: its row was changed by other means.
         """
         row = _row(page, key.id)
@@ -292,7 +293,7 @@ class KeyStore:
 
 
 def checked_subject(value: str, *, name: str = "subject") -> str:
-    """A name in the composed normal form, where it cannot be mistaken for another.
+    """Return a name in the composed normal form, if it cannot be mistaken for another.
 
     Raises:
         InvalidInput: it has invisible or confusable characters, or is too long.
@@ -305,7 +306,7 @@ def checked_subject(value: str, *, name: str = "subject") -> str:
 
 
 def digest_of(secret: str) -> bytes:
-    """What is stored of a key."""
+    """Return what is stored of a key."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -336,7 +337,7 @@ def _seconds(microseconds: int | None) -> float | None:
 
 
 def _row(page: Page, identifier: str) -> dict[str, Any] | None:
-    """The row of a key, as the chain knows it."""
+    """Return the row of a key, as the chain knows it."""
     rows = _BY_ID.rows(page.connection, {"key": identifier})
     found: dict[str, Any] | None = rows[0]._asdict() if rows else None
     page.tree.check(KEYS, KEYS.key(identifier), found)

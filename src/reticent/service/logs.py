@@ -1,9 +1,9 @@
 """Logs of the service: one JSON object a line, of fields that hold no private value.
 
-A line about a request has its random name, the name of its route (never its path, which anybody
-may write anything into), status, time, the key's identifier and the number of rows. Rows,
-subjects, bodies, headers and messages of errors are never passed to a logger, and tracebacks,
-whose frames may show them, are cut to the places in the code.
+A line about a request has its random name, the name of its route, status, time, the key's
+identifier and the number of rows. It never has the request's path, into which anybody may write
+anything. Rows, subjects, bodies, headers and messages of errors are never passed to a logger.
+Tracebacks, whose frames may show them, are cut to the places in the code.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ logger = logging.getLogger(NAME)
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON."""
+    """Format a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, logger, event, and the record's own fields."""
+        """Return time, level, logger, event, and the record's own fields."""
         own = record.name.startswith((NAME, "uvicorn"))  # uvicorn tells of addresses and processes
         values: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -48,8 +48,9 @@ class JsonLines(logging.Formatter):
 
 
 def fault(error: BaseException) -> dict[str, Any]:
-    """What may be said of an error: its class and where it was raised, without its message. Why a
-    ledger is unavailable is said too, without what a database has said.
+    """Return what may be said of an error: its class and where it was raised, without its message.
+
+    For an unavailable ledger the reason is said too, without what a database has said.
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = isinstance(error, LedgerUnavailable)
@@ -61,7 +62,7 @@ def fault(error: BaseException) -> dict[str, Any]:
 
 
 def configure(level: str) -> None:
-    """Sends everything that this process logs to standard error, as JSON lines."""
+    """Send everything that this process logs to standard error, as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
@@ -76,5 +77,5 @@ def configure(level: str) -> None:
 
 
 def say(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
-    """Logs ``event`` with ``fields``, none of which may be private."""
+    """Log ``event`` with ``fields``, none of which may be private."""
     logger.log(level, event, extra={"fields": fields})

@@ -1,5 +1,6 @@
-"""Counts and times of requests in Prometheus form; labels are names of routes and of bundles'
-folders, never of subjects or clients.
+"""Counts and times of requests in Prometheus form.
+
+Labels are names of routes and of bundles' folders, never of subjects or clients.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 
 class Metrics:
-    """The counts of one worker; ``page`` shows those of all."""
+    """The counts of one worker. ``page`` shows those of all workers."""
 
     def __init__(self) -> None:
         prometheus = require("prometheus_client", extra="service")
@@ -40,20 +41,20 @@ class Metrics:
         )
 
     def request(self, route: str, status: int, seconds: float) -> None:
-        """Counts a request."""
+        """Count a request."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def rows(self, bundle: str, rows: int) -> None:
-        """Counts rows that were answered."""
+        """Count rows that were answered."""
         self._rows.labels(bundle).inc(rows)
 
     def held(self, requests: int) -> None:
-        """Notes how many requests this worker holds."""
+        """Record how many requests this worker holds."""
         self._held.set(requests)
 
     def page(self) -> tuple[bytes, str]:
-        """All counts, and the type of that text."""
+        """Return all counts, and the type of that text."""
         registry = self._registry
         if os.environ.get(FOLDER_VARIABLE):
             multiprocess = require("prometheus_client.multiprocess", extra="service")

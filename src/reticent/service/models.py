@@ -1,8 +1,8 @@
-"""Models that were trained on released values, and answer released values: post-processing, which
-costs nothing.
+"""Models that were trained on released values, and answer released values.
 
-A model is a bundle whose estimator has ``predict`` for released values, shape (n, m), and where it
-knows the bundle that released them names it by ``released_by_``.
+That is post-processing, which costs nothing. A model is a bundle whose estimator has ``predict``
+for released values, shape (n, m). If it knows the bundle that released them, ``released_by_``
+names it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class ServedModel:
     """A model, and what it takes.
 
     Attributes:
-        name: of its folder.
-        identity: of its bundle.
-        released_by: identity of the bundle whose values it was trained on; "" where it does not
+        name: name of its folder.
+        identity: identity of its bundle.
+        released_by: identity of the bundle whose values it was trained on, or "" where it does not
             say.
-        model: has ``predict``.
+        model: an object with ``predict``.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ServedModel:
     model: Any
 
     def describe(self) -> dict[str, Any]:
-        """What a client needs to know before it asks."""
+        """Describe the model for a client that has not asked yet."""
         return {
             "id": self.identity,
             "name": self.name,
@@ -47,7 +47,7 @@ class ServedModel:
         }
 
     def predictions(self, values: list[Any]) -> list[Any]:
-        """A prediction for each released value; None for one that was withheld.
+        """Return a prediction for each released value, and None for one that was withheld.
 
         Raises:
             InvalidInput: values of another shape than the model takes.
@@ -63,7 +63,7 @@ class ServedModel:
 
 
 class ModelShelf:
-    """All models of a folder; none where there is no folder.
+    """The models of a folder, or none where there is no folder.
 
     Raises:
         InvalidInput: no such folder, or a bundle in it that does not predict.
@@ -91,10 +91,10 @@ class ModelShelf:
         return iter(self._models.values())
 
     def find(self, name: str, *, may_ask: Callable[..., bool]) -> ServedModel:
-        """The model of this identity or name, if the key may ask it.
+        """Return the model of this identity or name, if the key may ask it.
 
         Raises:
-            UnknownName: there is none, or it was not granted.
+            UnknownName: there is none, or the key was not granted it.
         """
         named = {model.name: model for model in self}
         model = self._models.get(name) or named.get(name)

@@ -41,11 +41,11 @@ _STATUS: tuple[tuple[type[ReticentError], int], ...] = (
 
 
 class RequestRefused(errors.InvalidInput):
-    """A request that HTTP itself has another status for than 422: its method, length or encoding.
+    """A request for which HTTP has another status than 422: its method, length or encoding.
 
     Args:
-        status: of the response.
-        message: what was expected.
+        status: status of the response.
+        message: text that says what was expected.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -58,10 +58,10 @@ class Problem:
     """An error as a response.
 
     Attributes:
-        title: the error class.
-        code: of the class.
-        status: of the response.
-        detail: what was expected, what was got, what to do.
+        title: name of the error class.
+        code: code of the class.
+        status: status of the response.
+        detail: text that says what was expected, what was got, what to do.
     """
 
     title: str
@@ -71,7 +71,7 @@ class Problem:
 
     @classmethod
     def of(cls, error: BaseException) -> Problem:
-        """The problem that an error is; of a fault, or of the ledger's, no text of it.
+        """Return the problem for an error. It has no text of a fault or of the ledger's errors.
 
         Example:
             >>> problem = Problem.of(errors.BudgetExceeded("left epsilon=0"))
@@ -94,7 +94,7 @@ class Problem:
         )
 
     def body(self, request: str) -> bytes:
-        """The problem as JSON.
+        """Return the problem as JSON.
 
         Args:
             request: name of the request in the log.
@@ -111,7 +111,7 @@ class Problem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What goes with the status."""
+        """Return the headers that go with the status."""
         if self.status == 401:
             return {"WWW-Authenticate": 'Bearer realm="reticent"'}
         return {"Retry-After": str(_RETRY)} if self.status in (409, 429, 503) else {}

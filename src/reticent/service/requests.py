@@ -1,5 +1,6 @@
-"""Bodies of requests, and what keeps them small: pydantic at the edge, strict numbers, one digest
-for equal requests.
+"""Bodies of requests, and what keeps them small.
+
+The edge checks them with pydantic and strict numbers. Equal requests have one digest.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ Cell = float | Text | None
 
 
 class StrictBody(BaseModel):
-    """Unknown names, numbers as text, truth values as numbers, NaN and infinities are refused."""
+    """A body without unknown names, numbers as text, truth values as numbers, NaN or infinities."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Answers(StrictBody):
-    """What is asked."""
+    """Rows to answer."""
 
     rows: Annotated[list[Annotated[list[Cell], Field(min_length=1)]], Field(min_length=1)]
     columns: list[Name] | None = None
@@ -54,7 +55,7 @@ class Answers(StrictBody):
 
 
 class Preview(StrictBody):
-    """How many answers, about whom; no rows."""
+    """A number of answers, and about whom, without rows."""
 
     answers: Annotated[int, Field(ge=1, le=2**40)] | None = None
     subject: Name | None = None
@@ -64,7 +65,7 @@ class Preview(StrictBody):
 
 
 class Predictions(StrictBody):
-    """Released values; a row of null was withheld."""
+    """Released values. A row of null was withheld."""
 
     values: Annotated[
         list[Annotated[list[float], Field(min_length=1)] | float | Text | None],
@@ -79,16 +80,16 @@ Body = TypeVar("Body", bound=StrictBody)
 
 
 def parsed(content: bytes, kind: type[Body], *, names: int | None = None) -> Body:
-    """A body, if it is one of ``kind``.
+    """Return a body, if it is one of ``kind``.
 
     Args:
         content: the body.
-        kind: what it should be.
-        names: how many members its one object has, as ``Structure`` counts them; None does not
+        kind: class that the body should be of.
+        names: number of members of its one object, as ``Structure`` counts them. None does not
             check whether one stands there twice.
 
     Raises:
-        InvalidInput: says where it is not, and never what stands there.
+        InvalidInput: it is none. The message says where, and never what stands there.
 
     Example:
         >>> parsed(b'{"rows": [[false]]}', Answers)  # doctest: +ELLIPSIS
@@ -105,10 +106,10 @@ def parsed(content: bytes, kind: type[Body], *, names: int | None = None) -> Bod
 
 
 def checked_idempotency_key(value: str | None) -> str:
-    """The header Idempotency-Key.
+    """Return the header Idempotency-Key.
 
     Raises:
-        InvalidInput: missing, or of other characters.
+        InvalidInput: it is missing, or has other characters.
     """
     if value is None or not _IDEMPOTENCY.fullmatch(value):
         raise InvalidInput(
@@ -119,19 +120,19 @@ def checked_idempotency_key(value: str | None) -> str:
 
 
 def checked_request_nonce(value: str | None) -> str:
-    """The header Request-Nonce, or "" where there is none.
+    """Return the header Request-Nonce, or "" where there is none.
 
     Raises:
-        InvalidInput: not 32 hexadecimal digits.
+        InvalidInput: it is not 32 hexadecimal digits.
     """
     return "" if value is None else checked_nonce(value, name="Request-Nonce")
 
 
 def subjects_of(body: Answers | Preview, rows: int) -> list[str] | str | None:
-    """The name that is charged for all rows, or one for each, in the composed normal form.
+    """Return the name that is charged for all rows, or one for each, in the composed normal form.
 
     Raises:
-        InvalidInput: both, another number than of rows, or a name that could be mistaken.
+        InvalidInput: both are given, their number is not that of rows, or a name could be mistaken.
     """
     if body.subject is not None and body.subjects is not None:
         raise InvalidInput("subject, subjects: expected one of them")
@@ -147,15 +148,16 @@ def subjects_of(body: Answers | Preview, rows: int) -> list[str] | str | None:
 
 
 def request_digest(secret: bytes, *, bundle: str, body: Answers, nonce: str) -> bytes:
-    """HMAC-SHA-256 of what is asked, 32 bytes: equal for bodies that differ in spelling only.
+    """Return the HMAC-SHA-256 of what is asked, 32 bytes.
 
-    Rows can be guessed; without the key their digests cannot be compared with guesses.
+    It is equal for bodies that differ in spelling only. Rows can be guessed, but without the key
+    their digests cannot be compared with guesses.
 
     Args:
         secret: the key.
         bundle: identity of the bundle that is asked.
         body: the request.
-        nonce: the client's, or "" where it sent none.
+        nonce: the client's nonce, or "" where it sent none.
     """
     # Fields stand in their order in the class, and numbers are floats however they were written.
     content = f"{bundle}\n{nonce}\n{body.model_dump_json()}"
@@ -163,8 +165,8 @@ def request_digest(secret: bytes, *, bundle: str, body: Answers, nonce: str) -> 
 
 
 def _told(error: ValidationError, kind: type[BaseModel]) -> str:
-    """What is wrong, where; only names of our own fields are shown, since any other text comes from
-    the body.
+    """Say what is wrong, and where. Only names of our own fields are shown, since any other text
+    comes from the body.
     """
     parts: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
     said = []

@@ -1,7 +1,7 @@
 """How long answers are kept: their bodies may go, and the keys of their requests stay.
 
-A request whose answer is gone is refused when it is repeated, and never drawn again; what it was
-charged stays charged, and its entries stay in the chain.
+A repeated request whose answer is gone is refused, and never drawn again. What it was charged
+stays charged, and its entries stay in the chain.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Removal:
     """What ``prune`` removed, or would remove.
 
     Attributes:
-        answers: how many.
+        answers: number of answers.
         size: bytes of their bodies.
     """
 
@@ -42,10 +42,10 @@ class Removal:
 
 
 def age_of(text: str) -> float:
-    """Seconds in an age such as "12h", "30d" or "8w".
+    """Return the seconds in an age such as "12h", "30d" or "8w".
 
     Raises:
-        InvalidInput: something else.
+        InvalidInput: the text is no such age.
 
     Example:
         >>> age_of("30d")
@@ -66,22 +66,22 @@ def prune(
     dry_run: bool = False,
     clock: Callable[[], float] = time.time,
 ) -> Removal:
-    """Removes the bodies of answers that were charged long ago, while services go on.
+    """Remove the bodies of answers that were charged long ago, while services go on.
 
-    **Guarantee.** No charge, no entry and no key of a request is removed: the same request is
-    refused from then on, and the same key for another request as before.
+    **Guarantee.** No charge, no entry and no key of a request is removed. From then on the same
+    request is refused, and the same key for another request as before.
 
     Args:
-        ledger: where they are.
+        ledger: the ledger that holds them.
         older_than: seconds since the charge, at least an hour.
-        dry_run: count, and remove nothing.
+        dry_run: whether to count, and remove nothing.
         clock: seconds since 1970.
 
     Raises:
         InvalidInput: ``older_than`` is less than an hour.
-        CorruptLedger: a row was changed by other means; see ``reticent ledger verify``.
-        LedgerUnavailable: could not be written, or others read what was removed; what was removed
-            before stays removed, and repeating it removes the rest.
+        CorruptLedger: a row was changed by other means. See ``reticent ledger verify``.
+        LedgerUnavailable: the ledger could not be written, or others read what was removed. What
+            was removed before stays removed, and repeating it removes the rest.
     """
     if not older_than >= LEAST:
         raise InvalidInput(
@@ -113,7 +113,7 @@ def prune(
 
 
 def _remove(store: Store, names: Sequence[tuple[str, str]], page: Page) -> list[Values]:
-    """Removes bodies, with one entry that says so, and returns their rows."""
+    """Remove bodies, with one entry that says so, and return their rows."""
     if store.is_sqlite:
         # What is removed is written over, where SQLite would leave it in free pages.
         page.connection.exec_driver_sql("PRAGMA secure_delete = ON")

@@ -1,4 +1,4 @@
-"""The routes: each checks who asks, hands the work to a thread, and says what came of it."""
+"""The routes. Each checks who asks, hands the work to a thread, and says what came of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _bearer = HTTPBearer(auto_error=False, description="A key that `reticent keys cr
 
 
 async def service_of(request: Request) -> Service:
-    """What this worker holds."""
+    """Return the service of this worker."""
     found: Service = request.app.state.service
     return found
 
@@ -35,10 +35,10 @@ async def authenticated(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> ApiKey:
-    """The key that the request names.
+    """Return the key that the request names.
 
     Raises:
-        NotAuthenticated: none, or none that is valid.
+        NotAuthenticated: the request names no valid key.
     """
     if credentials is None:
         raise NotAuthenticated(
@@ -52,7 +52,7 @@ async def authenticated(
 
 
 def note(request: Request, **fields: Any) -> None:
-    """Adds fields to the request's line in the log; none of them private."""
+    """Add fields to the request's line in the log, none of them private."""
     request.scope["state"].setdefault("fields", {}).update(fields)
 
 
@@ -79,20 +79,20 @@ routes = APIRouter(prefix="/v1", responses=documents.PROBLEM)
 
 @open_routes.get("/healthz")
 async def health(service: Held) -> documents.Health:
-    """Whether the ledger can be charged, as of a second ago at most."""
+    """Answer whether the ledger can be charged, as of a second ago at most."""
     await service.check_chargeable()
     return documents.Health(status="ok")
 
 
 @open_routes.get("/", include_in_schema=False)
 async def front(request: Request) -> Response:
-    """What this is, for whoever opens its address in a browser."""
+    """Say what this is, to whoever opens its address in a browser."""
     return Response(_FRONT, media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
 
 
 @open_routes.get("/openapi.json", include_in_schema=False)
 async def document(request: Request) -> Response:
-    """This interface, written once."""
+    """Return the document of this interface, written once."""
     held = request.app.state
     if not hasattr(held, "document"):
         held.document = json.dumps(request.app.openapi(), separators=(",", ":")).encode()
@@ -105,7 +105,9 @@ async def document(request: Request) -> Response:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request, service: Held) -> Response:
-    """Counts and times in Prometheus form, for an owner's key or the one for metrics alone."""
+    """Return counts and times in Prometheus form, for an owner's key or the one for metrics
+    alone.
+    """
     secret = answer_route.bearer(request.headers)
     if not service.opens_metrics(secret):
         check_role(await service.key_of(secret), "owner")
@@ -116,7 +118,7 @@ async def metrics(request: Request, service: Held) -> Response:
 
 @routes.get("/bundles")
 def bundles(service: Held, key: Key) -> documents.BundleList:
-    """The bundles that the key may ask."""
+    """List the bundles that the key may ask."""
     found = [
         bundle.describe(most_rows=service.settings.most_rows)
         for bundle in service.catalogue
@@ -127,7 +129,7 @@ def bundles(service: Held, key: Key) -> documents.BundleList:
 
 @routes.get("/bundles/{bundle}/card")
 def card(service: Held, key: Key, bundle: str) -> documents.Card:
-    """The guarantee in plain words."""
+    """Return the guarantee in plain words."""
     found = service.catalogue.find(bundle, may_ask=key.may_ask)
     shown = found.card()
     return documents.Card(bundle=found.identity, card=shown.to_dict(), markdown=shown.to_markdown())
@@ -139,7 +141,7 @@ def card(service: Held, key: Key, bundle: str) -> documents.Card:
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
 def file(service: Held, key: Key, bundle: str, name: str) -> Response:
-    """A file of a bundle that holds no private record, for a device that checks it itself."""
+    """Send a file of a bundle that holds no private record, for a device that checks it itself."""
     path = service.catalogue.find(bundle, may_ask=key.may_ask).file(name)
     headers = {"Content-Length": str(path.stat().st_size)}
     return StreamingResponse(_parts(path), media_type="application/octet-stream", headers=headers)
@@ -147,7 +149,7 @@ def file(service: Held, key: Key, bundle: str, name: str) -> Response:
 
 @routes.post("/bundles/{bundle}/preview", openapi_extra=takes(Preview))
 async def preview(request: Request, service: Held, key: Key, bundle: str) -> documents.Cost:
-    """What a request would cost, without its rows; free."""
+    """Return what a request would cost, without its rows. It is free."""
     with service.admission.one_of(key.id):
         found = service.catalogue.find(bundle, may_ask=key.may_ask)
         most = service.settings.most_rows
@@ -181,7 +183,7 @@ async def answers(
         Header(description="32 hexadecimal digits that key the receipt's digest of the request."),
     ] = None,
 ) -> Response:
-    """One answer for each row, charged durably before it is drawn."""
+    """Return one answer for each row, charged durably before it is drawn."""
     return await answer_route.answers(service, bundle, request.scope, request.receive)
 
 
@@ -189,28 +191,29 @@ async def answers(
 def budget(
     service: Held, key: Key, subject: Narrowed = None, bundle: Narrowed = None
 ) -> documents.BudgetList:
-    """The budgets that the key's requests count against; for an owner all."""
+    """Return the budgets that the key's requests count against, or all for an owner."""
     found = visible_budgets(service.ledger.store, key, subject=subject, bundle=bundle)
     return documents.BudgetList.model_validate({"principal": key.principal, "budgets": found})
 
 
 @routes.get("/receipts/{identifier}")
 def receipt(service: Held, key: Key, identifier: str) -> documents.SignedReceipt:
-    """The signed receipt of an answer that this client got."""
+    """Return the signed receipt of an answer that this client got."""
     found = service.answering.receipt(key.principal, identifier)
     return documents.SignedReceipt.model_validate(found)
 
 
 @routes.get("/anchor")
 def anchor(service: Held, key: Key) -> documents.SignedAnchor:
-    """The ledger's last position, signed: whoever keeps it can tell later whether it was taken
-    back.
+    """Return the ledger's last position, signed.
+
+    Whoever keeps it can tell later whether the ledger was taken back.
     """
     return documents.SignedAnchor.model_validate(service.anchored())
 
 
 def _parts(path: Path) -> Iterator[bytes]:
-    """A file in parts: however many ask for it, little of it is here."""
+    """Yield a file in parts. However many ask for it, little of it is in memory."""
     with path.open("rb") as opened:
         while part := opened.read(_PART):
             yield part
@@ -218,7 +221,7 @@ def _parts(path: Path) -> Iterator[bytes]:
 
 @routes.get("/models")
 def models(service: Held, key: Key) -> documents.ModelList:
-    """Models that were trained on released values."""
+    """List the models that were trained on released values."""
     found = [model.describe() for model in service.shelf if key.may_ask(model.identity, model.name)]
     return documents.ModelList.model_validate({"models": found})
 
@@ -227,7 +230,7 @@ def models(service: Held, key: Key) -> documents.ModelList:
 async def predictions(
     request: Request, service: Held, key: Key, model: str
 ) -> documents.PredictionList:
-    """Predictions for released values; free, since they are post-processing."""
+    """Return predictions for released values. They are free, since they are post-processing."""
     check_role(key, "client")
     with service.admission.one_of(key.id):
         found = service.shelf.find(model, may_ask=key.may_ask)

@@ -1,4 +1,4 @@
-"""Starts the service: one process, or several that are spawned."""
+"""The start of the service: one process, or several that are spawned."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _PATIENCE = 30
 
 
 def serve(settings: Settings) -> None:
-    """Answers until it is told to stop (SIGTERM, SIGINT); then finishes what is under way.
+    """Answer until told to stop (SIGTERM, SIGINT), then finish what is under way.
 
     Raises:
         MissingExtra: the extra ``service`` is not installed.
-        Others: as ``create_app``, before anything listens.
+        Others: the errors of ``create_app``, before anything listens.
     """
     uvicorn, options = listening(settings)
     if settings.workers == 1:
@@ -82,7 +82,7 @@ def listening(settings: Listening) -> tuple[Any, dict[str, Any]]:
 
 
 def worker() -> ASGIApp:
-    """The application of a spawned worker, from what ``serve`` handed over."""
+    """Return the application of a spawned worker, from what ``serve`` handed over."""
     from reticent.service.app import create_app
     from reticent.service.connections import check_descriptors
 
@@ -94,7 +94,7 @@ def worker() -> ASGIApp:
 
 
 def _try_out(settings: Settings) -> None:
-    """Raises here, once, what every worker would raise again and again."""
+    """Raise here, once, what every worker would raise again and again."""
     from reticent.service.core import Service
 
     Service(settings).close()

@@ -20,21 +20,21 @@ _LISTS = ("trusted_with",)
 
 
 class Listening(BaseModel):
-    """Where a server listens, and what it takes from whom at most.
+    """The address that a server listens on, and the most that it takes from anybody.
 
     Attributes:
-        host, port: where to listen.
+        host, port: address to listen on.
         behind_proxy: whether a proxy stands in front that bounds connections, heads and bodies by
-            address (deploy/nginx.conf); without one the service listens on the loopback only.
+            address (deploy/nginx.conf). Without one the service listens on the loopback only.
         connections: connections of one worker at most.
-        per_address: connections of one address that have shown no valid key; unbounded behind a
-            proxy, whose address all have.
+        per_address: connections of one address that have shown no valid key. There is no such bound
+            behind a proxy, since all connections have the proxy's address.
         head: seconds that the head of a request may take to arrive, from its first byte.
         send: seconds within which a client must take the next part of an answer.
-        queue: requests that one worker holds at most; others get 429.
-        most_bytes: of a body.
-        deadline: seconds that a request may wait before it is charged; then 429.
-        level: of the log.
+        queue: requests that one worker holds at most. Others get 429.
+        most_bytes: bytes of a body at most.
+        deadline: seconds that a request may wait before it is charged. Later it gets 429.
+        level: level of the log.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -55,7 +55,7 @@ class Listening(BaseModel):
         """Refuse to listen where anybody can connect, with nothing in front.
 
         Raises:
-            InvalidInput: says what to set.
+            InvalidInput: there is no proxy in front. The message says what to set.
         """
         if not self.behind_proxy and not is_loopback(self.host):
             raise InvalidInput(
@@ -66,25 +66,26 @@ class Listening(BaseModel):
 
 
 class Settings(Listening):
-    """What a service needs to know before it starts, beside where it listens.
+    """The settings that a service needs before it starts, beside where it listens.
 
     Attributes:
         bundles: folder with one fitted bundle in each folder of it.
-        ledger: a file or a URL; see ``Store``.
+        ledger: a file or a URL, as ``Store`` takes it.
         signing_key: file with the private Ed25519 key that signs receipts and anchors. All hosts of
-            one ledger use the same; digests of requests are keyed by it too.
-        trusted_key: public key that must have signed every bundle; None trusts the folder.
-        metrics_key: file with a secret of at least 32 characters that opens ``/metrics`` alone;
-            None for none.
-        models: folder with models that were trained on released values; None for none.
+            one ledger use the same. Digests of requests are keyed by it too.
+        trusted_key: file with the public key that must have signed every bundle. None trusts the
+            folder.
+        metrics_key: file with a secret of at least 32 characters that opens ``/metrics`` alone,
+            or None for none.
+        models: folder with models that were trained on released values, or None for none.
         trusted_with: names of bundles whose raw rows this server may see, though they protect the
             input.
-        workers: processes.
-        threads: that answer in one worker; each takes all requests that wait, and while it waits
-            for the ledger another one takes those that have come since.
+        workers: number of processes.
+        threads: number of threads that answer in one worker. Each takes all requests that wait.
+            While it waits for the ledger, another one takes those that have come since.
         per_key: requests of one key that one worker holds at most.
-        most_rows: of a request.
-        lease: seconds that a charged request may take to be answered; after that a retry finds its
+        most_rows: rows of a request at most.
+        lease: seconds that a charged request may take to be answered. After that a retry finds its
             answer lost.
         durable: whether charges survive a power cut on SQLite ("FULL"), or only crashes ("NORMAL").
     """
@@ -111,12 +112,12 @@ class Settings(Listening):
         file: str | Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Self:
-        """Settings from ``given``, the environment and ``file``; what comes first counts.
+        """Return settings from ``given``, the environment and ``file``. The first source counts.
 
         Args:
-            given: by name; None stands for not given.
-            file: TOML, with the names of the attributes; paths start from its folder.
-            environment: variables; None for those of the process. Lists are separated by commas.
+            given: values by name, with None for not given.
+            file: TOML with the names of the attributes. Paths start from its folder.
+            environment: variables, or None for those of the process. Commas separate lists.
 
         Raises:
             InvalidInput: an unknown name, a missing one, or a value that cannot be used.
@@ -156,7 +157,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _told(error: ValidationError) -> str:
-    """Which settings are wrong; without their values, of which one may hold a password."""
+    """Say which settings are wrong, without their values, of which one may hold a password."""
     said = []
     for part in error.errors(include_url=False, include_input=False, include_context=False):
         name = ".".join(map(str, part["loc"]))

@@ -17,13 +17,13 @@ _LARGEST = 16384
 
 
 class Signer:
-    """Signs by one private key.
+    """Sign by one private key.
 
     Args:
         key: file with a private Ed25519 key in PEM, without a password.
 
     Raises:
-        InvalidInput: no such key.
+        InvalidInput: there is no such key.
         MissingExtra: the package cryptography is not installed.
     """
 
@@ -35,15 +35,15 @@ class Signer:
         self.secret = hmac.new(content, b"reticent digests of requests", hashlib.sha256).digest()
 
     def receipt(self, stated: dict[str, Any]) -> dict[str, str]:
-        """The signature of a receipt, as plain values.
+        """Return the signature of a receipt, as plain values.
 
         Args:
-            stated: ``Receipt.to_dict()``.
+            stated: result of ``Receipt.to_dict()``.
         """
         return signature_values(strict_dumps(stated), purpose="receipt", key=self._key)
 
     def anchor(self, anchor: Anchor) -> dict[str, Any]:
-        """An anchor with the time, and its signature for the purpose "anchor"."""
+        """Return an anchor with the time, and its signature for the purpose "anchor"."""
         stated = {
             "ledger": anchor.ledger,
             "seq": anchor.seq,

@@ -1,6 +1,4 @@
-"""Rows of ``service_answers``: what was asked, and what was answered, as the ledger's chain knows
-them.
-"""
+"""Rows of ``service_answers``: requests and their answers, as the ledger's chain knows them."""
 
 from __future__ import annotations
 
@@ -33,20 +31,20 @@ def named(page: Page, principal: str, receipt: str) -> Values | None:
     """Return the row of the answer with this receipt, or None.
 
     Raises:
-        CorruptLedger: as ``find``.
+        CorruptLedger: the error of ``find``.
     """
     rows = _RECEIPT.rows(page.connection, {"who": principal, "name": receipt})
     return find(page, principal, rows[0].idempotency_key) if rows else None
 
 
 def add(page: Page, row: Values) -> None:
-    """Write a new row; an entry has to follow."""
+    """Write a new row. An entry has to follow."""
     _ADD.run(page.connection, row)
     page.tree.put({ANSWERS.key_of(row): ANSWERS.digest(row)})
 
 
 def change(page: Page, row: Values, **others: Any) -> Values:
-    """Write a row with other values, and return it; an entry has to follow."""
+    """Write a row with other values, and return it. An entry has to follow."""
     row = row | others
     _CHANGE.run(
         page.connection,
@@ -66,9 +64,9 @@ def charged_before(
     """Return the names of some answers that are stored and were charged before ``at``.
 
     Args:
-        connection: of a transaction.
+        connection: connection of a transaction.
         at: microseconds since 1970.
-        behind: only names behind this one.
+        behind: name that all returned names come behind.
     """
     named = {"who": behind[0], "which": behind[1], "before": at, "most": _AT_ONCE}
     rows = _OLD.rows(connection, named)

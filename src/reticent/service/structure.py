@@ -1,5 +1,6 @@
-"""Counts of lists, cells and names in a body of JSON, taken while it arrives and before anything is
-parsed: a parser makes hundreds of bytes of two.
+"""Counts of lists, cells and names in a body of JSON, taken while it arrives.
+
+They come before any parsing, since a parser makes hundreds of bytes of two.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LONGEST_TEXT = 2**17
 
 @dataclass
 class Structure:
-    """What a body may consist of, and what of it has come.
+    """The bounds of a body, and the counts of what has come of it.
 
     Args:
         lists: lists at most.
@@ -52,7 +53,7 @@ class Structure:
         """Count what is in the next ``part``.
 
         Raises:
-            InvalidInput: too much, or an object within another.
+            InvalidInput: there is too much, or an object within another.
         """
         plain = self._without_texts(part)
         self._open += plain.count(b"[")
@@ -67,7 +68,7 @@ class Structure:
             raise InvalidInput("body: expected one object, with lists in it and no other object")
 
     def _without_texts(self, part: bytes) -> bytes:
-        """``part`` behind the text that was left open, without the texts in it."""
+        """Return ``part`` behind the text that was left open, without the texts in it."""
         if not self._text and b'"' not in part:
             return part
         plain = _TEXT.sub(b"", self._text + part)

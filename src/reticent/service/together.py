@@ -1,4 +1,4 @@
-"""Requests that wait at the same time are answered together, by few threads."""
+"""Answers by few threads to requests that wait at the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Turn(Generic[T]):
     """Work for another thread, which is begun or given up, and never both.
 
     Args:
-        work: what it is.
+        work: the work.
         deadline: seconds within which it must be begun.
     """
 
@@ -41,7 +41,7 @@ class Turn(Generic[T]):
         """Give the work to the thread that is to do it.
 
         Raises:
-            ServiceBusy: it was given up, or is late.
+            ServiceBusy: the work was given up, or is late.
         """
         work = self._taken()
         if work is None or time.monotonic() > self._latest:
@@ -49,7 +49,7 @@ class Turn(Generic[T]):
         return work
 
     async def waited(self, done: Future[W]) -> W:
-        """Give what ``done`` becomes, however busy the thread is that begins the work.
+        """Return what ``done`` becomes, however busy the thread is that begins the work.
 
         Raises:
             ServiceBusy: the work was not begun within its deadline, and will not be.
@@ -71,10 +71,10 @@ class _Waiting:
     """A request that waits for its turn.
 
     Attributes:
-        turn: makes of its body what it asks, or its answer; may take long, or refuse.
+        turn: work that makes of the body what it asks, or its answer. It may take long, or refuse.
         size: bytes of its body.
-        done: becomes its answer, or why there is none.
-        loop: where somebody waits for that.
+        done: future of its answer, or of why there is none.
+        loop: event loop where somebody waits for that.
     """
 
     turn: Turn[Asked | Answer]
@@ -84,15 +84,16 @@ class _Waiting:
 
 
 class Together:
-    """Threads that take all requests that wait, and answer them by one charge each, but one
-    transaction, one draw and one wait for the disk.
+    """Threads that answer all waiting requests together.
 
-    A request alone is answered at once. Under load, the longer one transaction takes the more
-    requests are in the next.
+    Each request has a charge of its own. They share one transaction, one draw and one wait for the
+    disk. A request alone is answered at once. Under load, the longer one transaction takes, the
+    more requests are in the next.
 
     Args:
-        answering: of this worker.
-        threads: how many; while one waits for the ledger, another takes those that came since.
+        answering: the ``Answering`` of this worker.
+        threads: number of threads. While one waits for the ledger, another takes those that came
+            since.
         deadline: seconds that a request may wait before it is begun.
     """
 
@@ -107,11 +108,11 @@ class Together:
             thread.start()
 
     async def answer(self, prepare: Callable[[], Asked | Answer], *, size: int) -> Answer:
-        """The answer to what ``prepare`` makes of a body of ``size`` bytes.
+        """Return the answer to what ``prepare`` makes of a body of ``size`` bytes.
 
         Raises:
-            ServiceBusy: its turn did not come within the deadline; it was not begun.
-            Others: as ``prepare`` and ``Answering.answer`` say.
+            ServiceBusy: its turn did not come within the deadline. It was not begun.
+            Others: the errors of ``prepare`` and ``Answering.answer``.
         """
         loop = get_running_loop()
         done: Future[Answer | Exception] = loop.create_future()
@@ -123,7 +124,7 @@ class Together:
         return found
 
     def close(self) -> None:
-        """Waits until everything that was asked is answered."""
+        """Wait until everything that was asked is answered."""
         for _ in self._threads:
             self._waiting.put(None)
         for thread in self._threads:
@@ -148,7 +149,7 @@ class Together:
                     loop.call_soon_threadsafe(_tell, told)
 
     def _taken(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
-        """``first`` and those that wait behind it, and whether more may come."""
+        """Return ``first`` and those that wait behind it, and whether more may come."""
         group, size = [first], first.size
         while len(group) < _MOST_REQUESTS and size < _MOST_BYTES:
             try:
@@ -180,7 +181,7 @@ class Together:
 
 
 def waited_too_long(deadline: float) -> ServiceBusy:
-    """Says that a request was not begun."""
+    """Return the error of a request that was not begun."""
     return ServiceBusy(
         f"the request waited for more than {deadline:g} s; nothing was charged. Repeat it a "
         "little later"

@@ -21,22 +21,22 @@ _LEAST_URGENT = 19
 
 
 class Watch:
-    """Verifies a ledger now and again, in a process of its own that gives way to answers.
+    """Verify a ledger now and again, in a process of its own that gives way to answers.
 
     A charge checks the rows that it reads. This finds what no charge reads: entries, answers and
     keys that were changed by other means. From then on nothing is charged until the service is
-    started again, which it is only on a ledger without problems.
+    started again. It starts only on a ledger without problems.
 
     Attributes:
-        found: how many problems the last verification found.
+        found: number of problems that the last verification found.
 
     Args:
-        ledger: verified before this returns.
-        url: of the ledger, for the other process.
+        ledger: the ledger, verified before this returns.
+        url: the ledger's URL, for the other process.
         every: seconds between verifications.
 
     Raises:
-        CorruptLedger: it does not match its own entries.
+        CorruptLedger: the ledger does not match its own entries.
     """
 
     def __init__(self, ledger: Ledger, url: str, *, every: float = HOUR) -> None:
@@ -51,7 +51,7 @@ class Watch:
         """Refuse to charge a ledger that was found to be corrupt.
 
         Raises:
-            CorruptLedger: it was.
+            CorruptLedger: a verification found it corrupt.
         """
         if self.found:
             raise CorruptLedger(
@@ -60,7 +60,7 @@ class Watch:
             )
 
     def close(self) -> None:
-        """Begin no further verification; one under way ends by itself."""
+        """Begin no further verification. One under way ends by itself."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -75,7 +75,7 @@ class Watch:
 
 
 def _verified(url: str) -> int | None:
-    """The number of problems that another process finds, or None where it could not look."""
+    """Return the number of problems that another process finds, or None where it could not look."""
     done = subprocess.run(
         [sys.executable, "-c", _CHILD],
         input=url.encode(),  # a command line would show a password to every user of the machine

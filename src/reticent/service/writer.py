@@ -1,5 +1,6 @@
-"""Writes to the ledger from many requests at once: one transaction, and one wait for the disk, for
-all that wait together.
+"""Writes to the ledger from many requests at once.
+
+All that wait together share one transaction and one wait for the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _TOGETHER = 64
 
 @dataclass(frozen=True)
 class _Waiting:
-    """Works that were handed over together, and what becomes of them."""
+    """Works that were handed over together, and their outcome."""
 
     works: Sequence[Callable[[Page], Any]]
     keep: bool
@@ -34,10 +35,10 @@ class GroupWriter:
     """A thread that posts what other threads hand to it.
 
     What waits while one transaction is written goes into the next. A work that refuses has no
-    effect on others; a transaction that fails fails for all that were in it.
+    effect on others. A transaction that fails fails for all that were in it.
 
     Args:
-        ledger: where to post.
+        ledger: the ledger to post to.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -48,11 +49,11 @@ class GroupWriter:
         self._thread.start()
 
     def post(self, work: Callable[[Page], T]) -> T:
-        """What ``work`` returns, once what it wrote is durable.
+        """Return the result of ``work``, once what it wrote is durable.
 
         Raises:
-            ReticentError: what it raised; nothing of it was written.
-            LedgerUnavailable: could not be written.
+            ReticentError: the work raised it. Nothing of it was written.
+            LedgerUnavailable: the ledger could not be written.
         """
         (outcome,) = self.post_each([work])
         if isinstance(outcome, ReticentError):
@@ -62,11 +63,12 @@ class GroupWriter:
     def post_each(
         self, works: Sequence[Callable[[Page], T]], *, keep: bool = True
     ) -> list[T | ReticentError]:
-        """What each of ``works`` returns, or the error by which it refused, once what they wrote
-        is durable; see ``Ledger.post_together``.
+        """Return what each of ``works`` returns, once what they wrote is durable.
+
+        A work that refuses gives its error. See ``Ledger.post_together``.
 
         Raises:
-            LedgerUnavailable: could not be written.
+            LedgerUnavailable: the ledger could not be written.
         """
         if self._closed:
             raise LedgerUnavailable("the service is stopping; nothing is released")
@@ -75,7 +77,7 @@ class GroupWriter:
         return waiting.done.result()
 
     def close(self) -> None:
-        """Waits until everything that was handed over is written."""
+        """Wait until everything that was handed over is written."""
         self._closed = True
         self._waiting.put(None)
         self._thread.join()

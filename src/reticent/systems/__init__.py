@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
     from reticent.systems.certified.ensemble import CertifiedEnsemble
     from reticent.systems.certified.interval_system import ClippedDescent
+    from reticent.systems.certified.network import CertifiedNetwork, HiddenLayer
     from reticent.systems.features import Features
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
-    from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.pate import PateClassifier, PateRegressor
     from reticent.systems.votes.public_models import PublicModelsClassifier
@@ -51,6 +51,7 @@ else:
             "reticent.systems.certified.convex_classifier": ("ConvexCertifiedClassifier",),
             "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
             "reticent.systems.certified.interval_system": ("ClippedDescent",),
+            "reticent.systems.certified.network": ("CertifiedNetwork", "HiddenLayer"),
             "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
             "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
             "reticent.systems.posthoc.settings": ("Calibration",),
@@ -77,7 +78,6 @@ else:
             "reticent.systems.public_reference": ("PublicReference",),
             "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
             "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
-            "reticent.systems.votes.moment": ("MomentClassifier", "MomentRegressor"),
             "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
             "reticent.systems.votes.public_models": ("PublicModelsClassifier",),
             "reticent.systems.votes.public_start": ("PublicStartClassifier",),
@@ -105,17 +105,17 @@ __all__ = [
     "Calibration",
     "CertifiedClassifier",
     "CertifiedEnsemble",
+    "CertifiedNetwork",
     "ClippedDescent",
     "CodeEncoder",
     "ConvexCertifiedClassifier",
     "ExplainedVariance",
     "Features",
+    "HiddenLayer",
     "Identity",
     "IndividualKNNClassifier",
     "LabelAware",
     "LinearVoteClassifier",
-    "MomentClassifier",
-    "MomentRegressor",
     "Named",
     "NearRows",
     "Neighbours",

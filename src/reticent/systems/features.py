@@ -57,7 +57,7 @@ class Features(Group):
         - docs/votes.md, section 2, the sensitivity of vectors of one length.
 
     See Also:
-        reticent.MomentClassifier: an estimator that takes it.
+        reticent.NoisyGradientClassifier: an estimator that takes it.
         reticent.tables.TabularSchema: descriptions of columns.
         reticent.training.public_features: feature maps.
     """

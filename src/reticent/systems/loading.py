@@ -25,7 +25,8 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder:
         folder: the bundle, as ``save`` wrote it.
         trusted_key: file with the public key that must have signed the bundle, checked before
             anything else is read; None for a bundle that is trusted as its folder is.
-        embedder: the user's own module, where a posthoc bundle or a code was fitted with one.
+        embedder: the user's own module, where a posthoc bundle or a code was fitted with one
+            whose code cannot be read.
 
     Returns:
         An instance of the class that wrote the bundle, fitted; or a stored ``ValueModel``.
@@ -64,7 +65,8 @@ def load_answering(
     Args:
         folder: the bundle, as ``save`` wrote it.
         trusted_key: as for ``load``.
-        embedder: the user's own module, where a posthoc bundle or a code was fitted with one.
+        embedder: the user's own module, where a posthoc bundle or a code was fitted with one
+            whose code cannot be read.
 
     Returns:
         An object with ``release``, ``guarantee``, ``card``, ``bundle_identity_`` and

@@ -167,6 +167,13 @@ BUILT_IN = (
         releases="a label for every query",
     ),
     _own(
+        "CertifiedNetwork",
+        "systems.certified.network",
+        "labels of a hidden layer trained without noise, by how far a record moves its weights",
+        protects="one record of the training set",
+        releases="a label for every query",
+    ),
+    _own(
         "PrivateKNNClassifier",
         "systems.private_knn.classifier",
         "labels of public queries by noisy votes of private neighbours",
@@ -193,13 +200,6 @@ BUILT_IN = (
         "labels of public queries by clipped linear votes of private records",
         protects="one record, or all of one person",
         releases="labels of a fixed number of queries, under one total",
-    ),
-    _own(
-        "MomentClassifier",
-        "systems.votes.moment",
-        "a linear model of noisy first moments and public second ones",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
     ),
     _own(
         "NoisyGradientClassifier",
@@ -251,13 +251,6 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
-        "MomentRegressor",
-        "systems.votes.moment",
-        "linear regression of noisy first moments and public second ones",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
         "NoisyGradientRegressor",
         "systems.votes.gradient_regressor",
         "linear regression by noisy full-batch gradient descent on public features",
@@ -290,6 +283,12 @@ BUILT_IN = (
         "ClippedDescent",
         "systems.certified.interval_system",
         "training of a certified network",
+        role="part",
+    ),
+    _own(
+        "HiddenLayer",
+        "systems.certified.network",
+        "training of a certified hidden layer",
         role="part",
     ),
     _own(

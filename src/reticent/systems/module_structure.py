@@ -1,15 +1,18 @@
 """What a torch module computes, read from its types, settings and weights; nothing where that
-is not all.
+is not all. What was read is enough to build the module again.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
+from reticent.core.arrays import Arrays
+from reticent.core.errors import CorruptBundle
 from reticent.networks import ResidualSum
 
 _LEAVES: tuple[nn.Module, ...] = (
@@ -55,7 +58,8 @@ module may hold.
 
 _BRANCHES: tuple[nn.Module, ...] = (nn.Sequential(), ResidualSum(nn.Identity()))
 
-_ATTRIBUTES = {type(sample): frozenset(vars(sample)) for sample in (*_LEAVES, *_BRANCHES)}
+_SAMPLES = {type(sample).__name__: sample for sample in (*_LEAVES, *_BRANCHES)}
+_ATTRIBUTES = {type(sample): frozenset(vars(sample)) for sample in _SAMPLES.values()}
 _LEAF_TYPES = frozenset(type(sample) for sample in _LEAVES)
 _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 _EXACT_TENSORS = (torch.Tensor, nn.Parameter)
@@ -104,6 +108,65 @@ def module_structure(module: nn.Module, *, weights: bool = True) -> list[Any] | 
     except _Unreadable:
         return None
     return structure
+
+
+def module_from(structure: Any, weights: Arrays) -> nn.Module:
+    """Build the module that ``module_structure`` read, in evaluation mode, without running any code
+    but that of the types in ``READABLE``.
+
+    Args:
+        structure: plain JSON values.
+        weights: the state dict of the module, by name; the new module holds copies.
+
+    Raises:
+        CorruptBundle: an unknown type, a setting that its type does not have here, or weights that
+            are missing or left over.
+
+    Example:
+        >>> plain = nn.Sequential(nn.Linear(2, 1, bias=False)).eval()
+        >>> weights = {name: value.numpy() for name, value in plain.state_dict().items()}
+        >>> module_from(module_structure(plain), weights)
+        Sequential(
+          (0): Linear(in_features=2, out_features=1, bias=False)
+        )
+    """
+    left = dict(weights)
+    module = _built(structure, "", left)
+    if left or module_structure(module) != structure:
+        raise CorruptBundle("embedding: its layers, settings and weights do not fit together")
+    return module
+
+
+def _built(structure: Any, path: str, left: Arrays) -> nn.Module:
+    """One module and all below it; takes its weights out of ``left``."""
+    name, settings, parts = structure
+    sample = _SAMPLES.get(name)
+    if sample is None or settings.keys() != vars(sample).keys() - _OF_EVERY_MODULE:
+        raise CorruptBundle(f"embedding: no layer {name!r} with these settings is known here")
+    module = type(sample).__new__(type(sample))
+    nn.Module.__init__(module)
+    for setting, value in settings.items():
+        object.__setattr__(module, setting, _value(value))
+
+    def taken(held: str) -> torch.Tensor | None:
+        found = left.pop(path + held, None)
+        return None if found is None else torch.from_numpy(np.array(found))
+
+    for held in sample._parameters:
+        tensor = taken(held)
+        module.register_parameter(held, None if tensor is None else nn.Parameter(tensor))
+    for held in sample._buffers:
+        module.register_buffer(held, taken(held))
+    for place, part in parts.items():
+        module.add_module(place, _built(part, f"{path}{place}.", left))
+    return module.eval()
+
+
+def _value(stored: Any) -> Any:
+    """The setting that ``_setting`` wrote down."""
+    if isinstance(stored, dict):
+        return float.fromhex(stored["float"])
+    return tuple(map(_value, stored)) if isinstance(stored, list) else stored
 
 
 def _read(module: nn.Module) -> list[Any]:

@@ -92,7 +92,7 @@ def _column(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[Any]:
             f"y: expected one label for each of {rows} records, got shape={labels.shape}"
         )
     if labels.dtype.kind == "f" and not bool(np.isfinite(labels).all()):
-        raise InvalidInput("y: contains NaN or infinity")
+        raise InvalidInput("y: contains NaN or infinity; leave out records without a label")
     if rows == 0:
         return labels
     try:
@@ -101,7 +101,10 @@ def _column(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[Any]:
             check_classification_targets(labels)
             np.unique(labels)
     except (ValueError, TypeError):
-        raise InvalidInput("y: Unknown label type: expected class labels of one kind") from None
+        raise InvalidInput(
+            "y: Unknown label type: expected class labels of one kind; leave out records without a "
+            "label"
+        ) from None
     return labels
 
 

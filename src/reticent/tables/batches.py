@@ -293,7 +293,8 @@ def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
     arrow = require("pyarrow", extra="arrow")
     with _in_plain_words(where, arrow):
         if kind == "parquet":
-            file = require("pyarrow.parquet", extra="arrow").ParquetFile(path)
+            # Without read-ahead: it holds what was read until the file ends.
+            file = require("pyarrow.parquet", extra="arrow").ParquetFile(path, pre_buffer=False)
             return file, list(file.schema_arrow.names)
         file = require("pyarrow.ipc", extra="arrow").open_file(arrow.memory_map(str(path)))
         return file, list(file.schema.names)

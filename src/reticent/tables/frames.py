@@ -23,6 +23,7 @@ from reticent.core.checks import as_array
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
 from reticent.core.releases import Release, Rows
+from reticent.tables.columns import Column, arrow_cells, arrow_column, column_of
 
 Names = npt.NDArray[np.object_]
 
@@ -128,6 +129,19 @@ def ordered_rows(X: Any, names: Sequence[str]) -> npt.NDArray[Any]:
         raise InvalidInput(f"X: has {len(found)} column names and shape={table.shape}")
     places = {name: place for place, name in enumerate(found)}
     return np.asarray(table[:, [places[name] for name in names]])
+
+
+def ordered_columns(X: Any, names: Sequence[str]) -> list[Column]:
+    """Return the columns ``names`` of a data frame, whose cells are those of ``ordered_rows``.
+
+    Args:
+        X: a data frame that has them all.
+        names: the names of the columns.
+    """
+    frame = _narwhals(X)
+    if frame is None or _is_numeric(frame, names):
+        return [column_of(cells) for cells in ordered_rows(X, names).T]
+    return [_column(frame.get_column(name)) for name in names]
 
 
 def named_rows(X: Any) -> tuple[Any, Names | None]:
@@ -303,22 +317,37 @@ def _narwhals(X: Any) -> Any:
     return found if isinstance(found, nw.DataFrame) else None
 
 
-def _values(frame: Any, names: list[Any]) -> npt.NDArray[Any]:
+def _is_numeric(frame: Any, names: Sequence[Any]) -> bool:
     import narwhals.stable.v1 as nw
 
+    kinds = [frame.get_column(name).dtype for name in names]
+    return all(kind.is_numeric() or kind == nw.Boolean for kind in kinds)
+
+
+def _values(frame: Any, names: list[Any]) -> npt.NDArray[Any]:
     columns = [frame.get_column(name) for name in names]
-    if all(column.dtype.is_numeric() or column.dtype == nw.Boolean for column in columns):
+    if _is_numeric(frame, names):
         table = np.empty((len(frame), len(columns)))
         for place, column in enumerate(columns):
             table[:, place] = _numbers(column)
         return table
     cells = np.empty((len(frame), len(columns)), dtype=object)
     for place, column in enumerate(columns):
-        values = np.array(column.to_list(), dtype=object)
-        missing = column.is_null().to_numpy()
-        values[missing] = None
-        cells[:, place] = values
+        cells[:, place] = _objects(column)
     return cells
+
+
+def _column(column: Any) -> Column:
+    """Return a column of a frame in its own type, or of Python objects where it has none."""
+    cells = arrow_cells(lambda _: column.to_arrow())
+    found = None if cells is None else arrow_column(cells)
+    return Column(_objects(column)) if found is None else found
+
+
+def _objects(column: Any) -> npt.NDArray[Any]:
+    values = np.array(column.to_list(), dtype=object)
+    values[column.is_null().to_numpy()] = None
+    return values
 
 
 def _numbers(column: Any) -> npt.NDArray[np.float64]:

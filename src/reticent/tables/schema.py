@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +36,14 @@ from reticent.tables.attributes import (
     OneHot,
     Ordered,
 )
-from reticent.tables.frames import check_columns, names_of, ordered_rows, plain_rows
+from reticent.tables.columns import Column, column_of
+from reticent.tables.frames import (
+    check_columns,
+    names_of,
+    ordered_columns,
+    ordered_rows,
+    plain_rows,
+)
 
 FAULTS_SHOWN = 20
 """Faults that one message lists at most."""
@@ -152,32 +160,27 @@ class TabularSchema:
                 a category is unknown, or the columns of a data frame are not the schema's, in its
                 order. The message lists all faults, column by column, and shows no value.
         """
-        table = self.rows(rows, name=name)
-        if table.shape[1] != self.columns:
-            raise InvalidInput(
-                f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}"
-            )
+        table = self._columns_of(rows, name=name)
         places = [
             place
             for _, part, one_hot in self.groups
             if not one_hot
             for place in range(part.start, part.stop)
         ]
-        numbers = np.empty((len(table), len(places)))
-        codes = np.empty(
-            (len(table), sum(one_hot for _, _, one_hot in self.groups)), dtype=np.int32
-        )
+        length = len(table[0])
+        numbers = np.empty((length, len(places)))
+        codes = np.empty((length, sum(one_hot for _, _, one_hot in self.groups)), dtype=np.int32)
         column = number = code = 0
         faults = []
         for attribute, (_, part, _) in zip(self.attributes, self.groups, strict=True):
-            cells = table[:, column : column + attribute.columns]
+            cells = table[column : column + attribute.columns]
             column += attribute.columns
             try:
                 if isinstance(attribute, Numeric | Instant | Ordered):
-                    numbers[:, number : number + attribute.width] = attribute.encode(cells)
+                    numbers[:, number : number + attribute.width] = _read(attribute.encode, cells)
                     number += attribute.width
                 else:
-                    np.add(attribute.code(cells), part.start, out=codes[:, code])
+                    np.add(_read(attribute.code, cells), part.start, out=codes[:, code])
                     code += 1
             except InvalidInput as error:
                 faults.append(str(error))
@@ -191,10 +194,9 @@ class TabularSchema:
             (numbers >= self.domain.lower[places]) & (numbers <= self.domain.upper[places])
         ).all(axis=1)
         if not inside.all():
-            outside = len(table) - int(inside.sum())
+            outside = length - int(inside.sum())
             raise InvalidInput(
-                f"{name}: {outside} of {len(table)} encoded rows left the public box; report "
-                "the schema"
+                f"{name}: {outside} of {length} encoded rows left the public box; report the schema"
             )
         return CodedRows(
             numbers, np.array(places, dtype=np.int32), codes, HALF_ROOT, self.dimension
@@ -217,12 +219,32 @@ class TabularSchema:
         Raises:
             InvalidInput: the shape is wrong, there are no rows, or columns are not the schema's.
         """
+        if self._named(X, name=name):
+            return as_table(ordered_rows(X, self.column_names), name=name)
+        return as_table(plain_rows(X), name=name)
+
+    def _named(self, X: npt.ArrayLike, *, name: str) -> bool:
+        """Return True for a data frame, which has the schema's columns."""
         names = names_of(X)
         if names is None:
-            return as_table(plain_rows(X), name=name)
+            return False
         given = [column for column in names.tolist() if column not in self.left_out]
         check_columns(given, self.column_names, by="the schema", name=name)
-        return as_table(ordered_rows(X, self.column_names), name=name)
+        return True
+
+    def _columns_of(self, X: npt.ArrayLike, *, name: str) -> list[Column]:
+        """Return the columns of ``rows``, each in its own type."""
+        if self._named(X, name=name):
+            columns = ordered_columns(X, self.column_names)
+            if not len(columns[0]):
+                self.rows(X, name=name)  # refuses it
+            return columns
+        table = as_table(plain_rows(X), name=name)
+        if table.shape[1] != self.columns:
+            raise InvalidInput(
+                f"{name}: expected {self.columns} columns as in the schema, got {table.shape[1]}"
+            )
+        return [column_of(cells) for cells in table.T]
 
     @cached_property
     def digest(self) -> str:
@@ -367,6 +389,28 @@ class TabularSchema:
                 f"schema={str(path)!r}: expected a JSON file, which cannot be read ({error})"
             ) from error
         return cls.from_dict(values)
+
+
+def _read(
+    reading: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], columns: list[Column]
+) -> npt.NDArray[Any]:
+    """Return what an attribute reads in its columns, from each different cell once."""
+    if len(columns) == 1:
+        [column] = columns
+        if column.places is None:
+            return reading(column.values[:, None])
+        # What is refused is counted in cells, and among values there may be some in none.
+        with suppress(InvalidInput):
+            return reading(column.values[:, None])[column.places]
+        return reading(column.cells()[:, None])
+    kinds = {column.values.dtype for column in columns}
+    cells = np.empty(
+        (len(columns[0]), len(columns)), dtype=kinds.pop() if len(kinds) == 1 else object
+    )
+    for place, column in enumerate(columns):
+        found = column.cells()
+        cells[:, place] = found if found.dtype == cells.dtype else found.tolist()
+    return reading(cells)
 
 
 def as_table(rows: npt.ArrayLike, *, name: str) -> npt.NDArray[Any]:

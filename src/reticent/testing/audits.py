@@ -1,5 +1,5 @@
-"""An audit of a system from end to end: through its public ``fit`` and ``release``, against what it
-claims.
+"""An audit of a system from end to end: through its public ``fit`` and ``release``, against its
+claim.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INPUTS_AT_ONCE = 1024
 
 
 def check_audit(case: Case, seconds: float) -> None:
-    """Fits and releases on two neighbours do not contradict the guarantee.
+    """Check that fits and releases on two neighbours do not contradict the guarantee.
 
     A fair coin chooses the data set (or the input) of every run, and an anytime-valid test bets
     on the coin. A sound system is refuted once in a million. Where the cost is that of Gaussian
@@ -40,8 +40,9 @@ def check_audit(case: Case, seconds: float) -> None:
 
 
 def audited(case: Case, *, seconds: float) -> SequentialTest:
-    """Return the test of a case's claim, which ends when it is refuted or the time is up;
-    ``excluded`` is how much of epsilon the runs show.
+    """Return the test of a case's claim, which ends when it is refuted or the time is up.
+
+    Its ``excluded`` is how much of epsilon the runs show.
     """
     fitted = case.fitted()
     with not_counted("an audit: nothing leaves"):
@@ -59,11 +60,11 @@ def audited(case: Case, *, seconds: float) -> SequentialTest:
 
 
 def claim_of(event: PrivacyEvent) -> dict[str, Any]:
-    """Return the strongest claim about one event that a test can take: mu for Gaussian noise, or
-    its epsilon and delta.
+    """Return the strongest claim about one event that a test can take.
 
-    Discrete Gaussian noise of thousands of grid steps differs from the continuous one by less than
-    what a test can see, which 1e-3 of mu covers.
+    It is mu for Gaussian noise, or else the event's epsilon and delta. Discrete Gaussian noise of
+    thousands of grid steps differs from the continuous one by less than what a test can see, which
+    1e-3 of mu covers.
     """
     if isinstance(event.cost, ZeroConcentratedCost) and event.guarantee.delta > 0:
         return {"mu": math.sqrt(2.0 * event.cost.rho) * (1.0 + 1e-3)}
@@ -99,7 +100,9 @@ def worst_change(case: Case) -> Records:
 
 
 def _exact(case: Case, fitted: Any) -> tuple[Array, ...]:
-    """The exact answer to the first query, and its votes, as numbers, where there are such."""
+    """Return the exact answer to the first query, and its votes, as numbers, where there are
+    such.
+    """
     query, found = case.asking[:1], []
     if hasattr(fitted, "exact_predict"):
         exact = fitted.exact_predict(query)
@@ -111,7 +114,9 @@ def _exact(case: Case, fitted: Any) -> tuple[Array, ...]:
 
 
 def _draws(case: Case) -> tuple[Draw, int]:
-    """Of what protects records: everything that it releases of one query, or the model."""
+    """Return what a system that protects records releases: everything for one query, or the
+    model.
+    """
     read = Reader(case.fresh(), case.fit)
     return read.draws(case.records, worst_change(case), case.asking[:1], repeated=True)
 

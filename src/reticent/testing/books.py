@@ -22,7 +22,9 @@ _THREADS = 8
 
 
 def check_threads(case: Case, seconds: float) -> None:
-    """First releases of eight threads at once: none is lost, and the cost is what was charged."""
+    """Check first releases of eight threads at once: none is lost, and the cost is what was
+    charged.
+    """
     if case.kind == "model":
         _many_fits(case)
         return
@@ -86,8 +88,10 @@ def _many_fits(case: Case) -> None:
 
 
 def check_copies(case: Case, seconds: float) -> None:
-    """A forked child, a pickle and a copy of a system whose answers are counted have none, or go
-    on in the ledger that counts them.
+    """Check that copies of a system whose answers are counted have none.
+
+    Copies are a forked child, a pickle and a copy. They may also go on in the ledger that counts
+    the answers.
     """
     if case.kind == "model" or _prepaid(case, case.fitted()) is None:
         return
@@ -111,7 +115,7 @@ def check_copies(case: Case, seconds: float) -> None:
 
 
 def check_forks(case: Case, seconds: float) -> None:
-    """Two children of one process draw different noise."""
+    """Check that two children of one process draw different noise."""
 
     def words() -> bytes:
         if case.kind == "model":
@@ -129,7 +133,7 @@ def check_forks(case: Case, seconds: float) -> None:
 
 
 def check_refusals(case: Case, seconds: float) -> None:
-    """Whatever is refused is refused before anything is charged."""
+    """Check that whatever is refused is refused before anything is charged."""
     fitted = case.fitted()
     with case.ledger(fitted.guarantee) as ledger:
         wrong: list[Any]
@@ -169,7 +173,9 @@ def check_refusals(case: Case, seconds: float) -> None:
 
 
 def check_totality(case: Case, seconds: float) -> None:
-    """After a charge nothing depends on a row: no finite row and no record makes it fail."""
+    """Check that after a charge nothing depends on a row: no finite row and no record makes it
+    fail.
+    """
     for number, records in enumerate(_awkward(case)):
         with case.ledger(case.fitted().guarantee) as ledger:
             try:
@@ -191,7 +197,7 @@ def check_totality(case: Case, seconds: float) -> None:
 
 
 def check_price(case: Case, seconds: float) -> None:
-    """The price is known from the number of inputs, and is what the guarantee says."""
+    """Check that the price is known from the number of inputs, and is what the guarantee says."""
     if case.kind == "model":
         return
     fitted, rows = case.fitted(), _first(case)
@@ -202,7 +208,9 @@ def check_price(case: Case, seconds: float) -> None:
 
 
 def _awkward(case: Case) -> list[Records]:
-    """Finite rows that break what was not thought of: enormous, tiny, all alike, one label."""
+    """Return finite rows that break what was not thought of: enormous, tiny, all alike, one
+    label.
+    """
     X, y = np.asarray(case.X, dtype=np.float64), case.y
     largest = np.full_like(X, 1e300)
     rows = [
@@ -232,7 +240,7 @@ def _prepaid(case: Case, fitted: Any) -> Any:
 
 
 def _calls(fitted: Any, rows: Rows) -> int:
-    """As many calls as may be answered, at most eight for each thread."""
+    """Return as many calls as may be answered, at most eight for each thread."""
     prepaid = fitted.price(fitted.checked(rows)).prepaid
     most = _THREADS * 8
     if prepaid is None or prepaid.queries is None:

@@ -1,4 +1,4 @@
-"""What a check is given: an estimator that is not fitted, and tiny data to fit it on."""
+"""The input of a check: an estimator that is not fitted, and tiny data to fit it on."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ class Case:
             rows of an input system.
         y: shape (n,), their labels or targets.
         fit: further arguments of ``fit``, as ``public_X``. All of them are public.
-        persons: shape (n,), whose each record is, for an estimator that protects all records of
-            one person together; None where no person has two.
-        queries: shape (q, ...), rows to ask about, at most as many as may be answered; None for a
-            model.
+        persons: shape (n,), the person of each record, for an estimator that protects all records
+            of one person together, or None where no person has two.
+        queries: shape (q, ...), rows to ask about, at most as many as may be answered, or None for
+            a model.
         extreme: shape (m, ...), rows that neighbours are made of: far outside of every range and
             inside, at least two. None takes them from ``X``.
         labels: the labels that such rows are given. None takes those of ``y``.
         neighbours: for an input system, shape (2, ...): two inputs that its guarantee calls
             neighbours, as far apart as it allows.
-        law: from the fitted estimator to the exact chance of each answer to the first query, with
-            the noise that it charges; ``WITHHELD`` gets what is left of 1. None where a check of
-            the variance of sums takes its place, or where nobody knows it.
+        law: function from the fitted estimator to the exact chance of each answer to the first
+            query, with the noise that it charges. ``WITHHELD`` gets what is left of 1. None where a
+            check of the variance of sums takes its place, or where nobody knows it.
         weaker: a statement of what this system's data sets have besides, such as "at least one
-            record"; "" for a system that fits no records too.
+            record", or "" for a system that fits no records too.
     """
 
     estimator: Any
@@ -77,12 +77,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name of the estimator's class."""
+        """The name of the estimator's class."""
         return type(self.estimator).__name__
 
     @property
     def records(self) -> Records:
-        """What ``fit`` gets."""
+        """The records that ``fit`` gets."""
         return Records(self.X, self.y, self.persons)
 
     def fitted(self, records: Records | None = None, **more: Any) -> Any:
@@ -108,7 +108,7 @@ class Case:
 
     @property
     def asking(self) -> Rows:
-        """Rows to ask about: the queries, or what was fitted on."""
+        """The rows to ask about: the queries, or what was fitted on."""
         return np.asarray(self.X if self.queries is None else self.queries)
 
     @cached_property
@@ -117,13 +117,13 @@ class Case:
 
     @property
     def adjacency(self) -> Adjacency:
-        """What the fitted system protects."""
+        """Return the adjacency that the fitted system protects."""
         found: Adjacency = self._first.guarantee.adjacency
         return found
 
     @cached_property
     def kind(self) -> str:
-        """ "model", "answerer" or "input"; see the class."""
+        """Return "model", "answerer" or "input", as the class explains them."""
         fitted = self._first
         if hasattr(fitted, "receipt_"):
             return "model"
@@ -138,11 +138,11 @@ class Case:
         return [np.flatnonzero(self.persons == one) for one in dict.fromkeys(self.persons.tolist())]
 
     def changed(self) -> Iterator[Records]:
-        """Yield neighbours of the records: one unit added, one removed, or one in place of another,
-        as the system's adjacency says. A unit is a record, or all records of a person.
+        """Yield neighbours of the records, as the system's adjacency says.
 
-        What is added is a row of ``extreme`` or the first query, with any label; of a person, such
-        a record three times.
+        One unit is added, one removed, or one put in place of another. A unit is a record, or all
+        records of a person. What is added is a row of ``extreme`` or the first query, with any
+        label. An added person has such a record three times.
         """
         records, units = self.records, self.units()
         added = [self._unit(row, label) for row in self._rows() for label in self._labels()]
@@ -175,7 +175,7 @@ class Case:
 
     @contextmanager
     def ledger(self, total: Guarantee, *, times: float = 1000.0) -> Iterator[Ledger]:
-        """A new ledger with a budget of so many times ``total`` for ``SCOPE``."""
+        """Open a new ledger with a budget of so many times ``total`` for ``SCOPE``."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder)
             made = Ledger.create(path / "ledger.db", synchronous="NORMAL", anchor=path / "anchor")
@@ -192,7 +192,7 @@ class Case:
 
 
 def _new(persons: Rows) -> Any:
-    """A person who is not among ``persons``."""
+    """Return a person who is not among ``persons``."""
     if persons.dtype.kind in "iu":
         return persons.max() + 1
     return "somebody else" if persons.dtype.kind == "U" else b"somebody else"

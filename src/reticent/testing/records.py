@@ -35,11 +35,11 @@ _MOST_ANSWERS, _ANSWERS_AT_ONCE = 20_000, 1000
 
 
 class Watched:
-    """Stands before a ``SumSession``: notes the exact sums, and what a model is given for them.
+    """A ``SumSession`` that notes the exact sums, and what a model is given for them.
 
     Args:
-        session: draws, or None where ``released`` is given.
-        released: what every sum of this fit is told to be, as another fit was told.
+        session: the session that draws, or None where ``released`` is given.
+        released: sums that this fit is told, as another fit was told.
     """
 
     def __init__(self, session: SumSession, released: Sequence[Any] | None = None) -> None:
@@ -50,7 +50,7 @@ class Watched:
         self.released: list[tuple[Any, ...]] = []
 
     def release(self, totals: Sequence[npt.ArrayLike]) -> tuple[Any, ...]:
-        """As of the session."""
+        """Release as the session does."""
         self.exact.append([np.array(total, dtype=np.float64) for total in totals])
         place = len(self.released)
         if self._given is None:
@@ -87,7 +87,7 @@ def watched_fit(
 
 
 def check_sums(case: Case, seconds: float) -> None:
-    """No neighbour moves what is summed by more than the bound that the noise was made for."""
+    """Check that no neighbour moves a sum by more than the bound that the noise was made for."""
     fitted = case.fitted()
     if isinstance(fitted, ReleasedModel):
         _check_model_sums(case)
@@ -141,7 +141,9 @@ def _check_distances(case: Case, fitted: CertifiedSystem) -> None:
 
 
 def _expect_levels(first: Any, other: Any) -> None:
-    """Stable distances of neighbours differ by at most 1, and both are 0 where labels differ."""
+    """Check that neighbours' stable distances differ by at most 1, and are 0 where labels
+    differ.
+    """
     (labels, levels), (others, beside) = first, other
     apart = int(np.abs(levels - beside).max())
     expect(apart <= 1, "sums", f"neighbours' stable distances are {apart} apart")
@@ -154,7 +156,7 @@ def _expect_levels(first: Any, other: Any) -> None:
 
 
 def check_few_records(case: Case, seconds: float) -> None:
-    """No records, and one, are data sets like any other: they fit, and are answered."""
+    """Check that no records, and one, are data sets like any other: they fit, and are answered."""
     if case.kind == "input":
         return
     least = 1 if case.weaker else 0
@@ -171,7 +173,8 @@ def check_few_records(case: Case, seconds: float) -> None:
 
 
 def check_sizes(case: Case, seconds: float) -> None:
-    """What is public, and what each record adds, is the same to the bit for n and n + 1 records.
+    """Check what is public, and what each record adds, for n and n + 1 records: the same to the
+    bit.
 
     For a released model: the public arrays when ``learn`` begins, and that its sums are the sum of
     what each record alone, or each person, adds.
@@ -204,7 +207,7 @@ def _digest(value: Any) -> str:
 
 
 def _add(found: Any, value: Any, seen: set[int]) -> None:
-    """Digest arrays and plain values, wherever they are; what is random or private is left out."""
+    """Digest arrays and plain values, wherever they are. Random or private values are left out."""
     if isinstance(value, np.ndarray):
         found.update(str((value.dtype, value.shape)).encode())
         found.update(value.tobytes() if value.dtype != object else repr(value.tolist()).encode())
@@ -228,14 +231,14 @@ def _add(found: Any, value: Any, seen: set[int]) -> None:
 
 
 def check_noise(case: Case, seconds: float) -> None:
-    """The noise that is drawn is the noise that was charged.
+    """Check that the noise that is drawn is the noise that was charged.
 
-    For a released model, of at least 100,000 numbers or as many as fit into the time, and 400 in
-    any case: the mean square of (released - exact) over its variance is within five standard errors
-    of 1. A sound model fails this less than once in 10^5 runs, and once in 1.7 million where there
-    are 100,000 numbers. Half the noise passes it less than once in 10^50 runs, see
-    ``variance_power``. For any other system whose ``law`` the case states: the frequencies of
-    20,000 answers to the first query against it.
+    For a released model the mean square of (released - exact) over its variance must be within five
+    standard errors of 1. It is of at least 100,000 numbers or as many as fit into the time, and 400
+    in any case. A sound model fails this less than once in 10^5 runs, and once in 1.7 million where
+    there are 100,000 numbers. Half the noise passes it less than once in 10^50 runs, see
+    ``variance_power``. For any other system whose ``law`` the case states, the frequencies of
+    20,000 answers to the first query are compared with it.
     """
     if isinstance(case.fitted(), ReleasedModel):
         _check_variance(case, seconds)
@@ -314,7 +317,7 @@ def _check_law(case: Case, seconds: float) -> None:
 
 
 def check_seeds(case: Case, seconds: float) -> None:
-    """No release says that it was seeded, and no seed can be booked."""
+    """Check that no release says that it was seeded, and no seed can be booked."""
     fitted = case.fitted()
     if case.kind == "model":
         expect(not fitted.receipt_.seeded, "seeds", "a fit was seeded")

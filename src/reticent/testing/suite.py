@@ -44,7 +44,7 @@ class Check:
     """One check of one system.
 
     Attributes:
-        name: of the check.
+        name: name of the check.
         case: the system.
     """
 
@@ -68,7 +68,7 @@ def checks_of(case: Case, *, seconds: float = 6.0) -> list[Check]:
     Args:
         case: the system and tiny data.
         seconds: the processor time that the statistical checks may take together. The variance of
-            sums refutes half the noise in any time; what an audit shows grows with it.
+            sums refutes half the noise in any time. The power of an audit grows with it.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -87,17 +87,22 @@ def checks_of(case: Case, *, seconds: float = 6.0) -> list[Check]:
 def check_system(case: Case, *, seconds: float = 6.0) -> None:
     """Check that a system keeps the contract of everything that releases.
 
-    Threads, forks, pickles and copies; refusals before the charge and none after it; sums against
-    the bounds that are charged, for all neighbours of tiny data; no records and one; sizes that may
-    not show; the variance of the noise; an audit from end to end. A system that passes is not
-    proved to be private: a check can refute a claim, never prove it.
+    It checks:
+
+    - threads, forks, pickles and copies,
+    - refusals before the charge and none after it,
+    - sums against the bounds that are charged, for all neighbours of tiny data,
+    - no records and one, and sizes that may not show,
+    - the variance of the noise, and an audit from end to end.
+
+    A system that passes is not proved to be private: a check can refute a claim, never prove it.
 
     Args:
         case: the system and tiny data.
         seconds: the processor time that the statistical checks may take together.
 
     Raises:
-        CheckFailed: at the first check that fails, with its name and what was found.
+        CheckFailed: the first check that fails, with its name and what was found.
     """
     for check in checks_of(case, seconds=seconds):
         check()

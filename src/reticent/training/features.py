@@ -132,7 +132,7 @@ class IdentityFeatures(FeatureMap):
         """Return the inputs, as ``FeatureMap.features`` does. Nothing is computed, and so nothing
         is cut.
         """
-        return finite_array(inputs, name="inputs", ndim=2, allow_empty=True)
+        return finite_array(inputs, name="inputs", ndim=2, allow_empty=True, copy=False)
 
     @override
     def row(self, row: Array) -> Array:

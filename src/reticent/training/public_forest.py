@@ -14,7 +14,7 @@ import numpy.typing as npt
 from reticent.core.arrays import Array, Arrays
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
-from reticent.training.public_models import BLOCK, LEAF, is_walkable, leaves_of, tree_depth
+from reticent.training.public_models import BLOCK, LEAF, Walk, is_walkable, walks_of
 
 Integers32 = npt.NDArray[np.int32]
 
@@ -83,19 +83,18 @@ class Forest:
         return int(self.table.shape[1])
 
     @cached_property
-    def depth(self) -> int:
-        """The number of comparisons on the longest way from a root to a leaf."""
-        return tree_depth(self.feature, self.left, self.right, self.roots)
+    def walks(self) -> list[Walk]:
+        """Walks to the places of leaves among the nodes, one for each tree."""
+        return walks_of(self, np.arange(len(self.feature), dtype=np.float64))
 
     def shares(self, rows: CodedRows) -> Array:
         """Return shares of labels, shape (n, classes), each row's from that row alone."""
         found = np.zeros((len(rows), self.classes))
         for begin in range(0, len(rows), BLOCK):
             part = slice(begin, min(begin + BLOCK, len(rows)))
-            dense = rows.part(part).dense().astype(np.float32)
-            for root in self.roots:
-                leaves = leaves_of(self, dense, root=int(root), depth=self.depth)
-                found[part] += self.table[self.told[leaves]]
+            dense = rows.part(part).dense().astype(np.float32).astype(np.float64)
+            for walk in self.walks:
+                found[part] += self.table[self.told[walk(dense).astype(np.intp)]]
         return np.asarray(found / len(self.roots))
 
     def describe(self) -> Arrays:

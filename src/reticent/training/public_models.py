@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
 from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.coded_rows import CodedRows
@@ -24,6 +26,9 @@ LEAF = -1
 """Stands for the coordinate that a leaf compares: none."""
 
 _LARGEST = 2.0**100
+
+_NO_CATEGORIES = np.zeros((0, 8), dtype=np.uint32)
+_NO_PLACES = np.zeros(0, dtype=np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +92,8 @@ class BoostedTrees:
         return max(len(self.start), 2)
 
     @cached_property
-    def depth(self) -> int:
-        """The number of comparisons on the longest way from a root to a leaf."""
-        return tree_depth(self.feature, self.left, self.right, self.roots)
+    def _walks(self) -> list[Walk]:
+        return walks_of(self, self.value)
 
     def scores(self, rows: CodedRows) -> Array:
         """Return scores before the logistic function or softmax, shape (n, scores), each row's from
@@ -104,10 +108,8 @@ class BoostedTrees:
     def _block(self, dense: Array) -> Array:
         # bit-exact: trees in their order, one addition each.
         found = np.tile(self.start, (len(dense), 1))
-        for trees in self.roots:
-            for score, root in enumerate(trees):
-                leaves = leaves_of(self, dense, root=int(root), depth=self.depth)
-                found[:, score] += self.value[leaves]
+        for place, walk in enumerate(self._walks):
+            found[:, place % len(self.start)] += walk(dense)
         return found
 
     def describe(self) -> Arrays:
@@ -237,54 +239,71 @@ class Trees(Protocol):
     def right(self) -> Nodes:
         """The node that the others go to."""
 
+    @property
+    def roots(self) -> Nodes:
+        """The node where each tree begins. Those of one tree are consecutive, its root first."""
 
-def leaves_of(
-    trees: Trees, dense: npt.NDArray[np.floating[Any]], *, root: int, depth: int
-) -> Nodes:
-    """Return the leaf of one tree that each row falls into, shape (n,).
+
+class Walk:
+    """The way of rows through one tree, by scikit-learn's compiled code.
 
     Args:
-        trees: the trees that hold it.
-        dense: shape (n, dimension), encoded rows.
+        trees: the trees that hold it, which ``is_walkable`` has passed.
         root: the node where the tree begins.
-        depth: the depth of the deepest tree.
+        end: the node behind its last.
+        worth: what each node is worth, shape (nodes,).
     """
-    node = np.full(len(dense), root, dtype=np.int32)
-    places = np.arange(len(dense))  # rows that have not come to a leaf
-    for _ in range(depth):
-        at = node[places]
-        feature = trees.feature[at]
-        inner = feature != LEAF
-        if not inner.all():
-            places, at, feature = places[inner], at[inner], feature[inner]
-        if not len(places):
-            break
-        goes_left = dense[places, feature] <= trees.threshold[at]
-        node[places] = np.where(goes_left, trees.left[at], trees.right[at])
-    return node
+
+    def __init__(self, trees: Trees, *, root: int, end: int, worth: Array) -> None:
+        part = slice(root, end)
+        inner = trees.feature[part] != LEAF
+        nodes = np.zeros(end - root, dtype=PREDICTOR_RECORD_DTYPE)
+        nodes["value"] = worth[part]
+        nodes["feature_idx"] = np.where(inner, trees.feature[part], 0)
+        nodes["num_threshold"] = trees.threshold[part]
+        nodes["left"] = np.where(inner, trees.left[part] - root, 0)
+        nodes["right"] = np.where(inner, trees.right[part] - root, 0)
+        nodes["is_leaf"] = ~inner
+        self._tree = TreePredictor(nodes, _NO_CATEGORIES, _NO_CATEGORIES)
+
+    def __call__(self, dense: Array) -> Array:
+        """Return what each row's leaf is worth, shape (n,), of rows of shape (n, dimension)."""
+        return np.asarray(self._tree.predict(dense, _NO_CATEGORIES, _NO_PLACES, 1))
+
+
+def walks_of(trees: Trees, worth: Array) -> list[Walk]:
+    """Return the walk of each tree, in the order of their roots.
+
+    Args:
+        trees: the trees, which ``is_walkable`` has passed.
+        worth: what each node is worth, shape (nodes,).
+    """
+    ends = _ends(trees.roots, len(trees.feature))
+    return [
+        Walk(trees, root=int(root), end=int(ends[root]), worth=worth)
+        for root in trees.roots.ravel()
+    ]
 
 
 def is_walkable(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes, dimension: int) -> bool:
-    """Return True if every walk from a root ends, and compares coordinates that there are.
+    """Return True if every walk from a root ends in its tree, and compares coordinates that there
+    are.
 
-    A walk ends because children are further on than their parent.
+    A walk ends because children are further on than their parent, and before the next root.
     """
     nodes, places = len(feature), np.arange(len(feature))
-    inner = feature != LEAF
-    walks = all(((part > places) & (part < nodes))[inner].all() for part in (left, right))
-    known = ((feature >= LEAF) & (feature < dimension)).all()
-    return bool(walks and known and ((roots >= 0) & (roots < nodes)).all())
+    if not ((roots >= 0) & (roots < nodes)).all():
+        return False
+    inner, ends = feature != LEAF, _ends(roots, nodes)
+    walks = all(((part > places) & (part < ends))[inner].all() for part in (left, right))
+    return bool(walks and ((feature >= LEAF) & (feature < dimension)).all())
 
 
-def tree_depth(feature: Nodes, left: Nodes, right: Nodes, roots: Nodes) -> int:
-    """Return the number of comparisons on the longest way from a root to a leaf."""
-    depth, level = 0, np.unique(roots)
-    while True:
-        level = level[feature[level] != LEAF]
-        if not len(level):
-            return depth
-        level = np.unique(np.concatenate([left[level], right[level]]))
-        depth += 1
+def _ends(roots: Nodes, nodes: int) -> Integers:
+    """Return the first node of the next tree, or the number of nodes, for each node."""
+    begins = np.unique(roots)
+    after = np.searchsorted(begins, np.arange(nodes), side="right")
+    return np.append(begins, nodes)[after]
 
 
 def label_shares(scores: Array) -> Array:

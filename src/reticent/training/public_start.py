@@ -15,7 +15,7 @@ from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import finite_array
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.training.public_forest import Forest
-from reticent.training.public_models import LEAF, leaves_of
+from reticent.training.public_models import LEAF
 from reticent.training.public_pool import PublicPool
 from reticent.training.public_space import PublicSpace
 
@@ -289,13 +289,12 @@ def bin_ends(column: Array, bins: int) -> Array:
 
 
 def _in_leaves(trees: Forest, scaled: Array) -> Array:
-    single = scaled.astype(np.float32)
+    single = scaled.astype(np.float32).astype(np.float64)
     places = np.flatnonzero(trees.feature == LEAF)
     found = np.zeros((len(scaled), len(places)))
     rows = np.arange(len(scaled))
-    for root in trees.roots:
-        nodes = leaves_of(trees, single, root=int(root), depth=trees.depth)
-        found[rows, np.searchsorted(places, nodes)] = 1.0
+    for walk in trees.walks:
+        found[rows, np.searchsorted(places, walk(single))] = 1.0
     return found
 
 

@@ -298,8 +298,8 @@ def best_alone(
 ) -> Array:
     """Return the best private table for one target, shape (nodes, answers).
 
-    Where a label is one of two, a column is worth what two numbers say, its masses of either label,
-    so every column is raised on nodes that are consecutive in the order of the label's share: one
+    Where a label is one of two, a column is worth what two numbers say, its masses of either label.
+    So every column is raised on nodes that are consecutive in the order of the label's share. One
     program over these columns is all.
 
     Args:

@@ -11,7 +11,7 @@ import pytest
 
 from papers.choose import headline
 from papers.choose.features import Parts
-from reticent.systems.votes.moment import MomentClassifier
+from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
 
 def parts(seed: int) -> Parts:
@@ -32,20 +32,20 @@ def small(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(f"{data} {rest['transductive']}")
         return parts(len(data))
 
-    settings = [{"components": kept, "whitening": 0.0, "ridge": 0.1} for kept in (1, 6)]
+    settings = [{"components": kept, "whitening": 0.0, "steps": 5} for kept in (1, 6)]
     monkeypatch.setattr(headline, "parts_of", made)
-    monkeypatch.setattr(headline, "ROWS", {"moments": (MomentClassifier, settings)})
+    monkeypatch.setattr(headline, "ROWS", {"descent": (NoisyGradientClassifier, settings)})
     return asked
 
 
 def test_settings_come_from_the_other_data_set_and_rows_are_kept(
     small: list[str], tmp_path: Path
 ) -> None:
-    rows = headline.run("mnist", ["moments"], transductive=False, folder=tmp_path)
-    assert list(rows) == ["moments at 0.1", "moments at 0.5"]
+    rows = headline.run("mnist", ["descent"], transductive=False, folder=tmp_path)
+    assert list(rows) == ["descent at 0.1", "descent at 0.5"]
     assert small == ["fashion False", "mnist False"] * 2
-    assert rows["moments at 0.5"]["settings"]["components"] == 6
-    again = headline.run("mnist", ["moments"], transductive=False, folder=tmp_path)
+    assert rows["descent at 0.5"]["settings"]["components"] == 6
+    again = headline.run("mnist", ["descent"], transductive=False, folder=tmp_path)
     assert again == json.loads((tmp_path / "headline-mnist.json").read_text())
     assert len(small) == 4
 
@@ -55,5 +55,5 @@ def test_choosing_reads_no_scored_picture(small: list[str], tmp_path: Path) -> N
     blind = replace(given, test=np.full_like(given.test, np.nan), test_y=9 - given.test_y)
     for place, one in enumerate((given, blind)):
         trials = tmp_path / f"trials-{place}.json"
-        assert headline.choose("moments", one, epsilon=0.5, trials=trials)["components"] == 6
+        assert headline.choose("descent", one, epsilon=0.5, trials=trials)["components"] == 6
     assert (tmp_path / "trials-0.json").read_text() == (tmp_path / "trials-1.json").read_text()

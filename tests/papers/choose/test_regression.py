@@ -39,8 +39,8 @@ def test_rivals_without_noise_are_least_squares(name: str) -> None:
 
 def test_settings_are_chosen_on_public_rows_alone() -> None:
     found = parts()
-    grid = [{"ridge": 1e6}, {"ridge": 0.05}]
-    assert regression.chosen("moments", found, grid, epsilon=50.0) == grid[1]
+    grid = [{"residual": 0.001}, {"residual": 0.5}]
+    assert regression.chosen("noisy gradient descent", found, grid, epsilon=50.0) == grid[1]
     hidden = regression.Parts(
         np.full_like(found.private, np.nan),
         np.full_like(found.private_y, np.nan),
@@ -49,4 +49,4 @@ def test_settings_are_chosen_on_public_rows_alone() -> None:
         np.full_like(found.scored, np.nan),
         np.full_like(found.scored_y, np.nan),
     )
-    assert regression.chosen("moments", hidden, grid, epsilon=50.0) == grid[1]
+    assert regression.chosen("noisy gradient descent", hidden, grid, epsilon=50.0) == grid[1]

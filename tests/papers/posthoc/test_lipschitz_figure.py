@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from papers.posthoc import lipschitz_figure
+from papers.posthoc.exact.constants import lipschitz_constant
 from papers.posthoc.lipschitz_figure import FigureSettings, figure, markdown, run, trained
 from papers.posthoc.milp import milp_lipschitz
 from reticent.core import Box
 from reticent.core.errors import CertificationFailed
-from reticent.lipschitz import lipschitz_constant
 
 SMALL = FigureSettings(
     radii=(0.1, 0.5),

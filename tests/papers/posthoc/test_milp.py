@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from papers.posthoc import milp
+from papers.posthoc.exact.constants import lipschitz_constant
+from papers.posthoc.exact.constants import nearest_violation as exact_nearest
+from papers.posthoc.exact.search import Limits
 from papers.posthoc.milp import _Search, milp_lipschitz, milp_nearest_violation
 from papers.posthoc.milp_network import BoxedChain
 from reticent.core import Box, Norm
@@ -18,8 +21,6 @@ from reticent.core.errors import (
     UnsupportedNetwork,
     UnsupportedNorm,
 )
-from reticent.lipschitz import Limits, lipschitz_constant
-from reticent.lipschitz import nearest_violation as exact_nearest
 from reticent.lipschitz.bounds import parse_output
 from reticent.networks import Activation, ActivationKind, Affine, Network, affine_chain
 from tests.lipschitz.brute_force import (

@@ -9,13 +9,13 @@ from papers.power.code_methods import Fitted, code, scored
 from papers.power.code_splits import split
 from reticent.noise import SeededSampler
 from reticent.systems import CodeEncoder, train_server
-from reticent.systems.power.channels import randomised_response
 from reticent.systems.scores import prediction_scores
+from reticent.training.staircases import response_on
 
 
 def test_scores_are_the_mean_over_draws_of_the_noise() -> None:
     part = split("breast-cancer", seed=0, tuning=False)
-    channel = randomised_response(2, epsilon=2.0)
+    channel = response_on(np.arange(2), epsilon=2.0)
     private, tested = channel[part.private[1]], channel[part.test[1]]
     drawn = []
     for seed in range(400):

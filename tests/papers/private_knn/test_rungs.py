@@ -9,21 +9,21 @@ import pytest
 
 from papers.private_knn import rungs
 from papers.private_knn.rung_rows import Rows
-from papers.private_knn.rungs import released
+from papers.private_knn.rungs import descent
 
 
 def test_seeds_reach_the_noise_of_released_models(clusters: Rows) -> None:
-    quiet = released("moments", clusters, 50.0, (0, 1))
+    quiet = descent(clusters, 50.0, (0, 1))
     assert min(quiet.right) > 0.9
-    assert set(quiet.settings) == {"components", "whitening", "ridge"}
-    models, _ = rungs._models("moments", clusters.scaled, 0.5, (0, 1))
+    assert set(quiet.settings) == {"components", "whitening", "steps", "learning_rate"}
+    models, _ = rungs._models(clusters.scaled, 0.5, (0, 1))
     assert not np.array_equal(models[0].weights_, models[1].weights_)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "moments",
+        "noisy gradient descent",
         "PATE, support vector machine on the surest labels",
     ],
 )

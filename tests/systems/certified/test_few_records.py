@@ -13,8 +13,10 @@ from reticent.release.fits import not_counted
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    CertifiedNetwork,
     ClippedDescent,
     ConvexCertifiedClassifier,
+    HiddenLayer,
 )
 
 QUERIES = np.array([[2.0, 2.0], [-2.0, 1.0], [0.0, 0.0], [0.1, -0.1]])
@@ -32,6 +34,9 @@ KINDS: dict[str, Any] = {
     "ensemble": lambda: CertifiedEnsemble(epsilon=1.0, classes=[0, 1], k_max=3, members=3),
     "convex": lambda: ConvexCertifiedClassifier(
         epsilon=1.0, classes=[0, 1], regularization=2.0, norm_bound=3.0
+    ),
+    "hidden layer": lambda: CertifiedNetwork(
+        epsilon=1.0, classes=[0, 1, 2], training=HiddenLayer(records=3, units=4, random_state=0)
     ),
     "convex, missing class": lambda: ConvexCertifiedClassifier(
         epsilon=1.0, classes=[0, 1, 2], regularization=1.0, norm_bound=3.0
@@ -75,7 +80,7 @@ def test_what_no_record_made_is_stored(kind: str, tmp_path: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["linear", "ensemble", "convex"])
+@pytest.mark.parametrize("kind", ["linear", "ensemble", "hidden layer"])
 def test_two_records_of_one_identity_are_refused(kind: str) -> None:
     X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
     with pytest.raises(InvalidInput, match="certified training protects records, not persons"):

@@ -41,8 +41,9 @@ def own_module() -> nn.Sequential:
             ModuleEmbedding(own_module(), (4, 4)),
             nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.Dropout(0.5)),
         ),
+        (ModuleEmbedding(own_module(), (4, 4)), None),
     ],
-    ids=["identity", "beta-VAE", "module"],
+    ids=["identity", "beta-VAE", "module", "module that is built again"],
 )
 def test_a_stored_embedding_maps_alike(embedding: Embedding, module: nn.Module | None) -> None:
     inputs = np.random.default_rng(0).uniform(size=(7, 16))
@@ -64,7 +65,9 @@ def test_dropout_is_off_whatever_mode_the_module_was_left_in() -> None:
 def test_refuses_what_does_not_fit() -> None:
     described, arrays = ModuleEmbedding(own_module(), (4, 4)).describe()
     with pytest.raises(InvalidInput, match="your own Sequential"):
-        restore(described, arrays, None)
+        restore({**described, "structure": None, "serial": "1"}, arrays, None)
+    with pytest.raises(CorruptBundle, match="do not fit"):
+        restore(described, {**arrays, "embedder.more": np.zeros(1)}, None)
     with pytest.raises(CorruptBundle, match="do not fit"):
         restore(described, arrays, nn.Sequential(nn.Linear(2, 2)))
     with pytest.raises(CorruptBundle, match="unknown kind 'oracle'"):

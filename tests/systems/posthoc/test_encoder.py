@@ -8,9 +8,6 @@ import torch
 from torch import nn
 
 from reticent.core import Neighborhood, Norm
-from reticent.core.errors import (
-    InvalidInput,
-)
 from reticent.systems import Calibration, NoiseAware, PosthocEncoder
 
 SMALL = {
@@ -140,12 +137,10 @@ def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
     ).fit(pictures, labels)
     assert encoder.query_.bound.kind == "interval"
     folder = encoder.save(tmp_path / "own")
-    with pytest.raises(InvalidInput, match="pass embedder="):
-        PosthocEncoder.load(folder)
-    again = PosthocEncoder.load(
-        folder, embedder=nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Tanh())
-    )
-    np.testing.assert_array_equal(again.exact(pictures), encoder.exact(pictures))
+    for given in (None, nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Tanh())):
+        again = PosthocEncoder.load(folder, embedder=given)
+        np.testing.assert_array_equal(again.exact(pictures), encoder.exact(pictures))
+    assert isinstance(PosthocEncoder.load(folder).embedder, nn.Sequential)
     with torch.no_grad():
         expected = obfuscator.double()(torch.from_numpy(encoder.embed(pictures)))
     np.testing.assert_allclose(encoder.exact(pictures), expected.numpy(), atol=1e-10)

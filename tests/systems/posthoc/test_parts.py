@@ -111,9 +111,7 @@ def test_foreign_parts_from_picture_to_a_loaded_bundle(tmp_path: Path) -> None:
     assert (predicted == WORDS).mean() > 0.8
 
     folder = encoder.save(tmp_path / "bundle")
-    with pytest.raises(InvalidInput, match="pass embedder="):
-        PosthocEncoder.load(folder)
-    for given in (ColumnMeans().fit(PICTURES), ColumnMeans().fit(PICTURES).network()):
+    for given in (None, ColumnMeans().fit(PICTURES), ColumnMeans().fit(PICTURES).network()):
         loaded = PosthocEncoder.load(folder, embedder=given)
         assert loaded.bundle_identity_ == encoder.bundle_identity_
         np.testing.assert_array_equal(

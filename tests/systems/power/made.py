@@ -7,7 +7,6 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 
 from reticent.networks import Network, affine_chain
 from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.lipschitz_scores import WEIGHT, LipschitzScores
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.query import PowerSetting
@@ -50,36 +49,21 @@ def rows(count: int, *, seed: int) -> np.ndarray:
 
 
 def made_query(
-    mechanism: str,
     radius: float | dict[str, float],
     *,
     epsilon: float = 1.0,
-    outputs: int = 1,
     seed: int = 0,
     schema: TabularSchema = SCHEMA,
     columns: tuple[int, ...] = (),
 ) -> ProtectedQuery:
-    """A release with random weights, each row nearly as steep as it may be."""
-    random = np.random.default_rng(seed)
+    """A release with a model of random weights."""
     shared = AttributeRadii.of(radius, schema) if isinstance(radius, dict) else radius
     protection = Protection(schema, shared)
     plan = PowerSetting(
-        mechanism=mechanism, epsilon=epsilon, delta=0.0, radius=shared, columns=columns
+        mechanism="clear-noise", epsilon=epsilon, delta=0.0, radius=shared, columns=columns
     )
-    free, width = 1 + len(protection.free), 4
-    if mechanism == "clear-noise":
-        reader = _network(random, free + (len(columns) or len(protection.protected)), 1)
-        return ProtectedQuery(schema, None, reader, plan)
-    first = random.normal(size=(width, len(protection.protected)))
-    steep = np.array([protection.weight(np.rint(row * 1e6)) for row in first]) / 1e6
-    matrices = [first / steep[:, None]]
-    for size in (width, outputs):
-        matrix = random.normal(size=(size, width))
-        matrices.append(matrix / np.abs(matrix).sum(axis=1, keepdims=True))
-    weights = tuple(np.trunc(matrix * (WEIGHT - 8)).astype(np.int64) for matrix in matrices)
-    shifts = _network(random, free, 2 * width + outputs, scale=3.0)
-    scores = LipschitzScores(protection, weights, shifts)
-    return ProtectedQuery(schema, scores, _network(random, free + outputs, 1), plan)
+    inputs = 1 + len(protection.free) + (len(columns) or len(protection.protected))
+    return ProtectedQuery(schema, _network(np.random.default_rng(seed), inputs, 1), plan)
 
 
 def made_likeliest(
@@ -119,11 +103,9 @@ def made_likeliest(
     )
 
 
-def _network(
-    random: np.random.Generator, inputs: int, outputs: int, *, scale: float = 1.0
-) -> Network:
+def _network(random: np.random.Generator, inputs: int, outputs: int) -> Network:
     return affine_chain(
-        [random.normal(size=(8, inputs)), scale * random.normal(size=(outputs, 8))],
+        [random.normal(size=(8, inputs)), random.normal(size=(outputs, 8))],
         [random.normal(size=8), random.normal(size=outputs)],
     )
 

@@ -10,9 +10,9 @@ from scipy.optimize import linprog
 
 from reticent.grids.shares import WHOLE, excess
 from reticent.mechanisms import AnyTwo
-from reticent.systems.power.channels import randomised_response, whole_shares
+from reticent.mechanisms.finite_channel import whole_shares
 from reticent.systems.scores import channel_scores
-from reticent.training.staircases import Information, Target, Top, best_alone
+from reticent.training.staircases import Information, Target, Top, best_alone, response_on
 
 
 def joint(bins: int, labels: int = 2, seed: int = 0) -> np.ndarray:
@@ -34,7 +34,7 @@ def test_no_private_channel_that_was_tried_is_worth_more(epsilon: float, scoring
     found = best_alone(task_of(table, scoring), nodes=4, epsilon=epsilon)
     best = channel_scores(found.T @ table)
     random = np.random.default_rng(1)
-    rivals = [randomised_response(4, epsilon=epsilon)]
+    rivals = [response_on(np.arange(4), epsilon=epsilon)]
     for _ in range(60):
         # Columns within the factor by what they are; weights for which rows sum to 1 exist, because
         # those of randomised response are among them.
@@ -48,7 +48,7 @@ def test_no_private_channel_that_was_tried_is_worth_more(epsilon: float, scoring
 
 
 def test_rounding_gives_next_to_nothing_away_and_repairs_what_is_not_private() -> None:
-    table = randomised_response(3, epsilon=2.0)
+    table = response_on(np.arange(3), epsilon=2.0)
     np.testing.assert_allclose(whole_shares(table, epsilon=2.0).T / WHOLE, table, atol=1e-6)
     repaired = whole_shares(np.eye(3) * 0.94 + 0.02, epsilon=0.5)
     assert excess(repaired, repaired, lattice=AnyTwo(3), epsilon=0.5) == 0
@@ -56,7 +56,7 @@ def test_rounding_gives_next_to_nothing_away_and_repairs_what_is_not_private() -
 
 def test_randomised_response_on_two_bins_is_worth_the_closed_form() -> None:
     # A bin that is the label, evenly split: a binary symmetric channel.
-    scores = channel_scores(randomised_response(2, epsilon=1.0).T @ (np.eye(2) / 2))
+    scores = channel_scores(response_on(np.arange(2), epsilon=1.0).T @ (np.eye(2) / 2))
     right = math.e / (1 + math.e)
     capacity = math.log(2) + right * math.log(right) + (1 - right) * math.log(1 - right)
     assert scores.information == pytest.approx(capacity, abs=1e-12)

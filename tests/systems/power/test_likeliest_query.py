@@ -108,7 +108,7 @@ def _spoilt(query: LikeliestQuery) -> dict[str, dict[str, Any]]:
         "given": {"given": replace(query.given, dimension=query.given.dimension + 1)},
         "forest": {"forest": replace(query.forest, dimension=query.forest.dimension + 1)},
         "classes": {"forest": made_likeliest(RADII, classes=2).forest},
-        "plan": {"plan": PowerSetting(mechanism="score-noise", epsilon=1.0, delta=0.0, radius=0.1)},
+        "plan": {"plan": PowerSetting(mechanism="clear-noise", epsilon=1.0, delta=0.0, radius=0.1)},
     }
 
 

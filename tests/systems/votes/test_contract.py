@@ -15,8 +15,6 @@ from reticent.systems import (
     AdditiveHistogramClassifier,
     Features,
     LinearVoteClassifier,
-    MomentClassifier,
-    MomentRegressor,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
     PateClassifier,
@@ -45,14 +43,13 @@ MODELS = {
     "histograms of a range, replaced": AdditiveHistogramClassifier(
         bins=3, features=Features(range=(-3, 3)), counting="replace", **LABELLED
     ),
-    "moments": MomentClassifier(**LABELLED),
-    "moments of a range": MomentClassifier(features=Features(range=(-3, 3)), **LABELLED),
-    "moments, replaced": MomentClassifier(counting="replace", **LABELLED),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),
+    "descent of a range": NoisyGradientClassifier(
+        steps=3, features=Features(range=(-3, 3)), **LABELLED
+    ),
     "descent, replaced": NoisyGradientClassifier(
         steps=3, counting="replace", records=8, **LABELLED
     ),
-    "moments of targets": MomentRegressor(**TARGETS),
     "descent on targets": NoisyGradientRegressor(steps=3, **TARGETS),
 }
 STARTED = {
@@ -154,7 +151,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-WHOLE = ("histograms", "moments", "descent", "linear votes", "linear votes, one answer")
+WHOLE = ("histograms", "descent", "linear votes", "linear votes, one answer")
 """One case of each way to sum: the others share its noise and are audited for less time."""
 
 OF_UNITS = ("few records", "sums", "sizes", "noise", "audit")

@@ -17,9 +17,8 @@ from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
 from reticent.systems import (
     LinearVoteClassifier,
-    MomentClassifier,
-    MomentRegressor,
     NoisyGradientClassifier,
+    NoisyGradientRegressor,
 )
 from reticent.tables import Shards
 
@@ -30,12 +29,12 @@ TARGETS: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "target_range": (0.0, 
 TWO_TARGETS: dict[str, Any] = {**TARGETS, "target_range": ((0.0, 0.0), (1.0, 1.0))}
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
-    "moments": lambda **more: MomentClassifier(**CLASSES, **more),
+    "gradient": lambda **more: NoisyGradientClassifier(steps=2, **CLASSES, **more),
     "student": lambda **more: NoisyGradientClassifier(
         steps=3, student_share=0.5, **CLASSES, **more
     ),
-    "several labels": lambda **more: MomentClassifier(**SEVERAL, **more),
-    "two targets": lambda **more: MomentRegressor(**TWO_TARGETS, **more),
+    "several labels": lambda **more: NoisyGradientClassifier(steps=2, **SEVERAL, **more),
+    "two targets": lambda **more: NoisyGradientRegressor(steps=2, **TWO_TARGETS, **more),
     "linear votes": lambda **more: LinearVoteClassifier(answers=3, **CLASSES, **more),
 }
 
@@ -66,7 +65,7 @@ def test_no_records_and_one_fit_and_answer(name: str, counting: str) -> None:
         assert f"{model.most_records_:,} records" in model.card().to_markdown()
 
 
-@pytest.mark.parametrize("name", ["moments", "linear votes"])
+@pytest.mark.parametrize("name", ["gradient", "linear votes"])
 def test_tables_without_rows_are_shards_too(name: str) -> None:
     empty = np.zeros((0, 2)), np.zeros(0, dtype=int)
     codes = labels(name, len(PUBLIC_X))
@@ -82,14 +81,14 @@ def test_labels_that_are_published_must_be_there() -> None:
     from.
     """
     for model in (
-        MomentClassifier(**{**CLASSES, "classes": "observed"}),
+        NoisyGradientClassifier(**{**CLASSES, "classes": "observed"}),
         LinearVoteClassifier(answers=1, **{**CLASSES, "classes": "observed"}),
     ):
         with pytest.raises(InvalidInput, match="at least two"):
             model.fit(np.zeros((0, 2)), np.zeros(0, dtype=int), public_X=PUBLIC_X)
 
 
-@pytest.mark.parametrize("name", ["moments", "linear votes"])
+@pytest.mark.parametrize("name", ["gradient", "linear votes"])
 def test_what_fits_says_nothing_of_which_labels_occur(name: str) -> None:
     with not_counted("nothing leaves"):
         for code in (0, 1, 2):

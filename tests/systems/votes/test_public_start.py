@@ -205,24 +205,32 @@ def test_records_beyond_the_public_rows_are_reached_and_not_overshot(rows: str) 
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_second_moments_are_never_below_what_a_gradient_tells(width: int) -> None:
-    """Random rows of length 1 and residuals of at most 1; the worst case is that of one row."""
+def test_curvature_is_raised_to_what_a_gradient_tells_and_no_further(width: int) -> None:
+    """Of records' own information nothing is missing; the public one is raised to it at most."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         n, m = int(rng.integers(1, 40)), int(rng.integers(1, 6))
         rows = rng.normal(size=(n, m)) + rng.integers(0, 4)
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         residuals = rng.normal(size=(n, width))
-        residuals /= np.maximum(np.linalg.norm(residuals, axis=1, keepdims=True), 1.0)
-        told = curvature_told(rows.T @ residuals, 0.0, n, float(n))
-        assert np.linalg.eigvalsh(rows.T @ rows - 2.0 * told).min() > -1e-9
+        gradient, each = rows.T @ residuals, np.square(residuals).mean(axis=1)
+        own = (rows * each[:, None]).T @ rows + 1e-3 * np.eye(m)
+        assert np.abs(curvature_told(gradient, 0.0, n, own)).max() < 1e-9 * np.trace(own)
+        public = np.diag(rng.uniform(0.01, 1.0, size=m))
+        raised = public + curvature_told(gradient, 0.0, n, public)
+        outer = gradient @ gradient.T / (n * width)
+        assert np.linalg.eigvalsh(raised - outer).min() > -1e-9 * np.trace(raised)
+        assert np.linalg.eigvalsh(public + outer - raised).min() > -1e-9 * np.trace(raised)
 
 
-def test_a_gradient_of_noise_alone_tells_next_to_nothing() -> None:
-    """A chance of 1 in 40 at each draw, twice the deviation of its length; seeds are fixed."""
+def test_a_gradient_of_noise_alone_tells_nothing() -> None:
+    """A chance of 1 in 100 at each draw, for one direction alone; seeds are fixed."""
     rng = np.random.default_rng(0)
-    traces = [np.trace(curvature_told(rng.normal(size=(80, 1)), 1.0, 1, 1.0)) for _ in range(200)]
-    assert np.mean(traces) < 0.02 * 0.5 * 80
+    for curvature in (np.eye(80) * 1e-3, np.diag([1e-5, *[1.0] * 79])):
+        raised = [
+            np.trace(curvature_told(rng.normal(size=(80, 1)), 1.0, 1, curvature))
+            for _ in range(200)
+        ]
+        assert np.mean(np.array(raised) > 0) <= 0.03
 
 
 def test_curvature_is_drawn_halfway_to_the_one_of_ledoit_and_wolf() -> None:

@@ -24,7 +24,6 @@ from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
 from reticent.systems import Features
 from reticent.systems.votes import sums
-from reticent.systems.votes.moment import MomentClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_models import PublicModelsClassifier
 from reticent.systems.votes.released_model import ReleasedModel
@@ -37,7 +36,6 @@ PRIVATE, PUBLIC, TEST = slice(0, 1200), slice(1200, 1500), slice(1500, None)
 SCOPE = Scope(subject="ward 7")
 
 MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
-    "moments": (MomentClassifier, {"features": Features(components=30)}, 0.8),
     "gradient": (
         NoisyGradientClassifier,
         {
@@ -47,17 +45,21 @@ MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
         },
         0.85,
     ),
-    "student": (MomentClassifier, {"features": Features(components=30), "student_share": 0.8}, 0.8),
+    "student": (
+        NoisyGradientClassifier,
+        {"features": Features(components=30), "steps": 10, "student_share": 0.8},
+        0.8,
+    ),
 }
 
 
-def made(name: str = "moments", **changes: Any) -> ReleasedModel:
+def made(name: str = "gradient", **changes: Any) -> ReleasedModel:
     kind, settings, _ = MODELS[name]
     given = {"epsilon": 4.0, "delta": 1e-5, "classes": range(10), **settings, **changes}
     return kind(**given)
 
 
-def fitted(name: str = "moments", **changes: Any) -> ReleasedModel:
+def fitted(name: str = "gradient", **changes: Any) -> ReleasedModel:
     model = made(name, **changes)
     return model.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC])
 
@@ -298,8 +300,8 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
         folder = model.save(tmp_path / "bundle", overwrite=True)
         if not held:
             with pytest.raises(InvalidInput, match="does not hold"):
-                MomentClassifier.load(folder)
-        again = MomentClassifier.load(folder, feature_map=None if held else feature_map)
+                NoisyGradientClassifier.load(folder)
+        again = NoisyGradientClassifier.load(folder, feature_map=None if held else feature_map)
         assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
     with pytest.raises(InvalidParameter, match="map"):
         made(features=Features(map="magic")).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
@@ -314,7 +316,7 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
         ({"counting": "swap"}, UnknownName),
         ({"features": "pixels"}, InvalidParameter),
         ({"features": Features(reach=1.0)}, InvalidParameter),
-        ({"ridge": 0.0}, InvalidParameter),
+        ({"steps": 0}, InvalidParameter),
     ],
 )
 def test_settings_out_of_range_are_refused(changes: dict[str, Any], error: type) -> None:
@@ -333,13 +335,3 @@ def test_what_needs_public_rows_says_so() -> None:
         made().predict(X[TEST])
     with pytest.raises(NotFittedYet):
         made().card()
-
-
-@pytest.mark.parametrize("kind", [MomentClassifier, NoisyGradientClassifier])
-def test_grids_are_settings_that_fit(kind: Any) -> None:
-    grid = kind.settings_grid(n_private=300, n_public=200, features=64, classes=10, epsilon=1.0)
-    assert 2 <= len(grid) <= 16
-    for settings in grid:
-        model = kind(epsilon=1.0, delta=1e-5, classes=range(10), **settings)
-        model.simulate_fit(X[:300], Y[:300], public_X=X[300:500], seed=0, noise_scale=0.1)
-        assert (model.predict(X[TEST]) == Y[TEST]).mean() > 0.2

@@ -10,7 +10,6 @@ import pytest
 
 from reticent import (
     LinearVoteClassifier,
-    MomentClassifier,
     NoisyGradientClassifier,
     load,
 )
@@ -24,25 +23,20 @@ Y = [[int(a), int(b), str(c)] for (a, b), c in zip(SIGNS, WORDS, strict=True)]
 CLASSES = [(0, 1), (0, 1), ("low", "middle", "high")]
 PRIVATE, PUBLIC, TEST = slice(0, 2000), slice(2000, 2400), slice(2400, None)
 TRUTH = np.array(Y[TEST], dtype=object)
-MODELS: dict[str, tuple[Any, dict[str, Any], float]] = {
-    "moments": (MomentClassifier, {}, 0.8),
-    "gradient": (NoisyGradientClassifier, {"steps": 10}, 0.85),
-}
 
 
-def fitted(name: str, **changes: Any) -> Any:
-    kind, settings, _ = MODELS[name]
-    model = kind(**{"epsilon": 4.0, "delta": 1e-5, "classes": CLASSES, **settings, **changes})
+def fitted(**changes: Any) -> Any:
+    given = {"epsilon": 4.0, "delta": 1e-5, "classes": CLASSES, "steps": 10, **changes}
+    model = NoisyGradientClassifier(**given)
     return model.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC])
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_all_columns_are_learned(name: str) -> None:
-    model = fitted(name)
+def test_all_columns_are_learned() -> None:
+    model = fitted()
     found = model.predict(X[TEST])
     assert found.shape == (600, 3)
-    assert (found == TRUTH).mean(axis=0).min() > MODELS[name][2] - 0.1
-    assert model.score(X[TEST], TRUTH) > MODELS[name][2]
+    assert (found == TRUTH).mean(axis=0).min() > 0.75
+    assert model.score(X[TEST], TRUTH) > 0.85
     chances, scores = model.predict_proba(X[TEST]), model.decision_function(X[TEST])
     assert [part.shape for part in chances] == [(600, 2), (600, 2), (600, 3)]
     assert [part.shape for part in scores] == [(600,), (600,), (600, 3)]
@@ -53,7 +47,7 @@ def test_all_columns_are_learned(name: str) -> None:
 
 
 def test_a_bundle_answers_as_the_model_did(tmp_path: Path) -> None:
-    model = fitted("moments")
+    model = fitted()
     folder = model.save(tmp_path / "bundle")
     assert np.array_equal(load(folder).predict(X[TEST]), model.predict(X[TEST]))
     assert load(folder).bundle().identity == model.bundle().identity
@@ -73,25 +67,13 @@ def test_one_release_has_less_noise_than_one_for_each_label() -> None:
     columns = {}
     for labels, epsilon in ((1, 1.0), (9, 1.0), (1, 1.0 / 9)):
         y = np.repeat(SIGNS[PRIVATE, :1], labels, axis=1)
-        model = MomentClassifier(epsilon=epsilon, delta=1e-5, classes=[(0, 1)] * labels)
+        model = NoisyGradientClassifier(
+            steps=1, epsilon=epsilon, delta=1e-5, classes=[(0, 1)] * labels
+        )
         columns[labels, epsilon] = model.fit(X[PRIVATE], y, **public).mechanism_.sigmas[0]
     one = columns[1, 1.0]
     assert columns[9, 1.0] / one == pytest.approx(3.0, rel=1e-3)
     assert columns[1, 1.0 / 9] / one > 7.0
-
-
-@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
-def test_columns_of_unlike_numbers_of_labels_have_one_noise_in_records() -> None:
-    many = [(0, 1), tuple(range(10))]
-    y = np.column_stack([SIGNS[:, 0], np.arange(3000) % 10])
-    model = MomentClassifier(epsilon=1.0, delta=1e-5, classes=many)
-    model.fit(X[PRIVATE], y[PRIVATE], public_X=X[PUBLIC])
-    first, second, _ = model.mechanism_.sigmas
-    assert second / first == pytest.approx(10 / 2, rel=1e-6)
-    joint = MomentClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1))
-    joint.fit(X[PRIVATE], SIGNS[PRIVATE, 0], public_X=X[PUBLIC])
-    expected = np.sqrt((1 / 2 + 9 / 10) / (1 / 2))
-    assert first / joint.mechanism_.sigmas[0] == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -107,7 +89,7 @@ def test_what_does_not_fit_is_refused() -> None:
     for labels, changes in refused:
         given = {"epsilon": 1.0, "delta": 1e-5, "classes": CLASSES, **changes}
         with pytest.raises((InvalidInput, InvalidParameter)) as error:
-            MomentClassifier(**given).fit(X[PRIVATE], labels, public_X=X[PUBLIC])
+            NoisyGradientClassifier(**given).fit(X[PRIVATE], labels, public_X=X[PUBLIC])
         assert "other" not in str(error.value)
     votes = LinearVoteClassifier(epsilon=1.0, delta=1e-5, classes=CLASSES, answers=3)
     with pytest.raises(InvalidParameter, match="classes"):

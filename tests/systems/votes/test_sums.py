@@ -18,7 +18,6 @@ from reticent.systems.public_reference import PublicReference
 from reticent.systems.votes import descent, noisy_gradient, sums
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.systems.votes.moment import MomentClassifier, MomentRegressor
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.voters import Voters
 from tests.systems.votes.tiny import (
@@ -27,7 +26,6 @@ from tests.systems.votes.tiny import (
     PUBLIC_X,
     PUBLIC_Y,
     RECORDS,
-    TARGETS,
     TWO_LABELS,
     TWO_TARGETS,
     caught,
@@ -40,14 +38,11 @@ Make = Callable[..., Any]
 BOUND = 1 + 1e-12
 
 MODELS: dict[str, Make] = {
-    "moments": lambda **more: MomentClassifier(**COMMON, **more),
     "gradient": lambda **more: NoisyGradientClassifier(steps=3, **COMMON, **more),
     "gradient, stated records": lambda **more: NoisyGradientClassifier(
         steps=2, records=3, **COMMON, **more
     ),
-    "two labels, moments": lambda **more: MomentClassifier(**TWO_LABELS, **more),
     "two labels, gradient": lambda **more: NoisyGradientClassifier(steps=2, **TWO_LABELS, **more),
-    "targets, moments": lambda **more: MomentRegressor(**TARGETS, **more),
     "two targets, gradient": lambda **more: NoisyGradientRegressor(steps=2, **TWO_TARGETS, **more),
 }
 PUBLIC = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y}
@@ -67,7 +62,7 @@ def test_one_record_more_moves_a_sum_by_at_most_the_bound(
 ) -> None:
     largest = 0.0
     # Several columns and targets share the sums of one column, which sees pairs of others.
-    one_column = request.node.callspec.params["make"] in list(MODELS)[:3]
+    one_column = request.node.callspec.params["make"] in list(MODELS)[:2]
     for records in data_sets(2 if one_column else 1):
         here = caught(make(), records, None, **PUBLIC)
         for more in with_one_more(records):
@@ -252,14 +247,6 @@ def test_levels_of_neighbours_differ_by_one_and_are_0_where_labels_differ(
                 assert not other_levels[flipped].any()
     assert flips > 20
     assert steps > 5
-
-
-def test_centred_labels_are_shorter_than_plain_ones() -> None:
-    labels = sums.centred_labels(np.array([0, 1, 2]), 3)
-    assert labels.tolist() == [[2, -1, -1], [-1, 2, -1], [-1, -1, 2]]
-    lengths = np.linalg.norm(labels, axis=1)
-    assert np.all(lengths <= sums.centred_length(3))
-    assert sums.centred_length(3) == pytest.approx(3 * np.sqrt(1 - 1 / 3))
 
 
 def test_one_person_with_many_records_takes_no_more_memory_than_many_persons() -> None:

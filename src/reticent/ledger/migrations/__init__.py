@@ -1,1 +1,1 @@
-"""Alembic migrations of the ledger's schema; they travel inside the wheel."""
+"""Alembic migrations of the ledger's schema. They travel inside the wheel."""

@@ -1,6 +1,4 @@
-"""Alembic's entry point: runs on the connection, and in the transaction, that ``store`` hands
-over.
-"""
+"""Alembic's entry point, which runs in the connection and transaction that ``store`` hands over."""
 
 from __future__ import annotations
 

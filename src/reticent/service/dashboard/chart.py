@@ -25,8 +25,8 @@ class Frame:
     """The size of a chart, and what it has room for.
 
     Attributes:
-        name: begins the ids of its title and description, and is its CSS class.
-        width, height, left, right, top, bottom: in units of the drawing.
+        name: prefix of the ids of its title and description, and its CSS class.
+        width, height, left, right, top, bottom: lengths in units of the drawing.
         ticks: intervals of time.
         named: whether curves are named at their ends.
     """
@@ -42,11 +42,11 @@ class Frame:
     named: bool
 
     def x(self, position: float) -> float:
-        """Where a time is, from 0 (first) to 1 (last)."""
+        """Return the place of a time, from 0 (first) to 1 (last)."""
         return self.left + (self.width - self.left - self.right) * position
 
     def y(self, share: float) -> float:
-        """Where a share is, from 0 to 1."""
+        """Return the place of a share, from 0 to 1."""
         inside = self.height - self.top - self.bottom
         return self.top + inside * (1.0 - min(max(share, 0.0), 1.0))
 
@@ -62,9 +62,9 @@ class Curve:
 
     Attributes:
         name: its scope.
-        note: what is left of it.
+        note: text that says what is left of it.
         style: CSS class of its colour.
-        share: spent of what was granted, at each time.
+        share: spent part of what was granted, at each time.
     """
 
     name: str
@@ -79,7 +79,7 @@ class SpendingChart:
 
     Attributes:
         wide, narrow: ``<svg>`` elements.
-        curves: the tightest budget first.
+        curves: the curves, the tightest budget first.
     """
 
     wide: str
@@ -88,10 +88,10 @@ class SpendingChart:
 
 
 def spending_chart(series: Sequence[Spending]) -> SpendingChart | None:
-    """The chart of what was spent over time; None where nothing was.
+    """Return the chart of what was spent over time, or None where nothing was.
 
     Args:
-        series: of ``Ledger.spending``, the tightest budget first; the first few are drawn.
+        series: series of ``Ledger.spending``, the tightest budget first. The first few are drawn.
     """
     drawn = series[: len(STYLES)]
     if not drawn:
@@ -133,7 +133,7 @@ def _curve(one: Spending, style: str) -> Curve:
 
 
 def _steps(frame: Frame, times: Sequence[int], share: Sequence[float]) -> str:
-    """Corners of the curve, without those on a level stretch."""
+    """Return the corners of the curve, without those on a level stretch."""
     width = max(1, times[-1] - times[0])
     points: list[tuple[float, float]] = []
     for place, (at, value) in enumerate(zip(times, share, strict=True)):
@@ -179,7 +179,7 @@ def _pattern(span: timedelta) -> str:
 
 
 def _ends(frame: Frame, curves: Sequence[Curve]) -> list[str]:
-    """Two lines of text at the end of each curve, far enough from each other to be read."""
+    """Return two lines of text at the end of each curve, far enough from each other to be read."""
     order = sorted(curves, key=lambda curve: frame.y(curve.share[-1]))
     places: list[float] = []
     for curve in order:

@@ -10,7 +10,7 @@ _AGO = ((60, "second"), (3600, "minute"), (86400, "hour"), (float("inf"), "day")
 
 
 def amount(value: float) -> str:
-    """An epsilon or delta with the digits that matter.
+    """Return an epsilon or delta with the digits that matter.
 
     Example:
         >>> amount(12.5), amount(1234.0), amount(1e-6), amount(0.0)
@@ -22,7 +22,7 @@ def amount(value: float) -> str:
 
 
 def whole(value: int) -> str:
-    """A count, with a comma for every thousand.
+    """Return a count, with a comma for every thousand.
 
     Example:
         >>> whole(1234567)
@@ -32,7 +32,7 @@ def whole(value: int) -> str:
 
 
 def answers_left(value: int) -> str:
-    """How many answers still fit, in words.
+    """Say in words how many answers still fit.
 
     Example:
         >>> answers_left(1), answers_left(0), answers_left(2**40)
@@ -46,7 +46,7 @@ def answers_left(value: int) -> str:
 
 
 def moment(microseconds: int) -> str:
-    """A time since 1970 as UTC.
+    """Return a time since 1970 as UTC.
 
     Example:
         >>> moment(0)
@@ -56,7 +56,7 @@ def moment(microseconds: int) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How long ago something was.
+    """Say in words how long ago something was.
 
     Example:
         >>> ago(0.3), ago(61), ago(7200), ago(200_000)

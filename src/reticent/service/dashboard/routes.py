@@ -64,7 +64,7 @@ Show = Callable[..., Response]
 
 @router.get("/style.css")
 def style() -> Response:
-    """The style sheet of the demonstrations' pages, and what these add to it."""
+    """Send the style sheet of the demonstrations' pages, and what these add to it."""
     return Response(
         _style(),
         media_type="text/css",
@@ -74,7 +74,7 @@ def style() -> Response:
 
 @router.get("/sign-in")
 def sign_in(request: Request) -> Response:
-    """A form for an owner's key."""
+    """Show a form for an owner's key."""
     if _viewer(request) is not None:
         return RedirectResponse(PREFIX, status_code=303)
     return _page(request, "sign_in.html", None, problem="")
@@ -82,7 +82,7 @@ def sign_in(request: Request) -> Response:
 
 @router.post("/sign-in")
 async def signed_in(request: Request) -> Response:
-    """A cookie for a key, and the overview; or the form again."""
+    """Set a cookie for a key and show the overview, or show the form again."""
     try:
         _check_origin(request)
         secret = (await _form(request)).get("key", "").strip()
@@ -112,7 +112,7 @@ async def signed_in(request: Request) -> Response:
 
 @router.post("/sign-out")
 def signed_out(request: Request) -> Response:
-    """The form again, and no cookie."""
+    """Show the form again, and delete the cookie."""
     _check_origin(request)
     response = RedirectResponse(f"{PREFIX}/sign-in", status_code=303)
     response.delete_cookie(COOKIE, path=PREFIX, httponly=True, samesite="strict")
@@ -121,7 +121,7 @@ def signed_out(request: Request) -> Response:
 
 @router.get("")
 def overview(request: Request) -> Response:
-    """How everything stands, on one page."""
+    """Show how everything stands, on one page."""
 
     def show(service: Service, key: ApiKey) -> Response:
         report = service.ledger.report(limit=_FEW_BUDGETS)
@@ -151,7 +151,7 @@ def overview(request: Request) -> Response:
 
 @router.get("/bundles/{bundle}")
 def card(request: Request, bundle: str) -> Response:
-    """What a bundle guarantees, in plain words."""
+    """Show what a bundle guarantees, in plain words."""
 
     def show(service: Service, key: ApiKey) -> Response:
         found = service.catalogue.find(bundle, may_ask=lambda *names: True)
@@ -167,7 +167,7 @@ def all_budgets(
     client: Annotated[str, Query(max_length=200)] = "",
     page: Annotated[int, Query(ge=1, le=10_000)] = 1,
 ) -> Response:
-    """Every budget, the tightest first."""
+    """Show every budget, the tightest first."""
 
     def show(service: Service, key: ApiKey) -> Response:
         scope = Scope(principal=client, subject=subject) if subject or client else None
@@ -198,7 +198,7 @@ def all_entries(
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     receipt: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
-    """Entries of the ledger, newest first."""
+    """Show entries of the ledger, newest first."""
 
     def show(service: Service, key: ApiKey) -> Response:
         found = last_entries(
@@ -218,7 +218,7 @@ def all_entries(
 
 @router.get("/keys")
 def all_keys(request: Request) -> Response:
-    """Who may ask, and for what; no key is shown, since none is kept."""
+    """Show who may ask, and for what. No key is shown, since none is kept."""
 
     def show(service: Service, key: ApiKey) -> Response:
         return _page(
@@ -230,7 +230,7 @@ def all_keys(request: Request) -> Response:
 
 @router.get("/verification")
 def verification(request: Request) -> Response:
-    """The chain and every total, recomputed now."""
+    """Show the chain and every total, recomputed now."""
 
     def show(service: Service, key: ApiKey) -> Response:
         report = service.ledger.report(limit=1)
@@ -251,7 +251,7 @@ def verification(request: Request) -> Response:
 
 
 def _shown(request: Request, show: Callable[[Service, ApiKey], Response]) -> Response:
-    """A page for whoever is signed in; the form for everybody else."""
+    """Return a page for whoever is signed in, and the form for everybody else."""
     key = _viewer(request)
     if key is None:
         return RedirectResponse(f"{PREFIX}/sign-in", status_code=303)
@@ -294,7 +294,10 @@ def _sessions(request: Request) -> Sessions:
 
 
 def _check_origin(request: Request) -> None:
-    """Refuses forms of other sites. Browsers say where a form stands; what says nothing is none."""
+    """Refuse forms of other sites.
+
+    Browsers say where a form stands. A client that says nothing is no browser.
+    """
     site = request.headers.get("sec-fetch-site", "same-origin")
     origin = request.headers.get("origin", "null")
     here = request.headers.get("host", "")

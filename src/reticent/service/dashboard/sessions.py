@@ -1,5 +1,6 @@
-"""Who looks at the pages: a signed cookie in place of a key, good for every worker and host that
-has the same signing key.
+"""Sessions of the pages: a signed cookie in place of a key.
+
+It is good for every worker and host that has the same signing key.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ _TOKEN = re.compile(r"([0-9a-f]{16})\.([0-9]{1,12})\.([0-9a-f]{64})")
 class Sessions:
     """Signed cookies of owners.
 
-    A cookie holds the identifier of a key and until when it counts, and no key: whoever reads it
-    can look for that long, and ask for nothing. A key that is revoked ends its sessions at once.
+    A cookie holds the identifier of a key and the time until which it counts, but no key. Whoever
+    reads it can look for that long, and ask for nothing. A key that is revoked ends its sessions at
+    once.
 
     Args:
-        secret: of the service, equal on every host.
-        keys: of the ledger.
+        secret: the service's secret, equal on every host.
+        keys: the keys in the ledger.
         clock: seconds since 1970.
     """
 
@@ -41,11 +43,11 @@ class Sessions:
         self._keys, self._clock = keys, clock
 
     def begin(self, secret: str) -> tuple[ApiKey, str]:
-        """The key that was typed in, and the cookie for it.
+        """Return the key that was typed in, and the cookie for it.
 
         Raises:
-            NotAuthenticated: it is none that is valid.
-            NotPermitted: it is a client's.
+            NotAuthenticated: no valid key has this secret.
+            NotPermitted: it is a client's key.
         """
         key = self._keys.find(secret)
         _check_owner(key)
@@ -53,7 +55,7 @@ class Sessions:
         return key, f"{stated}.{self._mac(stated)}"
 
     def viewer(self, cookie: str | None) -> ApiKey | None:
-        """The owner whose cookie this is, or None."""
+        """Return the owner whose cookie this is, or None."""
         found = _TOKEN.fullmatch(cookie or "")
         if found is None:
             return None

@@ -1,5 +1,6 @@
-"""What the pages show, read from the ledger and the bundles: plain values, and nothing that is
-written.
+"""What the pages show, as plain values that are read from the ledger and the bundles.
+
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _ROUTES = {
 
 
 def _what(row: Any) -> str:
-    """What an entry did, in words."""
+    """Say in words what an entry did."""
     if row.answered is not None:
         return "answered"
     lowered = row.action == "grant" and row.mechanism == LOWERED
@@ -60,11 +61,13 @@ class BudgetBar:
     """One budget.
 
     Attributes:
-        principal, subject, bundle: its scope; "" for any. ``bundle`` is a name where it is served.
+        principal, subject, bundle: its scope, with "" for any. ``bundle`` is a name where it is
+            served.
         granted, spent, left: epsilon.
         granted_delta, left_delta: delta.
-        share: spent of granted, 0 to 1, of whichever of epsilon and delta is closer to its end.
-        statement: what its costs mean.
+        share: spent part of what was granted, 0 to 1, of whichever of epsilon and delta is closer
+            to its end.
+        statement: meaning of its costs.
         fits: pairs of a served bundle's name and how many of its answers still fit.
     """
 
@@ -82,7 +85,7 @@ class BudgetBar:
 
     @property
     def state(self) -> str:
-        """ "spent", "nearly spent" or ""."""
+        """Return "spent", "nearly spent" or ""."""
         if self.share >= 1 or (self.fits and not any(number for _, number in self.fits)):
             return "spent"
         return "nearly spent" if self.share >= NEARLY else ""
@@ -94,13 +97,14 @@ class EntryLine:
 
     Attributes:
         seq, at: position, and microseconds since 1970.
-        action: what it says, in words.
+        action: what it did, in words.
         principal, subject, bundle: its scope.
-        epsilon, answers: what it charged, and for how many answers.
-        mechanism: that answered.
+        epsilon, answers: its charge, and the number of answers it paid for.
+        mechanism: the mechanism that answered.
         receipt: identifier of the receipt, for what was answered.
-        open: whether it was charged, and no answer was booked: it failed, or is under way.
-        digest: its first digits.
+        open: whether it was charged and no answer was booked. Such a request failed, or is under
+            way.
+        digest: first digits of its digest.
     """
 
     seq: int
@@ -122,9 +126,9 @@ class BundleView:
     """A bundle in plain words.
 
     Attributes:
-        name, identity, system: as clients know it.
-        how: how it is asked.
-        epsilon, delta: of one answer.
+        name, identity, system: its names, as clients know them.
+        how: the way it is asked.
+        epsilon, delta: cost of one answer.
         signed: whether its files are signed.
         card: its guarantee card.
     """
@@ -141,13 +145,13 @@ class BundleView:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """Whether the ledger is what it was.
+    """The ledger's name and end, and whether it is what it was.
 
     Attributes:
-        name: of the ledger.
-        entries: how many.
-        anchor: position and digest of the last one.
-        problem: why it cannot be relied on, or "".
+        name: name of the ledger.
+        entries: number of entries.
+        anchor: position and digest of the last entry.
+        problem: reason not to rely on it, or "".
     """
 
     name: str
@@ -157,13 +161,13 @@ class LedgerState:
 
 
 def bundle_views(catalogue: Catalogue) -> tuple[BundleView, ...]:
-    """All bundles that are served, by name."""
+    """Return all bundles that are served, by name."""
     found = [bundle_view(bundle) for bundle in catalogue]
     return tuple(sorted(found, key=lambda view: view.name))
 
 
 def bundle_view(bundle: ServedBundle) -> BundleView:
-    """One bundle."""
+    """Return the view of one bundle."""
     return BundleView(
         bundle.name,
         bundle.identity,
@@ -177,7 +181,7 @@ def bundle_view(bundle: ServedBundle) -> BundleView:
 
 
 def budget_bars(standing: Iterable[Budget], catalogue: Catalogue) -> tuple[BudgetBar, ...]:
-    """Budgets with what still fits, in the order given."""
+    """Return budgets with what still fits, in the order given."""
     served = [bundle for bundle in catalogue if bundle.route == "answers"]
     costs = [(bundle, statement_of(bundle.guarantee), bundle.price.event) for bundle in served]
     names = _names(catalogue)
@@ -217,14 +221,14 @@ def budget_bars(standing: Iterable[Budget], catalogue: Catalogue) -> tuple[Budge
 def last_entries(
     store: Store, catalogue: Catalogue, *, most: int, before: int | None = None, receipt: str = ""
 ) -> tuple[EntryLine, ...]:
-    """The last entries, newest first; those that book an answer are shown with its charge.
+    """Return the last entries, newest first. Entries that book an answer are shown with its charge.
 
     Args:
-        store: of the ledger.
-        catalogue: gives bundles their names.
-        most: how many, at least 1.
-        before: only entries at earlier positions; None for the last ones.
-        receipt: only the entry that this receipt names; "" for all.
+        store: the ledger's store.
+        catalogue: the bundles, for their names.
+        most: number of entries, at least 1.
+        before: position that all entries must precede, or None for the last ones.
+        receipt: identifier of the one receipt whose entry is wanted, or "" for all.
     """
     commits = entries.alias("commits")
     where = [entries.c.action != "commit"]
@@ -268,7 +272,7 @@ def last_entries(
 
 
 def ledger_state(ledger: Ledger, report: LedgerReport) -> LedgerState:
-    """Whether the ledger holds the entry that its anchor names, which is kept outside of it."""
+    """Return whether the ledger holds the entry that its anchor, kept outside of it, names."""
     try:
         ledger.check_anchor()
         problem = ""

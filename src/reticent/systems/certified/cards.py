@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from reticent.core.guarantees import GuaranteeCard
 from reticent.retraining.convex import ConvexModel
+from reticent.retraining.hidden_layer import HiddenModel
+from reticent.retraining.reserves import ReserveModel
+from reticent.retraining.training import ParameterIntervals
 from reticent.systems import clauses as say
 from reticent.systems.certified.query import Certificate, CertifiedQuery
 from reticent.systems.embedding.public_start import PublicStartEmbedding
@@ -20,7 +23,7 @@ _RESPONSES = {
 def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCard:
     """Return the card of ``query``: what is protected, from whom, and what is assumed."""
     guarantee, members = query.mechanism.guarantee, query.members
-    pairs = isinstance(members[0], ConvexModel)
+    pairs = isinstance(members[0], ReserveModel)
     voting = len(members) > 1 and not pairs
     what = f"a vote of {len(members)} classifiers" if voting else "one classifier"
     start = query.extractor.start if isinstance(query.extractor, PublicStartEmbedding) else None
@@ -39,7 +42,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         "and any computing power. Not from anyone who has the bundle: it holds what was learnt "
         "from the records, and is as private as they are.",
         assumptions=say.phrases(
-            "the data sets are of any number of records, none included, with different identities "
+            f"the data sets are of {_number(members[0])}, none included, with different identities "
             "where identities are given",
             say.SETTINGS.of(settings="the settings of training, k_max and the shares of labels"),
             "the feature map, if there is one, is public: it was not trained on the private "
@@ -59,7 +62,7 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         details=(
             ("mechanism", f"{query.choice.name}: {_RESPONSES[query.choice.name]}"),
             *(
-                (("labels", f"one regression for each of {len(members)} pairs"),)
+                (("labels", f"one model for each of {len(members)} pairs"),)
                 if pairs and len(members) > 1
                 else ()
             ),
@@ -78,16 +81,15 @@ def _training_details(certificate: Certificate) -> tuple[tuple[str, str], ...]:
         if weights is None or set(weights) == {1.0}
         else (("weights of labels", ", ".join(f"{weight:.4g}" for weight in weights)),)
     )
-    if isinstance(certificate, ConvexModel):
-        convex = certificate.settings
+    if isinstance(certificate, ReserveModel):
+        own = certificate.settings
         return (
-            ("certified distances", f"from the curvature at the minimum, {convex.counting}"),
-            ("model", f"logistic regression of {convex.features} features"),
-            *((("log odds cut to", f"{convex.offset_bound:g}"),) if convex.offset_bound else ()),
-            ("regularization", f"{convex.regularization:g}, intercept {convex.intercept:g}"),
-            ("records cut to l2 norm", f"{convex.norm_bound:g}"),
+            *_model_details(certificate),
+            *((("log odds cut to", f"{own.offset_bound:g}"),) if own.offset_bound else ()),
+            ("records cut to l2 norm", f"{own.norm_bound:g}, intercept {own.intercept:g}"),
             *labels,
         )
+    assert isinstance(certificate, ParameterIntervals)
     intervals, run = certificate, certificate.settings
     return (
         ("certified distances", f"every k from 0 to {intervals.k_max}, counted as {run.counting}"),
@@ -101,3 +103,33 @@ def _training_details(certificate: Certificate) -> tuple[tuple[str, str], ...]:
         ("inputs cut to", f"[-{run.input_bound:g}, {run.input_bound:g}]"),
         *labels,
     )
+
+
+def _model_details(certificate: ReserveModel) -> tuple[tuple[str, str], ...]:
+    """What is special to one kind of model with reserves."""
+    counting = certificate.settings.counting
+    if isinstance(certificate, HiddenModel):
+        own = certificate.settings
+        return (
+            (
+                "certified distances",
+                f"from the ball that a record moves the weights in, {counting}",
+            ),
+            ("radius of the ball", f"{own.radius:.3g}"),
+            ("model", f"{own.units} hidden units of {own.features} features"),
+            ("most records", f"{own.records}, of any two labels"),
+            ("training", f"{own.steps} steps, reach {own.reach:g}, spread {own.spread:g}"),
+        )
+    assert isinstance(certificate, ConvexModel)
+    return (
+        ("certified distances", f"from the curvature at the minimum, {counting}"),
+        ("model", f"logistic regression of {certificate.settings.features} features"),
+        ("regularization", f"{certificate.settings.regularization:g}"),
+    )
+
+
+def _number(certificate: Certificate) -> str:
+    """How many records a data set may have, as a phrase."""
+    if isinstance(certificate, HiddenModel):
+        return f"at most {certificate.settings.records} records of any two labels"
+    return "any number of records"

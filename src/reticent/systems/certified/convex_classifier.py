@@ -4,34 +4,20 @@ certified by the curvature at their minimum and released with a proved guarantee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
-from reticent.core.arrays import Array, Integers
-from reticent.core.checks import one_of
-from reticent.core.errors import CorruptBundle
 from reticent.core.settings import learned, with_settings
-from reticent.retraining.class_weights import weights_of_prevalence
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
-from reticent.retraining.record_keys import record_keys
-from reticent.retraining.training_settings import PROTECTING, Counting
-from reticent.systems.certified.query import CertifiedQuery, rows_of_pair
-from reticent.systems.certified.system import CertifiedSystem
-from reticent.systems.embedding.public_start import PublicStartEmbedding
-from reticent.systems.public_reference import PublicReference
-
-_FIELDS = ("regularization", "norm_bound", "counting")
-_FARTHEST = 8.0
-"""Log odds of public models are cut there: 1 in 3,000."""
+from reticent.retraining.reserves import ReserveModel
+from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.certified.reserve_system import COMMON, Pair, ReserveSystem
 
 
 @with_settings
-class ConvexCertifiedClassifier(CertifiedSystem):
+class ConvexCertifiedClassifier(ReserveSystem):
     """Releases labels of regularised logistic regressions, (epsilon, delta) for each label, for the
     records that they were trained on.
 
@@ -95,120 +81,30 @@ class ConvexCertifiedClassifier(CertifiedSystem):
     See Also:
         reticent.PublicReference: what the records correct.
         reticent.LinearVoteClassifier: larger distances, for many answers.
-        reticent.CertifiedClassifier: hidden layers.
+        reticent.CertifiedNetwork: a hidden layer.
         reticent.retraining.convex_model: the trained model.
         reticent.mechanisms.SignedDistanceRelease: the mechanism "signed-distance".
     """
 
     regularization: float = 10.0
-    norm_bound: float = 1.0
-    counting: Counting = "add-remove"
 
     members_: tuple[ConvexModel, ...] = learned()
 
-    _corrects: ClassVar[bool] = True
-
-    def unlearning(self, X: npt.ArrayLike) -> Integers:
-        """For each row, how many training records at least could be taken away, whichever they are,
-        and the minimum for the rest would still give the label of ``exact_predict``.
-        Deterministic, and as private as the records.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
-
-        Returns:
-            Shape (n,), int64. Private.
-        """
-        return self._survived(X, 1)
-
-    def poisoning(
-        self, X: npt.ArrayLike, *, change: Literal["insert", "replace"] = "insert"
-    ) -> Integers:
-        """For each row, how many records at least somebody would have to slip in among the training
-        records, or to exchange, to get another label than that of ``exact_predict``, less 1.
-
-        Args:
-            X: shape (n, n_features_in_), or with the input shape seen in ``fit``.
-            change: "insert" or "replace".
-
-        Returns:
-            Shape (n,), int64. Private.
-        """
-        one_of(change, ("insert", "replace"), name="change")
-        return self._survived(X, 1 if change == "insert" else 2)
-
-    def _survived(self, X: npt.ArrayLike, changed: int) -> Integers:
-        _, reserve = self.query_.reserves(self.checked(X))
-        worth = changed + 2.0 * self.members_[0].settings.proved_error
-        return np.maximum(np.ceil(reserve / worth) - 1.0, 0.0).astype(np.int64)
+    _model: ClassVar[type[ReserveModel]] = ConvexModel
 
     @override
-    def _trained(
-        self,
-        points: Array,
-        labels: Integers,
-        classes: npt.NDArray[Any],
-        identities: Sequence[Any] | npt.NDArray[Any] | None,
-    ) -> tuple[ConvexModel, ...]:
-        one_of(self.counting, PROTECTING, name="counting")
-        started = isinstance(self.features, PublicReference)
-        weights = weights_of_prevalence(self.prevalence, classes)
-        settings = [
-            ConvexSettings(
-                features=points.shape[1] - (len(classes) if started else 0),
-                class_weights=of_pair,
-                offset_bound=_FARTHEST if started else 0.0,
-                **{name: getattr(self, name) for name in _FIELDS},
-            )
-            for of_pair in _weights_of_pairs(weights)
-        ]
-        if identities is not None:
-            record_keys(points, labels, identities)  # refuses two records of one identity
-        found = []
-        for pair, own in zip(combinations(range(len(classes)), 2), settings, strict=True):
-            chosen = (labels == pair[0]) | (labels == pair[1])
-            rows, offsets = rows_of_pair(points[chosen], own, pair)
-            second = (labels[chosen] == pair[1]).astype(np.int64)
-            found.append(convex_model(rows, second, own, offsets=offsets))
-        return tuple(found)
+    def _settings(self, **common: Any) -> ConvexSettings:
+        return ConvexSettings(regularization=self.regularization, **common)
 
     @override
-    def _cut(self, features: Array) -> int:
-        settings = self.members_[0].settings
-        with np.errstate(over="ignore"):
-            lengths = np.linalg.norm(features[:, : settings.features], axis=1)
-        return int((~(lengths <= settings.norm_bound * (1 + 1e-12))).sum())
-
-    @override
-    def _cut_words(self, features: Array) -> str:
-        bound = self.members_[0].settings.norm_bound
-        if isinstance(self.features, PublicReference) or 2 * self.clipped_ <= len(features):
-            return ""  # cutting the longest rows is what a bound on the norm is for
-        return (
-            f"{self.clipped_} of {len(features)} records are longer than norm_bound={bound:g} and"
+    def _models(self, settings: Sequence[Any], pairs: Sequence[Pair]) -> tuple[ConvexModel, ...]:
+        return tuple(
+            convex_model(rows, second, own, offsets=offsets)
+            for own, (rows, second, offsets) in zip(settings, pairs, strict=True)
         )
 
     @classmethod
     @override
-    def _check_members(cls, query: CertifiedQuery, weights: tuple[float, ...]) -> None:
-        expected = list(_weights_of_pairs(weights))
-        if len(query.members) != len(expected):
-            raise CorruptBundle("bundle: expected a model for each pair of labels")
-        bound = _FARTHEST if isinstance(query.extractor, PublicStartEmbedding) else 0.0
-        for member, of_pair in zip(query.members, expected, strict=True):
-            if not isinstance(member, ConvexModel) or (
-                (member.settings.class_weights, member.settings.offset_bound) != (of_pair, bound)
-            ):
-                raise CorruptBundle("bundle: a certificate that is none of this system's")
-
-    @classmethod
-    @override
     def _arguments(cls, query: CertifiedQuery) -> dict[str, Any]:
-        return {name: getattr(query.members[0].settings, name) for name in _FIELDS}
-
-
-def _weights_of_pairs(weights: tuple[float, ...]) -> Iterator[tuple[float, float]]:
-    """Yield weights of the labels of each pair, the larger one 1."""
-    for first, second in combinations(weights, 2):
-        most = max(first, second)
-        yield first / most, second / most
+        settings = query.members[0].settings
+        return {name: getattr(settings, name) for name in ("regularization", *COMMON)}

@@ -43,6 +43,8 @@ class ClippedDescent(Group):
         clip: largest absolute value of each entry of a record's gradient, above 0.
         input_bound: features are cut to [-input_bound, input_bound], above 0; public.
         random_state: seed of the starting weights of hidden layers; never of noise.
+        initial: public starting weights per layer, shape (units, inputs + 1) with the bias last,
+            such as the last layer of a public network. None for zeros, or random hidden layers.
 
     Raises:
         InvalidParameter: a value out of its range.
@@ -70,6 +72,7 @@ class ClippedDescent(Group):
     clip: float = 0.06
     input_bound: float = 16.0
     random_state: int | np.random.RandomState | None = None
+    initial: tuple[Array, ...] | None = None
 
     def __post_init__(self) -> None:
         counts(self.hidden, name="hidden")
@@ -215,7 +218,9 @@ class IntervalSystem(CertifiedSystem):
             _Share(
                 points[member == index],
                 labels[member == index],
-                training.initial(seed if training.hidden else None),
+                training.initial(seed if training.hidden else None)
+                if chosen.initial is None
+                else list(chosen.initial),
             )
             for index, seed in enumerate(seeds)
         ]

@@ -22,7 +22,9 @@ from reticent.mechanisms import (
 )
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
-from reticent.retraining.convex import ConvexModel, ConvexSettings, one_against_one
+from reticent.retraining.convex import ConvexModel, ConvexSettings
+from reticent.retraining.hidden_layer import HiddenModel, HiddenSettings
+from reticent.retraining.reserves import ReserveModel, ReserveSettings, one_against_one
 from reticent.retraining.stability import stable_distances, vote_distances
 from reticent.retraining.training import ParameterIntervals
 from reticent.retraining.training_settings import PROTECTING, TrainingGrids, TrainingSettings
@@ -32,7 +34,7 @@ from reticent.systems.embedding.public_start import PublicStartEmbedding
 if TYPE_CHECKING:
     from torch import nn
 
-Certificate = ParameterIntervals | ConvexModel
+Certificate = ParameterIntervals | ReserveModel
 Response = StabilityResponse | SignedDistanceRelease | DistanceToInstability
 
 MECHANISMS = ("stability", "signed-distance", "distance")
@@ -87,8 +89,8 @@ class CertifiedQuery:
 
     Attributes:
         extractor: public map from inputs to features, applied to one input at a time.
-        members: one certificate, one for each member of an ensemble, or a convex one for each pair
-            of labels.
+        members: one certificate, one for each member of an ensemble, or one with reserves for each
+            pair of labels.
         choice: how labels are released.
         data_set: name, or serial, of the records that it was trained on.
     """
@@ -101,7 +103,7 @@ class CertifiedQuery:
     @property
     def classes(self) -> int:
         """Number of labels."""
-        if isinstance(self.members[0], ConvexModel):
+        if isinstance(self.members[0], ReserveModel):
             return labels_of_pairs(len(self.members))
         return self.members[0].settings.classes
 
@@ -134,9 +136,9 @@ class CertifiedQuery:
     def member_distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """Every member's label and stable distance, each of shape (members, n). Private.
 
-        A convex member's label is 0 for the first of its pair and 1 for the second.
+        The label of a pair's member is 0 for the first of its pair and 1 for the second.
         """
-        if isinstance(self.members[0], ConvexModel):
+        if isinstance(self.members[0], ReserveModel):
             labels, reserves = self.member_reserves(inputs)
             return labels, self.members[0].settings.distances(reserves)
         points = self.extractor.embed(inputs)
@@ -146,28 +148,28 @@ class CertifiedQuery:
         )
 
     def member_reserves(self, inputs: Array) -> tuple[Integers, Array]:
-        """Every convex member's label of its pair, and its reserve, each of shape (members, n).
+        """Every pair's label and reserve, each of shape (members, n).
         Private.
         """
         points = self.extractor.embed(inputs)
         found = []
         pairs = combinations(range(self.classes), 2)
         for pair, member in zip(pairs, self.members, strict=True):
-            assert isinstance(member, ConvexModel)
+            assert isinstance(member, ReserveModel)
             found.append(member.reserves(*rows_of_pair(points, member.settings, pair)))
         return np.stack([labels for labels, _ in found]), np.stack(
             [reserves for _, reserves in found]
         )
 
     def reserves(self, inputs: Array) -> tuple[Integers, Array]:
-        """The label that wins all its pairs, of convex members, and its least reserve. Private."""
+        """The label that wins all its pairs, and its least reserve. Private."""
         return one_against_one(*self.member_reserves(inputs), classes=self.classes)
 
     def stable_distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """The label of the model, or of the vote, and how many records must change at least
         before it does, less 1. Private.
         """
-        if isinstance(self.members[0], ConvexModel):
+        if isinstance(self.members[0], ReserveModel):
             labels, reserves = self.reserves(inputs)
             return labels, self.members[0].settings.distances(reserves)
         labels, distances = self.member_distances(inputs)
@@ -254,7 +256,7 @@ def labels_of_pairs(pairs: int) -> int:
 
 
 def rows_of_pair(
-    points: Array, settings: ConvexSettings, pair: tuple[int, int]
+    points: Array, settings: ReserveSettings, pair: tuple[int, int]
 ) -> tuple[Array, Array | None]:
     """Return features, and the log odds of the second label of a pair against the first: of the
     columns that stand after features, a log probability for each label. None where no offset is.
@@ -273,14 +275,16 @@ def _described(members: tuple[Certificate, ...]) -> tuple[dict[str, Any], Arrays
         for name in type(training).__dataclass_fields__
         if name != "classes" or isinstance(training, TrainingSettings)
     }
-    if isinstance(training, ConvexSettings):  # the only field that differs by pair
+    if isinstance(training, ReserveSettings):  # the only field that differs by pair
         fields["class_weights"] = [member.settings.class_weights for member in members]
     arrays: Arrays = {}
     for index, member in enumerate(members):
         if isinstance(member, ConvexModel):
-            arrays[f"member{index}.weights"] = member.weights
             arrays[f"member{index}.eigenvalue"] = np.array([member.eigenvalue])
+        if isinstance(member, ConvexModel | HiddenModel):
+            arrays[f"member{index}.weights"] = member.weights
             continue
+        assert isinstance(member, ParameterIntervals)
         for layer, start in enumerate(member.grids.start):
             name = f"member{index}.layer{layer}"
             # Whole numbers below 2**27: int32 holds them, float64 the starting weights they are
@@ -300,16 +304,19 @@ def _restored(settings: dict[str, Any], arrays: Arrays) -> tuple[Certificate, ..
     """
     fields = dict(settings["training"])
     names = [f"member{index}" for index in range(int(settings["members"]))]
-    if settings["certificate"] == ConvexModel.kind:
+    kind = settings["certificate"]
+    if kind in (ConvexModel.kind, HiddenModel.kind):
         weights = [tuple(pair) for pair in fields.pop("class_weights")]
         return tuple(
             _convex(ConvexSettings(**fields, class_weights=of_pair), arrays, name)
+            if kind == ConvexModel.kind
+            else _hidden(HiddenSettings(**fields, class_weights=of_pair), arrays, name)
             for name, of_pair in zip(names, weights, strict=True)
         )
     for name in ("hidden", "class_weights"):
         if fields.get(name) is not None:
             fields[name] = tuple(fields[name])
-    if settings["certificate"] != ParameterIntervals.kind or fields["counting"] not in PROTECTING:
+    if kind != ParameterIntervals.kind or fields["counting"] not in PROTECTING:
         raise CorruptBundle("bundle: no certificate that protects records")
     training = TrainingSettings(**fields)
     return tuple(_intervals(training, arrays, name) for name in names)
@@ -325,6 +332,15 @@ def _convex(settings: ConvexSettings, arrays: Arrays, name: str) -> ConvexModel:
     ):
         raise CorruptBundle("bundle: weights or a curvature that do not fit the model")
     return ConvexModel(settings, weights.astype(np.float64), float(eigenvalue[0]))
+
+
+def _hidden(settings: HiddenSettings, arrays: Arrays, name: str) -> HiddenModel:
+    weights = arrays[f"{name}.weights"]
+    if weights.shape != (settings.units, settings.features + 1) or not bool(
+        (np.linalg.norm(weights, axis=1) <= settings.longest).all()
+    ):
+        raise CorruptBundle("bundle: weights that training does not reach")
+    return HiddenModel(settings, weights.astype(np.float64))
 
 
 def _intervals(training: TrainingSettings, arrays: Arrays, name: str) -> ParameterIntervals:

@@ -67,7 +67,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
     """A classifier trained without noise, whose labels are released with a guarantee for its
     training records.
 
-    Use ``CertifiedClassifier``, ``CertifiedEnsemble`` or ``ConvexCertifiedClassifier``.
+    Use ``CertifiedClassifier``, ``CertifiedEnsemble``, ``ConvexCertifiedClassifier`` or
+    ``CertifiedNetwork``.
 
     Attributes:
         schema_: what rows are encoded by, or None.
@@ -344,6 +345,11 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             UntrustedSignature: not signed by ``trusted_key``.
         """
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
+        return cls._of_bundle(bundle, feature_map)
+
+    @classmethod
+    def _of_bundle(cls, bundle: Bundle, feature_map: nn.Module | None = None) -> Self:
+        """The system that ``bundle`` was made of."""
         query = CertifiedQuery.from_description(bundle.settings, bundle.arrays, feature_map)
         training = query.members[0].settings
         with rebuilding():

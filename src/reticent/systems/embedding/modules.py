@@ -18,7 +18,7 @@ from reticent.core.checks import count, real, words
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.release.bundle import rebuilding
 from reticent.systems.embedding.embedding import BETA_VAE, MODULE, Embedding
-from reticent.systems.module_structure import module_structure
+from reticent.systems.module_structure import module_from, module_structure
 from reticent.training.embedder import Embedder, EmbedderConfig
 from reticent.training.features import LARGEST_INPUT
 
@@ -148,8 +148,8 @@ class ModuleEmbedding(Embedding):
         return _in_blocks(self.module.eval(), inputs, dtype, self.input_shape or inputs.shape[1:])
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Class name and structure, and the weights under ``embedder.``; the code itself is not
-        stored.
+        """Class name and structure, and the weights under ``embedder.``, from which a module that
+        can be read is built again. No code is stored.
 
         A module that cannot be read has a serial in place of a structure, unless its owner
         vouches for it by a name.
@@ -195,7 +195,10 @@ def copied(module: nn.Module) -> nn.Module:
 def restored_module(
     described: dict[str, Any], state: Arrays, name: str, module: nn.Module | None
 ) -> ModuleEmbedding:
-    """The embedding by a user's module, see ``restore``; ``state`` holds its weights by name."""
+    """The embedding by a user's module, see ``restore``; ``state`` holds its weights by name.
+
+    Without ``module`` it is built from what was read of it.
+    """
     with rebuilding():
         stored, structure = (
             words(described["module"], name="module", most=1000),
@@ -215,10 +218,15 @@ def restored_module(
             raise CorruptBundle(
                 "embedding: its public input range is empty or beyond what is clipped to"
             )
-    if module is None:
+    if module is None and structure is None:
         raise InvalidInput(
-            f"embedder: this bundle was made with your own {stored}; pass embedder=<an instance>"
+            f"embedder: this bundle was made with your own {stored}, whose code is not stored; "
+            "pass embedder=<an instance>"
         )
+    if module is None:
+        with rebuilding():
+            built = module_from(structure, state)
+        return ModuleEmbedding(built, shape, lower=lower, upper=upper, name=name, serial=serial)
     found = type(module).__qualname__
     another = InvalidInput(
         f"embedder: this bundle was made with another {stored} than the {found} that was "

@@ -197,4 +197,4 @@ class StoredPosthoc(PosthocRelease):
         if releases_labels(self.query_.plan.mechanism):
             return ("label",)
         name = self._name.lower()
-        return tuple(f"{name}{place}" for place in range(self.query_.network.output_dimension))
+        return tuple(f"{name}{place}" for place in range(self.query_.outputs))

@@ -56,6 +56,7 @@ _SCALES_PER_DOUBLING = 2
 _NOISE_DRAWS = 4
 _LEAST_NOISE = 1e-9  # of the variance of all values: what keeps a reading of dead values finite
 _TINY = 1e-30
+_LEAST_DRAWN = 2_000  # released rows that a head of codes learns from
 _REACH = 0.1
 """Accuracy that short heads may lack for one function and not for another: of MNIST's embeddings
 with little noise, 80 steps lacked .064 for all coordinates and .009 for a trained network, whose
@@ -74,6 +75,7 @@ class Candidate:
             counts.
         rung: what the function is called in plans.
         rule: the whole mechanism, for one that needs no Lipschitz constant; else None.
+        means: of a code, the embeddings that codes stand for, shape (codes, d).
     """
 
     network: Network
@@ -81,6 +83,7 @@ class Candidate:
     bound: LipschitzBound
     rule: LabelRule | None = None
     rung: str = ""
+    means: Array | None = None
 
     @cached_property
     def global_bound(self) -> float:
@@ -249,7 +252,8 @@ def _plans(
     """Plans worth scoring, each with the probability of an answer at every held-out point."""
     epsilon, delta = requirement.epsilon, requirement.delta
     if candidate.rule is not None:
-        return [(rule_plan(candidate.mechanism, epsilon), np.ones(len(held)))]
+        rung = "" if candidate.means is None else candidate.rung
+        return [(rule_plan(candidate.mechanism, epsilon, rung), np.ones(len(held)))]
     gaussian = candidate.mechanism == "gaussian"
     plans: list[tuple[PosthocSetting, Array]] = []
     if gaussian and delta == 0:
@@ -347,6 +351,8 @@ class _Utility:
         reading of the released values explains), withheld answers worth nothing.
         """
         labels, rule = self._data.held_labels, self._candidate.rule
+        if self._candidate.means is not None:
+            return self._of_code(self._candidate.means)
         if rule is not None:
             assert labels is not None
             right = rule.at(self._data.held, self._held)[labels, np.arange(len(labels))] / WHOLE
@@ -374,6 +380,41 @@ class _Utility:
             right += head.predict(released.numpy()) == labels
         return float((passing * right / _NOISE_DRAWS).mean())
 
+    def _chances(self, points: Array, scores: Array) -> Array:
+        """Chances of codes, shape (n, codes)."""
+        assert self._candidate.rule is not None
+        return np.asarray(self._candidate.rule.at(points, scores).T / WHOLE)
+
+    def _of_code(self, means: Array) -> float:
+        """The same for a code, exactly over its noise; a reading is what the code stands for."""
+        held, labels = self._data.held, self._data.held_labels
+        chances = self._chances(held, self._held)
+        if labels is not None:
+            head = self._code_head(means)
+            right = head.predict(means.astype(np.float32))[None, :] == labels[:, None]
+            return float((chances * right).sum(axis=1).mean())
+        apart = (held**2).sum(axis=1)[:, None] - 2.0 * held @ means.T + (means**2).sum(axis=1)
+        total = float(((held - self._data.train.mean(axis=0)) ** 2).sum(axis=1).mean())
+        lost = float((chances * apart).sum(axis=1).mean())
+        return max(1.0 - lost / total, 0.0) if total > 0 else 0.0
+
+    def _code_head(self, means: Array) -> Head:
+        """A head of released means, trained on some draws for every row."""
+        assert self._data.train_labels is not None
+        if 0 not in self._heads:
+            chances = self._chances(self._data.train, self._train.astype(np.float64))
+            again = -(-_LEAST_DRAWN // len(chances))
+            random = np.random.default_rng(self._config.seed)
+            ends = np.tile(np.cumsum(chances, axis=1), (again, 1))
+            codes = (random.random((len(ends), 1)) >= ends[:, :-1]).sum(axis=1)
+            self._heads[0] = train_head(
+                means[codes].astype(np.float32),
+                np.tile(self._data.train_labels, again),
+                self._config,
+                noise=None,
+            )
+        return self._heads[0]
+
     def _explained(self, noise: float) -> float:
         """Share of the variance of held-out embeddings that the best linear reading explains,
         learnt from the others; at least 0.
@@ -400,6 +441,8 @@ class _Utility:
         """
         if self._data.train_labels is None or releases_labels(plan.mechanism):
             return None
+        if self._candidate.means is not None:
+            return self._code_head(self._candidate.means)
         scale = _noise_per_answer(self._candidate, plan, self._requirement)
         step = round(float(np.log2(scale)) * _SCALES_PER_DOUBLING)
         if step not in self._heads:

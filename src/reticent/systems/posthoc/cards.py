@@ -16,6 +16,13 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
     adjacency = query.requirement.adjacency
     radius = f"{adjacency.radius:g}"
     any_two = isinstance(query.rule, FiniteChannel) and isinstance(query.rule.nodes, AnyTwo)
+    any_two = any_two or query.any_two_points
+    near = (
+        f"whatever the two are (the {adjacency.space} is clipped to a public box)"
+        if query.any_two_points
+        else f"whenever the two lie within {adjacency.metric.value} distance {radius} of each "
+        f"other in the {adjacency.space}"
+    )
     withheld = (
         f"A share of about {1 - plan.released:.1%} of answers is withheld (measured on "
         "calibration data); a withheld answer costs as much as any other."
@@ -26,8 +33,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         query,
         title=f"Released {'label' if releases_labels(plan.mechanism) else 'embedding'} with a "
         "posthoc guarantee",
-        protected="Which of two inputs an answer came from, whenever the two lie within "
-        f"{adjacency.metric.value} distance {radius} of each other in the {adjacency.space}: "
+        protected=f"Which of two inputs an answer came from, {near}: "
         f"{say.odds(guarantee, between='between them ')}. {say.naming_words(guarantee)} {withheld}",
         from_whom=say.INTO_THE_BUNDLE.format(values="values"),
         assumptions=say.phrases(
@@ -44,9 +50,10 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         ),
         not_protected=say.phrases(
             say.REFUSED,
-            f"the input beyond distance {radius}: this is not differential privacy of the whole "
-            "picture, and which rough kind of input it is may well be visible; look at decoded "
-            "neighbours to see what that means",
+            not any_two
+            and f"the input beyond distance {radius}: this is not differential privacy of the "
+            "whole picture, and which rough kind of input it is may well be visible; look at "
+            "decoded neighbours to see what that means",
             not any_two
             and say.farther_words(guarantee, f"inputs h times {radius} apart, h a whole number"),
             say.TWICE.of(input="input"),

@@ -15,9 +15,7 @@ from reticent.core.errors import (
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.lipschitz import (
-    CellBound,
     EnumerationBound,
-    ExactBound,
     IntervalBound,
     LayeredBound,
     LinearBound,
@@ -31,8 +29,6 @@ from reticent.networks import Network
 
 CERTIFICATES = (
     "auto",
-    "exact",
-    "cells",
     "layered",
     "enumeration",
     "linear",
@@ -42,16 +38,11 @@ CERTIFICATES = (
 """``auto`` is enumeration for ReLU networks with one hidden layer and layered for deeper ones
 (few inputs, l1 and l-infinity balls), linear relaxation for other ReLU networks (more inputs, or
 l2 balls), operator norms for affine maps of many inputs or in l2 and for sorted pairs, and
-intervals elsewhere. ``exact`` is the constant itself,
-by complete search: milliseconds a point for small networks and far more for others, with no
-bound, so that a release takes it on the global path alone. ``cells`` searches before any point is
-seen, and a release may take it on both paths."""
+intervals elsewhere."""
 
 Certificate = str | type[LipschitzBound]
 
 _KINDS: dict[str, type[LipschitzBound]] = {
-    "exact": ExactBound,
-    "cells": CellBound,
     "layered": LayeredBound,
     "enumeration": EnumerationBound,
     "linear": LinearBound,

@@ -14,11 +14,12 @@ from typing_extensions import override
 from reticent.core.arrays import Array
 from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.core.settings import with_settings
-from reticent.systems.posthoc.plans import VECTOR_MECHANISMS
+from reticent.systems.posthoc.plans import CODE, VECTOR_MECHANISMS
 from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import PosthocSystem
 from reticent.training.parts.contract import needs_labels, trains_for_release
 from reticent.training.parts.ladder import OBFUSCATORS
+from reticent.training.parts.public_nodes import PublicNodes
 
 _LARGE_DELTA = 1e-3
 
@@ -26,17 +27,19 @@ _LARGE_DELTA = 1e-3
 @with_settings
 class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocSystem):
     """Releases embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each
-    other.
+    other, or for any two.
 
     Guarantee:
         One released row costs (epsilon, delta) for neighbours within l-infinity (or ``input_norm``)
-        distance ``radius`` *in the embedding space*, withheld rows included. See ``card()`` for
-        what is assumed, and docs/mechanisms.md and docs/certificates.md for the proofs.
+        distance ``radius`` *in the embedding space*, withheld rows included, and without a radius
+        for any two inputs. See ``card()`` for what is assumed, and docs/mechanisms.md and
+        docs/certificates.md for the proofs.
 
     Args:
         epsilon: total epsilon of one answer, above 0.
         delta: total delta of one answer, in [0, 1). With 0 only the global path can be used.
-        radius: neighbourhood radius R in the units of the embedding, above 0.
+        radius: neighbourhood radius R in the units of the embedding, above 0; None for any two
+            points of the public box that embeddings are clipped to.
         input_norm: norm of the neighbourhood, "linf", "l1" or "l2".
         embedder: what makes embeddings: "dense" or "convolutional" (a beta-VAE, trained on X),
             "identity" (X is the embedding), a part such as ``BetaVAE(latent_dimension=4)``, or your
@@ -46,13 +49,14 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
             systems need to share a budget where the code of a module cannot be read
             (docs/guarantees.md).
         obfuscator: what makes released values of embeddings: "noise-aware" (ours),
-            "identity", "live" (the coordinates that vary), "pca", "discriminants", "auto" (all of
-            these, scored on calibration rows; ``considered_`` has every score), a part such as
-            ``NoiseAware(outputs=2)``, or your own trained torch module.
-        mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian". With "auto"
-            every mechanism is tried on a network that does not depend on it; a part that is trained
-            for its release is trained for "k-norm-linf", and with a delta of 1e-3 or more for
-            "gaussian" too.
+            "identity", "live" (the coordinates that vary), "pca", "discriminants", "parts" and
+            "signs" (codes for any two inputs, which stand for means of public embeddings), "auto"
+            (all of these, scored on calibration rows; ``considered_`` has every score), a part such
+            as ``NoiseAware(outputs=2)``, or your own trained torch module.
+        mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian", and "code"
+            for parts and signs. With "auto" every mechanism is tried on a network that does not
+            depend on it; a part that is trained for its release is trained for "k-norm-linf", and
+            with a delta of 1e-3 or more for "gaussian" too.
         calibration: which certificates and paths are tried, and how utility is measured; None for
             ``Calibration()``.
         random_state: seed of *training*; the noise of ``release`` never depends on it.
@@ -87,9 +91,12 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         - Chatzikokolakis, Andrés, Bordenabe and Palamidessi (2013), "Broadening the scope of
           differential privacy using metrics", doi:10.1007/978-3-642-39077-7_5, privacy of inputs
           within a distance.
+        - Bhowmick, Duchi, Freudiger, Kapoor and Rogers (2018), "Protection against reconstruction
+          and its applications in private federated learning", arXiv:1812.00984, signs for any two.
 
     See Also:
         reticent.PosthocClassifier: labels instead of vectors.
+        reticent.CodeEncoder: codes that serve labels, recall and several targets.
         reticent.PowerEncoder: rows of tables, any two records.
         reticent.mechanisms.ProposeTestRelease: the local path.
         reticent.mechanisms.KNormMechanism: a noise of the global path.
@@ -122,7 +129,7 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
 
     @property
     def _n_features_out(self) -> int:
-        return self._fitted().network.output_dimension
+        return self._fitted().outputs
 
     @override
     def _released_columns(self) -> tuple[str, ...]:
@@ -131,7 +138,7 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
     @override
     def _settings(self) -> PosthocSettings:
         return PosthocSettings.of(
-            self, parameter="obfuscator", names=OBFUSCATORS, mechanisms=VECTOR_MECHANISMS
+            self, parameter="obfuscator", names=OBFUSCATORS, mechanisms=(*VECTOR_MECHANISMS, CODE)
         )
 
     @override
@@ -148,6 +155,9 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
     def _mechanisms_of(
         self, part: BaseEstimator, inputs: int, settings: PosthocSettings
     ) -> tuple[str, ...]:
+        if isinstance(part, PublicNodes) or settings.mechanism == CODE:
+            takes = isinstance(part, PublicNodes) and settings.mechanism in ("auto", CODE)
+            return (CODE,) if takes else ()
         if settings.mechanism != "auto" or not trains_for_release(part):
             return self._mechanisms(settings)
         # One network is trained for each mechanism: for the K-norm noise that fits its constant,

@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator
 from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.seeds import training_generator
+from reticent.mechanisms import AnyTwo, FiniteChannel
+from reticent.mechanisms.finite_channel import whole_shares
 from reticent.networks import Network, from_torch
 from reticent.networks.serial import same_network
 from reticent.systems.class_labels import class_labels
@@ -23,6 +25,7 @@ from reticent.systems.posthoc.calibration import CalibrationData, Candidate, cal
 from reticent.systems.posthoc.certificates import bound_of
 from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
 from reticent.systems.posthoc.plans import (
+    CODE,
     LABEL_RULES,
     PosthocSetting,
     Requirement,
@@ -41,6 +44,7 @@ from reticent.training.parts.contract import (
     variants,
 )
 from reticent.training.parts.linear_maps import PublicDiscriminants
+from reticent.training.parts.public_nodes import PublicNodes
 from reticent.training.progress import Report, progress
 
 Mechanisms = Callable[[BaseEstimator, int], tuple[str, ...]]
@@ -153,6 +157,7 @@ def fit_release(
             requirement,
             choice.plan,
             chosen.rule,
+            chosen.means,
         ),
         prepared.embedder,
         part,
@@ -217,7 +222,7 @@ def prepare(
         )
     # Of all rows, in the order that they came in: whatever is fitted on them next to one embedder
     # has the same box, and so the same space.
-    domain = domain_of(points, margin=settings.radius)
+    domain = domain_of(points, margin=settings.radius or 0.0)
     points = domain.clip(points)
     data = CalibrationData(
         points[train],
@@ -239,7 +244,7 @@ def _trained(
             prepared.data.train,
             prepared.data.train_labels,
             seed=prepared.seed,
-            release=None if mechanism is None else settings.release(mechanism),
+            release=None if mechanism is None else settings.release(mechanism, prepared.domain),
             report=report,
         )
 
@@ -260,8 +265,8 @@ def _trained(
             trained += [(once, mechanism) for mechanism in tried]
     if not trained:
         raise InvalidInput(
-            f"{settings.parameter}: all of its parts need labels; expected y, or a part that does "
-            "without"
+            f"{settings.parameter}: all of its parts need labels, or none makes what mechanism="
+            f"{settings.mechanism!r} takes; expected y, or another part"
         )
     return trained
 
@@ -307,6 +312,15 @@ def _candidates(
         further = f", shrinkage={part.shrinkage:g}"
     rung = f"{type(part).__name__}(outputs={network.output_dimension}{further})"
     candidate = Candidate(network, mechanism, bound, rung=rung)
+    if mechanism == CODE:
+        assert isinstance(part, PublicNodes)
+        channel = FiniteChannel(
+            nodes=AnyTwo(network.output_dimension),
+            shares=whole_shares(part.table(requirement.epsilon), epsilon=requirement.epsilon),
+            epsilon=requirement.epsilon,
+            adjacency=requirement.adjacency,
+        )
+        return [replace(candidate, rule=channel, means=part.means(channel.matrix))]
     if mechanism not in LABEL_RULES:
         return [candidate]
     assert prepared.data.train_labels is not None

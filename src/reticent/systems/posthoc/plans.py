@@ -60,6 +60,11 @@ LABEL_RULES = ("table", "hop", "response")
 two inputs, on public nodes that the point itself falls into."""
 
 
+CODE = "code"
+"""The mechanism for vectors that needs no Lipschitz constant: the mean of public rows that a code
+for any two inputs stands for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
     """What one answer must cost in total.
@@ -113,8 +118,8 @@ class PosthocSetting:
         return asdict(self)
 
 
-def rule_plan(mechanism: str, epsilon: float) -> PosthocSetting:
-    """The plan of a mechanism that needs no Lipschitz constant: all of epsilon for the label."""
+def rule_plan(mechanism: str, epsilon: float, rung: str = "") -> PosthocSetting:
+    """The plan of a mechanism that needs no Lipschitz constant: all of epsilon for the answer."""
     return PosthocSetting(
         path="global",
         mechanism=mechanism,
@@ -123,6 +128,7 @@ def rule_plan(mechanism: str, epsilon: float) -> PosthocSetting:
         delta_test=0.0,
         epsilon_release=epsilon,
         delta_release=0.0,
+        rung=rung,
     )
 
 
@@ -136,9 +142,11 @@ def output_of(mechanism: str) -> Output:
         return VECTOR_MECHANISMS[mechanism]
     if releases_labels(mechanism):
         return "spread"
+    if mechanism == CODE:
+        return Norm.LINF  # of its bound only the box counts
     raise UnknownName(
         f"mechanism={mechanism!r}: expected one of "
-        f"{', '.join([*VECTOR_MECHANISMS, *LABEL_MECHANISMS, *LABEL_RULES])}"
+        f"{', '.join([*VECTOR_MECHANISMS, CODE, *LABEL_MECHANISMS, *LABEL_RULES])}"
     )
 
 

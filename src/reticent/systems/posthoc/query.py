@@ -29,6 +29,7 @@ from reticent.release.bundle import rebuilding
 from reticent.systems.embedding import Arrays, Embedding, restore
 from reticent.systems.posthoc.certificates import bound_of, stored_certificate
 from reticent.systems.posthoc.plans import (
+    CODE,
     LABEL_RULES,
     LabelRelease,
     LabelRule,
@@ -55,8 +56,9 @@ class PrivateQuery:
         bound: its certificate; where there is a rule, only its box counts.
         requirement: the total that every answer costs.
         plan: path, mechanism, proposal and split.
-        rule: the mechanism itself where it needs no Lipschitz constant (table, hop, response); of
-            ``bound`` only the box counts then.
+        rule: the mechanism itself where it needs no Lipschitz constant (table, hop, response,
+            code); of ``bound`` only the box counts then.
+        means: of a code, the embeddings that codes stand for, shape (codes, d). Public.
     """
 
     embedding: Embedding
@@ -65,12 +67,29 @@ class PrivateQuery:
     requirement: Requirement
     plan: PosthocSetting
     rule: LabelRule | None = None
+    means: Array | None = None
 
     def __post_init__(self) -> None:
-        if (self.rule is not None) != (self.plan.mechanism in LABEL_RULES):
+        mechanism = self.plan.mechanism
+        if (self.rule is not None) != (mechanism in (*LABEL_RULES, CODE)):
             raise InvalidParameter(
-                f"plan: mechanism={self.plan.mechanism!r} with{'' if self.rule else 'out'} a rule"
+                f"plan: mechanism={mechanism!r} with{'' if self.rule else 'out'} a rule"
             )
+        if (self.means is not None) != (mechanism == CODE):
+            raise InvalidParameter(
+                f"plan: mechanism={mechanism!r} with{'out' if self.means is None else ''} means"
+            )
+
+    @property
+    def any_two_points(self) -> bool:
+        """Whether the radius covers the whole public box."""
+        adjacency = self.requirement.adjacency
+        return adjacency.radius >= self.bound.domain.diameter(adjacency.metric)
+
+    @property
+    def outputs(self) -> int:
+        """Released values per row; of a label, the labels."""
+        return self.network.output_dimension if self.means is None else self.means.shape[1]
 
     @property
     def certificate(self) -> str:
@@ -91,7 +110,7 @@ class PrivateQuery:
         Raises:
             InvalidParameter: vectors are released.
         """
-        if self.rule is None:
+        if self.rule is None or self.means is not None:
             return self.label_mechanism.probabilities(self.exact(inputs))
         points = self._clipped(inputs)
         return np.asarray(self.rule.at(points, self.network.forward_each(points)).T / WHOLE)
@@ -124,8 +143,15 @@ class PrivateQuery:
         )
 
     def exact(self, inputs: Array) -> Array:
-        """What would be released without noise, shape (n, outputs). Private."""
-        return self.network.forward_each(self.points(inputs))
+        """What would be released without noise, shape (n, outputs); of a code, what is released in
+        the mean. Private.
+        """
+        if self.means is None:
+            return self.network.forward_each(self.points(inputs))
+        assert self.rule is not None
+        points = self._clipped(inputs)
+        shares = self.rule.at(points, self.network.forward_each(points))
+        return np.asarray(shares.T / WHOLE @ self.means)
 
     def points(self, inputs: Array) -> Array:
         """Embeddings, clipped to the public domain and moved to its grid, shape (n, d). Private."""
@@ -173,7 +199,8 @@ class PrivateQuery:
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         assert self.rule is not None
         answers = draw(self.rule.at(points, self.network.forward_each(points)), sampler)
-        return answers, np.zeros(len(answers), dtype=bool)
+        withheld = np.zeros(len(answers), dtype=bool)
+        return answers if self.means is None else self.means[answers], withheld
 
     def _released(
         self, steps: Array, sampler: Sampler
@@ -210,6 +237,8 @@ class PrivateQuery:
         if self.rule is None:
             return settings, {**arrays, **weights, **domain}
         settings["rule"], table = self.rule.describe()
+        if self.means is not None:
+            table = {**table, "code.means": self.means}
         return settings, {**arrays, **weights, **domain, **table}
 
     @classmethod
@@ -263,29 +292,32 @@ class PrivateQuery:
                 input_norm=norm,
                 output=output_of(plan.mechanism),
             )
-            rule = None
-            if plan.mechanism in LABEL_RULES:
+            rule, means = None, arrays["code.means"] if plan.mechanism == CODE else None
+            if plan.mechanism in (*LABEL_RULES, CODE):
                 kind = HopRelease if plan.mechanism == "hop" else FiniteChannel
                 rule = kind.from_description(
                     settings["rule"], arrays, epsilon=plan.epsilon_release, adjacency=adjacency
                 )
-                _check_fits(rule, plan, network, domain)
-            query = cls(embedding, network, bound, requirement, plan, rule)
+                _check_fits(rule, plan, network, domain, means)
+            query = cls(embedding, network, bound, requirement, plan, rule, means)
             _ = query.mechanism, query.test
         return query
 
 
-def _check_fits(rule: LabelRule, plan: PosthocSetting, network: Network, domain: Box) -> None:
+def _check_fits(
+    rule: LabelRule, plan: PosthocSetting, network: Network, domain: Box, means: Array | None
+) -> None:
     """Raises ``CorruptBundle`` unless the nodes are those of the plan, for these embeddings."""
     nodes = rule.lattice if isinstance(rule, HopRelease) else rule.nodes
+    any_two = plan.mechanism in ("response", CODE)
     size = nodes.size if isinstance(nodes, AnyTwo) else nodes.dimension
-    wanted = network.output_dimension if plan.mechanism == "response" else domain.dimension
-    if (
-        rule.classes != network.output_dimension
-        or isinstance(nodes, AnyTwo) != (plan.mechanism == "response")
-        or size != wanted
-    ):
+    wanted = network.output_dimension if any_two else domain.dimension
+    if means is None:
+        fits = rule.classes == network.output_dimension
+    else:
+        fits = means.shape == (rule.classes, domain.dimension) and bool(np.isfinite(means).all())
+    if not fits or isinstance(nodes, AnyTwo) != any_two or size != wanted:
         raise CorruptBundle(
-            f"bundle: its table has {rule.classes} labels and takes {size} coordinates or nodes, "
+            f"bundle: its table has {rule.classes} answers and takes {size} coordinates or nodes, "
             f"its network {network.output_dimension} and {domain.dimension}; fetch or fit it again"
         )

@@ -45,12 +45,8 @@ class Calibration(BaseEstimator):
         head_epochs: passes of the heads that the utility of released vectors is measured with. None
             for as many as they need to learn: 480 steps, after a first look at every plan with 80.
         certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
-            number of inputs), "operator-norm" (affine maps and sorted pairs), "exact" (the constant
-            itself, by complete search; small ReLU networks and l-infinity only, and
-            ``path="global"``: the time of a search depends on the point), "cells" (exact search
-            over a public partition before any point is seen; deep ReLU networks of up to about four
-            inputs, l-infinity, both paths), or your own subclass of ``LipschitzBound``, for whose
-            soundness you vouch.
+            number of inputs), "operator-norm" (affine maps and sorted pairs), or your own subclass
+            of ``LipschitzBound``, for whose soundness you vouch.
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"
             (propose-test-release).
         verbose: whether training shows progress bars on standard error.
@@ -103,12 +99,7 @@ class Calibration(BaseEstimator):
             count(self.head_epochs, name="head_epochs")
         flag(self.verbose, name="verbose")
         one_of(self.path, _PATHS, name="path")
-        if check_certificate(self.certificate) == "exact" and self.path != "global":
-            raise InvalidParameter(
-                f"certificate='exact', path={self.path!r}: expected path='global'; how long an "
-                "exact search takes depends on the private point and has no bound. Use "
-                "certificate='auto' for a test of every point"
-            )
+        check_certificate(self.certificate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +107,8 @@ class PosthocSettings:
     """The constructor's arguments that both estimators share, checked, and parts resolved.
 
     Attributes:
-        epsilon, delta, radius, input_norm: what one answer must cost.
+        epsilon, delta, radius, input_norm: what one answer must cost. Without a radius it must for
+            any two points of the public box.
         embedder: part that makes embeddings, not fitted.
         embedder_name: what its owner calls it, or "".
         released: part that makes the released function, not fitted.
@@ -127,7 +119,7 @@ class PosthocSettings:
 
     epsilon: float
     delta: float
-    radius: float
+    radius: float | None
     input_norm: Norm
     embedder: BaseEstimator
     embedder_name: str
@@ -175,7 +167,7 @@ class PosthocSettings:
         return cls(
             epsilon=positive(estimator.epsilon, name="epsilon"),
             delta=probability(estimator.delta, name="delta"),
-            radius=positive(estimator.radius, name="radius"),
+            radius=None if estimator.radius is None else positive(estimator.radius, name="radius"),
             input_norm=Norm.parse(estimator.input_norm),
             embedder=resolved(embedder, parameter="embedder", names=EMBEDDERS),
             embedder_name=name,
@@ -189,17 +181,16 @@ class PosthocSettings:
         """The total that one answer must cost, for neighbours as ``embedding`` measures them,
         clipped to ``domain``.
         """
-        space = Neighborhood(
-            self.input_norm, self.radius, embedding.space, embedding.identity(domain)
-        )
+        radius = domain.diameter(self.input_norm) if self.radius is None else self.radius
+        space = Neighborhood(self.input_norm, radius, embedding.space, embedding.identity(domain))
         return Requirement(epsilon=self.epsilon, delta=self.delta, adjacency=space)
 
-    def release(self, mechanism: str) -> PlannedRelease:
-        """What a part that trains for its release is told."""
+    def release(self, mechanism: str, domain: Box) -> PlannedRelease:
+        """What a part that trains for its release of points of ``domain`` is told."""
         return PlannedRelease(
             epsilon=self.epsilon,
             delta=self.delta,
-            radius=self.radius,
+            radius=domain.diameter(self.input_norm) if self.radius is None else self.radius,
             input_norm=self.input_norm,
             mechanism=mechanism,
             output=output_of(mechanism),

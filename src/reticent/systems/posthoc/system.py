@@ -47,7 +47,7 @@ class PosthocSystem(PosthocRelease):
 
     epsilon: float
     delta: float
-    radius: float
+    radius: float | None
     input_norm: str = "linf"
     embedder: Any = "dense"
     mechanism: str = "auto"
@@ -90,9 +90,9 @@ class PosthocSystem(PosthocRelease):
 
         Args:
             folder: the bundle.
-            embedder: an instance of your own module, if the bundle was fitted with one, or a fitted
-                part whose ``network()`` is one. Where its code cannot be read (docs/guarantees.md),
-                passing it is your word that it is the one that the bundle was fitted with.
+            embedder: an instance of your own module, or a fitted part whose ``network()`` is one,
+                if the bundle was fitted with one whose code cannot be read (docs/guarantees.md).
+                Passing it is your word that it is the same. Any other is built again.
             certificate: the class of your own bound, if the bundle was fitted with one.
             trusted_key: file with the public key that must have signed the bundle, or None.
 
@@ -109,12 +109,13 @@ class PosthocSystem(PosthocRelease):
         query = PrivateQuery.from_description(
             bundle.settings, bundle.arrays, module, certificate=certificate
         )
-        total, chosen = query.requirement, "identity" if embedder is None else embedder
+        total = query.requirement
+        chosen = getattr(query.embedding, "module", "identity") if embedder is None else embedder
         name = query.embedding.name
         loaded = cls(
             epsilon=total.epsilon,
             delta=total.delta,
-            radius=total.adjacency.radius,
+            radius=None if query.any_two_points else total.adjacency.radius,
             input_norm=total.adjacency.metric.value,
             embedder=Named(chosen, name) if name else chosen,
             calibration=None if certificate is None else Calibration(certificate=certificate),

@@ -21,8 +21,6 @@ TableQuery = RowQuery
 _MECHANISMS = {
     "k-norm-l2": "K-norm noise in l2",
     "gaussian": "Gaussian noise",
-    "score-noise": "K-norm noise in l-infinity on scores of what is protected",
-    "score-levels": "level response on the side of a score of what is protected",
     "clear-noise": "K-norm noise on what is protected; the rest as it is",
     "clear-code": "randomised response on which of the {candidates} labels that are likeliest by "
     "what is not protected a public forest names",

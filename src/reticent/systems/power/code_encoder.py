@@ -261,7 +261,8 @@ class CodeEncoder(RowEncoder):
 
         Args:
             folder: the bundle.
-            embedder: an instance of your own module, if the bundle was fitted with one.
+            embedder: an instance of your own module, if the bundle was fitted with one that could
+                not be read (docs/guarantees.md); any other is built again.
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:

@@ -26,7 +26,7 @@ from reticent.grids.lattice import Lattice, cells_along
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, Shares
 from reticent.mechanisms import AnyTwo, FiniteChannel
-from reticent.systems.power.channels import whole_shares
+from reticent.mechanisms.finite_channel import whole_shares
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import (
     CROWD,
@@ -88,7 +88,7 @@ _COMMONEST = 0.99  # share of rows that one value of a coordinate may have for t
 _MOST_TREES = 64  # coordinates of points that trees are grown on; of more, linear models
 _PENALTIES = (0.003, 0.03, 0.3)
 _WEAK = (0.1, 1.0, 10.0)
-_PARTS = 0.35  # parts of the space, for each node
+_PARTS = 0.35  # parts of the space, for each node that tells labels apart too
 _MOST_CELLS = 2_000  # of a lattice
 _TAIL = 5e-4
 _QUERIES = 25_000  # rows whose nearest public rows are looked for, at most
@@ -756,7 +756,8 @@ def _any_two(public: PublicRows, most: int) -> CodeNodes | None:
     shares, kept = [known.shares for known in public.known], ~public.held
     nodes = min(most, max(2, int(kept.sum()) // ROWS_PER_NODE))
     if public.further:
-        source = _parts(public.dense[kept], max(2, round(_PARTS * nodes)), public.seed)
+        share = _PARTS if sources else 1.0
+        source = _parts(public.dense[kept], max(2, round(share * nodes)), public.seed)
         sources.append(source)
         shares.append(source.shares(public.rows))
     logs, _ = cluster([share[kept] for share in shares], clusters=nodes, seed=public.seed)

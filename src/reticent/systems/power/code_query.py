@@ -27,7 +27,13 @@ from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows, resto
 from reticent.systems.power.code_targets import NearRows, Within
 from reticent.systems.power.query import coded, dense
 from reticent.tables.schema import TabularSchema
-from reticent.training.public_models import BoostedTrees, LinearModel, label_shares, model_from
+from reticent.training.public_models import (
+    BLOCK,
+    BoostedTrees,
+    LinearModel,
+    label_shares,
+    model_from,
+)
 from reticent.training.staircases import Crowd
 
 if TYPE_CHECKING:
@@ -437,7 +443,13 @@ def nearest_nodes(shares: list[Array], logs: Array) -> Integers:
         shares: for each target, shape (n, labels).
         logs: shape (nodes, labels of all targets).
     """
-    joined = np.ascontiguousarray(np.concatenate(shares, axis=1))
-    # One sum per prototype: a row's node does not depend on the other rows.
-    worth = np.stack([(joined * prototype).sum(axis=1) for prototype in logs], axis=1)
-    return np.asarray(worth.argmax(axis=1), dtype=np.int64)
+    joined = np.concatenate(shares, axis=1)
+    found = np.empty(len(joined), dtype=np.int64)
+    for begin in range(0, len(joined), BLOCK):
+        rows = joined[begin : begin + BLOCK]
+        # bit-exact: one label after the other, so a row's node does not depend on the other rows.
+        worth = np.zeros((len(rows), len(logs)))
+        for share, log in zip(rows.T, logs.T, strict=True):
+            worth += share[:, None] * log
+        found[begin : begin + BLOCK] = worth.argmax(axis=1)
+    return found

@@ -29,6 +29,7 @@ from reticent.systems.power.mechanism_choice import (
     FitSettings,
     PublicRows,
     compared,
+    few,
     fit_mechanisms,
     stored_query,
 )
@@ -71,10 +72,10 @@ class PowerEncoder(RowEncoder):
         schema: public description of the columns, or a pair (lower, upper): one public range for
             numeric columns.
         mechanism: "auto" (the best by ``scoring`` on public rows), or one of "k-norm-l2",
-            "gaussian", "code", "score-noise", "score-levels", "clear-noise", "clear-code". The code
+            "gaussian", "code", "clear-noise", "clear-code". The code
             is that of ``CodeEncoder`` for one label: it hides any two records from each other
             whatever the radius, wins where the radius is large, and is what "auto" takes with
-            ``radius=None``. It needs no torch. The last four read what the radius leaves
+            ``radius=None``. It needs no torch. The last two read what the radius leaves
             unprotected as it is (docs/power.md).
         scoring: what codes are made for and mechanisms are chosen by: "information" (nats about
             the label), "accuracy", "balanced_accuracy" or "auc"; ties are broken by information.
@@ -116,7 +117,7 @@ class PowerEncoder(RowEncoder):
           arXiv:1407.1338, codes.
 
     See Also:
-        reticent.published.PublishedPower: the paper's own release, which protects nobody.
+        reticent.published.PublishedPowerEncoder: the paper's own release, which protects nobody.
         reticent.CodeEncoder: several labels of a row from one code.
         reticent.PosthocEncoder: pictures and embeddings, within a radius.
         reticent.systems.train_server: a model of what was released.
@@ -169,24 +170,37 @@ class PowerEncoder(RowEncoder):
             _own_generator() if trained else nullcontext(),
             progress(training.verbose) as report,
         ):
-            held = max(1, round(training.calibration_share * len(rows)))
-            public = PublicRows(
-                rows[order[held:]], rows[order[:held]], labels[order[held:]], labels[order[:held]]
+            settings = FitSettings(
+                outputs=training.sizes,
+                hidden=training.hidden,
+                epochs=training.epochs,
+                head_epochs=training.head_epochs,
+                seed=seed,
             )
-            self.query_, self.considered_ = fit_mechanisms(
+            share, shuffled = training.calibration_share, (rows[order], labels[order])
+            plans: tuple[PowerSetting, ...] = ()
+            if few(labels, mechanisms):
+                from reticent.systems.power.cross_fitting import cross_fitted
+
+                plans = cross_fitted(
+                    schema,
+                    plan,
+                    *shuffled,
+                    mechanisms=mechanisms,
+                    settings=settings,
+                    share=share,
+                    report=report,
+                )
+                mechanisms = (plans[0].mechanism,)
+            self.query_, considered = fit_mechanisms(
                 schema,
                 plan,
-                public,
+                PublicRows.cut(*shuffled, share),
                 mechanisms=mechanisms,
-                settings=FitSettings(
-                    outputs=training.sizes,
-                    hidden=training.hidden,
-                    epochs=training.epochs,
-                    head_epochs=training.head_epochs,
-                    seed=seed,
-                ),
+                settings=settings,
                 report=report,
             )
+            self.considered_ = plans or considered
         # The chosen plan may stand below the first, where it is simpler.
         self._plan = (
             next(plan for plan in self.considered_ if plan.mechanism == "code")

@@ -17,7 +17,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.release.bundle import rebuilding
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import NOISY, ProtectedQuery
+from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import (
     LARGEST_SHARED_RADIUS,
     AttributeRadii,
@@ -41,14 +41,18 @@ ANY_TWO_RECORDS = ("code",)
 """What "auto" takes where any two records are neighbours. Noise on vectors would have to cover the
 diameter of the encoded box; it stays available by name."""
 
+FEW_ROWS = 2_000
+"""Public rows below which mechanisms are compared across folds."""
+
+_LEAST_OF_LABEL = 10
+
 
 def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
     """What "auto" compares for the budget and the radius of ``plan``.
 
     Noise on the outputs of an encoder of all coordinates alike is left out where some are free:
-    the scores of the protected ones do with the same noise what it does, and more. So is, within
-    an l2 radius, the code: "clear-code" hides what it hides but for what is free, and says that
-    (docs/power.md has what was measured).
+    noise on the protected ones alone leaves the others as they are. The code hides any two records,
+    and is compared within every radius.
     """
     radius = plan.radius
     if radius is None:
@@ -57,9 +61,17 @@ def compared(plan: PowerSetting, schema: TabularSchema) -> tuple[str, ...]:
         return (*ANY_TWO_RECORDS, *PROTECTED)
     gaussian = ("gaussian",) if plan.delta else ()
     if radius > LARGEST_SHARED_RADIUS or not len(Protection(schema, radius).free):
-        protected = NOISY if radius <= LARGEST_SHARED_RADIUS else ()
+        protected = ("clear-noise",) if radius <= LARGEST_SHARED_RADIUS else ()
         return (*protected, "k-norm-l2", *ANY_TWO_RECORDS, *gaussian)
-    return (*PROTECTED, *gaussian)
+    return (*ANY_TWO_RECORDS, *PROTECTED, *gaussian)
+
+
+def few(labels: Labels, mechanisms: Sequence[str]) -> bool:
+    """Whether public rows are so few that mechanisms are compared across folds: those that give log
+    odds of labels, where every label has rows enough.
+    """
+    several = len(mechanisms) > 1 and set(mechanisms) <= {*ANY_TWO_RECORDS, *PROTECTED}
+    return several and len(labels) < FEW_ROWS and int(np.bincount(labels).min()) >= _LEAST_OF_LABEL
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +88,12 @@ class PublicRows:
     held: Array
     train_labels: Labels
     held_labels: Labels
+
+    @classmethod
+    def cut(cls, rows: Array, labels: Labels, share: float) -> PublicRows:
+        """The first rows held out, that share of them and at least one."""
+        held = max(1, round(share * len(rows)))
+        return cls(rows[held:], rows[:held], labels[held:], labels[:held])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ public rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +15,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.core.arrays import Array
 from reticent.core.errors import InvalidParameter
-from reticent.mechanisms import StabilityResponse
 from reticent.noise import SeededSampler
 from reticent.systems.power.held_scores import HeldScores, answer_scores, served, simplest
 from reticent.systems.power.likeliest_fitting import FittedLikeliest, fit_likeliest
 from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.lipschitz_scores import WEIGHT, LipschitzScores
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protected_query import ANSWER_UNIT, ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
@@ -28,18 +26,11 @@ from reticent.systems.power.query import PowerSetting, rank
 from reticent.systems.scores import Scores
 from reticent.tables.schema import TabularSchema
 from reticent.training.noise import training_noise
-from reticent.training.power.partial_lipschitz import (
-    PartialLipschitzConfig,
-    train_partial_scores,
-    train_reader,
-)
+from reticent.training.power.reader import ReaderConfig, train_reader
 from reticent.training.progress import Report
 from reticent.training.public_models import label_shares
 
 Fitted = ProtectedQuery | FittedLikeliest
-
-SIMPLEST = ("clear-noise", "clear-code", "score-levels", "score-noise")
-"""Mechanisms from the simplest to the least simple."""
 
 _DROPOUTS = (0.0, 0.3)  # of free coordinates: none where rows are many, some where they are few
 _DRAWS = 4  # of the noise, for each calibration row
@@ -67,18 +58,17 @@ def fit_protected(
     """The simplest query among ``mechanisms`` that serves as well as the best, up to two standard
     errors; and the best plan of each kind, best first.
 
-    The simplest is noise on the protected coordinates themselves, on all of them, then on some,
-    then one of the likeliest labels, then scores with levels and with noise. Of each kind the one
-    is taken whose own log odds are worth most on the rows held out; these are compared by what the
-    same booster makes of them, which sees what is free too.
+    The simplest is noise on the protected coordinates, on all of them, then on some, then one of
+    the likeliest labels. Of each kind the one is taken whose own log odds are worth most on the
+    rows held out. These are compared by what the same booster makes of them, which sees what is
+    free too.
 
     Args:
         schema: the public description of rows.
         required: budget, radius and scoring; mechanism and utility are replaced.
         rows: public rows.
         mechanisms: some of ``PROTECTED``.
-        settings: of training. Of ``outputs`` for scores no more are tried than there are log odds,
-            one less than labels.
+        settings: of training.
         report: told after every epoch.
 
     Raises:
@@ -88,37 +78,23 @@ def fit_protected(
     assert required.radius is not None  # the plan refuses it
     protection = Protection(schema, required.radius)
     if not settings.hidden:
-        raise InvalidParameter("hidden=(): expected a width, of the layers of scores and models")
+        raise InvalidParameter("hidden=(): expected a width, of the layers of the model")
     kinds: list[list[Fitted]] = []
-    dropout: float | None = None
-    # The share of dropout is settled by what is trained first, and a reader takes the least time.
-    for mechanism in sorted(mechanisms, key=SIMPLEST.index):
-        if mechanism == "clear-code":
-            seed = settings.seed
-            kinds.append(list(fit_likeliest(protection, required, rows, seed=seed, report=report)))
-            continue
-        plan = replace(required, mechanism=mechanism, delta=0.0, candidates=0, choice="")
-        tried: list[tuple[PowerSetting, int]]
-        if mechanism == "clear-noise":
-            told = told_columns(protection, rows, epsilon=required.epsilon, seed=settings.seed)
-            ways = {(), told} if protection.answers_all else {told}
-            tried = [(replace(plan, columns=columns), 1) for columns in sorted(ways)]
-        else:
-            most = int(rows.train_labels.max()) if mechanism == "score-noise" else 1
-            sizes = sorted({min(size, most) for size in settings.outputs})
-            tried = [(plan, size) for size in sizes]
-        several: list[Fitted] = []
-        for asked, size in tried:
-            shares = _DROPOUTS if dropout is None else (dropout,)
-            here: list[Fitted] = list(
-                _queries(protection, asked, rows, size, settings, shares, report)
-            )
-            dropout = shares[here.index(_best(here))]
-            several += here
-            if mechanism == "clear-noise":
-                kinds.append(here)
-        if mechanism != "clear-noise":
-            kinds.append(several)
+    if "clear-noise" in mechanisms:
+        told = told_columns(protection, rows, epsilon=required.epsilon, seed=settings.seed)
+        dropouts: Sequence[float] = _DROPOUTS
+        for columns in sorted({(), told} if protection.answers_all else {told}):
+            fields: dict[str, Any] = {"columns": columns, "candidates": 0, "choice": ""}
+            plan = replace(required, mechanism="clear-noise", delta=0.0, **fields)
+            here: list[Fitted] = [
+                _reader(protection, plan, rows, settings, dropout, report) for dropout in dropouts
+            ]
+            # The share of dropout is settled by what is trained first.
+            dropouts = (dropouts[here.index(_best(here))],)
+            kinds.append(here)
+    if "clear-code" in mechanisms:
+        seed = settings.seed
+        kinds.append(list(fit_likeliest(protection, required, rows, seed=seed, report=report)))
     best = [_best(kind) for kind in kinds]
     found = [_served(fitted, protection, rows, settings.seed) for fitted in best]
     ranked = sorted((plan for plan, _ in found), key=rank)
@@ -153,7 +129,7 @@ def _served(
         query = fitted
         answer = fitted.private_answer(rows.train, sampler=SeededSampler(seed + 1))
         released = fitted.read(rows.train, answer)
-        values, weights = _answers(fitted, rows.held, seed=seed)
+        values, weights = protected_answers(fitted, rows.held, seed=seed)
     free = protection.given(rows.held)
     held = served(
         np.column_stack([protection.given(rows.train), released]),
@@ -171,44 +147,30 @@ def _worth(plan: PowerSetting, found: Scores) -> PowerSetting:
     return replace(plan, utility=found.of(plan.scoring), information=found.information)
 
 
-def _queries(
+def _reader(
     protection: Protection,
     plan: PowerSetting,
     rows: PublicRows,
-    outputs: int,
     settings: FitSettings,
-    dropouts: Sequence[float],
+    dropout: float,
     report: Report,
-) -> Iterator[ProtectedQuery]:
-    """One query for each share of dropout, scored."""
+) -> ProtectedQuery:
+    """The release of a plan's columns with a model that was trained for it, scored."""
     free, near = protection.given(rows.train), protection.steps(rows.train) / UNIT
-    for dropout in dropouts:
-        config = PartialLipschitzConfig(
-            epsilon=plan.epsilon,
-            norm=protection.norm,
-            groups=tuple(
-                (part.stop - part.start, one_hot) for part, one_hot, _ in protection.groups
-            ),
-            answer="levels" if plan.mechanism == "score-levels" else "noise",
-            outputs=outputs,
-            hidden=settings.hidden[0],
-            epochs=settings.epochs,
-            batch_size=int(np.clip(len(free) // 40, 20, 500)),
-            dropout=dropout,
-            answer_unit=ANSWER_UNIT,
-            seed=settings.seed,
-        )
-        if plan.mechanism == "clear-noise":
-            told = near[:, list(plan.columns)] if plan.columns else near
-            model = train_reader(free, told, rows.train_labels, config, report=report)
-            query = ProtectedQuery(protection.schema, None, model, plan)
-        else:
-            trained = train_partial_scores(
-                free, near, rows.train_labels, config, whole=WEIGHT, report=report
-            )
-            scores = LipschitzScores(protection, trained.weights, trained.shifts)
-            query = ProtectedQuery(protection.schema, scores, trained.model, plan)
-        yield replace(query, plan=_worth(plan, held_scores(query, rows, seed=settings.seed)))
+    config = ReaderConfig(
+        epsilon=plan.epsilon,
+        norm=protection.norm,
+        hidden=settings.hidden[0],
+        epochs=settings.epochs,
+        batch_size=int(np.clip(len(free) // 40, 20, 500)),
+        dropout=dropout,
+        answer_unit=ANSWER_UNIT,
+        seed=settings.seed,
+    )
+    told = near[:, list(plan.columns)] if plan.columns else near
+    model = train_reader(free, told, rows.train_labels, config, report=report)
+    query = ProtectedQuery(protection.schema, model, plan)
+    return replace(query, plan=_worth(plan, held_scores(query, rows, seed=settings.seed)))
 
 
 def told_columns(
@@ -268,25 +230,16 @@ def told_columns(
 
 def held_scores(query: ProtectedQuery, rows: PublicRows, *, seed: int) -> Scores:
     """Scores of the query's own model on the rows held out."""
-    values, weights = _answers(query, rows.held, seed=seed)
+    values, weights = protected_answers(query, rows.held, seed=seed)
     size = query.model.output_dimension
     chances = [label_shares(value[:, :size]) for value in values]
     return answer_scores(chances, weights, rows.held_labels)
 
 
-def _answers(query: ProtectedQuery, rows: Array, *, seed: int) -> tuple[list[Array], list[Array]]:
-    """What may be released about rows, and how likely it is: both sides of a level response
-    exactly, noise by a few draws.
-    """
-    mechanism = query.mechanism
-    if isinstance(mechanism, StabilityResponse):
-        sides, levels = query.levels(rows)
-        right = mechanism.right_probabilities[np.minimum(levels, mechanism.max_level)]
-        upper = np.where(sides == 1, right, 1.0 - right)
-        weights = [upper, 1.0 - upper]
-        answers = [np.full((len(rows), 1), side) for side in (1.0, -1.0)]
-    else:
-        sampler = SeededSampler(seed)
-        weights = [np.ones(len(rows))] * _DRAWS
-        answers = [query.private_answer(rows, sampler=sampler) for _ in range(_DRAWS)]
-    return [query.read(rows, answer) for answer in answers], weights
+def protected_answers(
+    query: ProtectedQuery, rows: Array, *, seed: int
+) -> tuple[list[Array], list[Array]]:
+    """A few draws of what may be released about rows, and their weights."""
+    sampler = SeededSampler(seed)
+    answers = [query.private_answer(rows, sampler=sampler) for _ in range(_DRAWS)]
+    return [query.read(rows, answer) for answer in answers], [np.ones(len(rows))] * _DRAWS

@@ -155,8 +155,8 @@ class Protection:
     """The free and the protected coordinates of encoded rows.
 
     Guarantee:
-        If x, x' are neighbours, ``free`` coordinates of both are equal, and for every integer row
-        w, |w . (steps(x) - steps(x'))| <= ``weight(w)`` * ``largest_step``.
+        If x, x' are neighbours, ``free`` coordinates of both are equal, and steps(x) - steps(x') is
+        at most ``largest_step`` long in ``norm``.
 
     Attributes:
         schema: public.
@@ -265,25 +265,6 @@ class Protection:
                 *(np.full(part.stop - part.start, one_hot) for part, one_hot, _ in self.groups),
             ]
         )
-
-    def weight(self, row: Integers) -> int:
-        """The constant of w = ``row`` (shape (protected,), integers): see ``Protection``.
-
-        Exact, in integers. In l2 the norm, rounded up. With a radius for each attribute the sum
-        over attributes of the magnitudes, and of a one-hot code of the largest less the smallest:
-        a change takes one and gives another.
-        """
-        entries = [int(value) for value in row]
-        if self.norm is Norm.L2:
-            square = sum(value * value for value in entries)
-            root = math.isqrt(square)
-            return root + (root * root < square)
-        total, start = 0, 0
-        for part, one_hot, _ in self.groups:
-            mine = entries[start : start + part.stop - part.start]
-            start += len(mine)
-            total += max(mine) - min(mine) if one_hot else sum(abs(value) for value in mine)
-        return total
 
     def given(self, rows: Array) -> Array:
         """What a release may do with as it likes, shape (n, 1 + free): a one, and the free

@@ -38,11 +38,10 @@ from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.scores import SCORINGS
 from reticent.tables.schema import TabularSchema
 
-PROTECTED = ("score-noise", "score-levels", "clear-noise", "clear-code")
-"""Mechanisms that protect within a radius and read everything else as it is: noise on scores that
-are Lipschitz in what is protected, level response on the side of one, noise on the protected
-coordinates themselves, randomised response on which of the labels likeliest by the others it is.
-All are pure."""
+PROTECTED = ("clear-noise", "clear-code")
+"""Mechanisms that protect within a radius and read everything else as it is: noise on the protected
+coordinates themselves, and randomised response on which of the labels likeliest by the others it
+is. Both are pure."""
 
 CHOICES = ("likeliest", "risen")
 """Which of several labels "clear-code" names: the likeliest given the whole record, or the one

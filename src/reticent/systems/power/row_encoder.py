@@ -102,9 +102,10 @@ class RowEncoder(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _checked_table(self, X: npt.ArrayLike, schema: TabularSchema) -> CodedRows:
         query = self._fitted()
-        by_schema = isinstance(self.schema, TabularSchema) and names_of(X) is not None
-        rows = schema.rows(X, name="X") if by_schema else rows_as_fitted(self, X)
-        table = as_table(rows, name="X")
+        if isinstance(self.schema, TabularSchema) and names_of(X) is not None:
+            read: CodedRows = query.encode(X)
+            return read
+        table = as_table(rows_as_fitted(self, X), name="X")
         if table.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
 from reticent.core.seeds import training_seed
 from reticent.core.settings import a_part, learned, with_settings
-from reticent.ledger.ledger import Ledger
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
@@ -63,6 +62,9 @@ from reticent.training.progress import Report, silent
 from reticent.training.query_choice import representatives
 from reticent.training.students import Student, StudentConfig, train_student
 from reticent.training.surest_student import SurestStudent, surest_student
+
+if TYPE_CHECKING:
+    from reticent.ledger.ledger import Ledger
 
 _USUAL = Features(map="hog", components=40)
 

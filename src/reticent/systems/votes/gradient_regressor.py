@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from typing_extensions import override
 
@@ -12,7 +10,6 @@ from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumSession
-from reticent.systems.features import Features
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import inverse_moments
@@ -61,7 +58,6 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
 
     See Also:
         reticent.PublicStartRegressor: where public rows have targets.
-        reticent.MomentRegressor: one sum.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
@@ -70,19 +66,6 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
 
     _reach = 2.0
     _shapes = ("schema", "map", "range", "components", "whitening", "reach")
-
-    @classmethod
-    @override
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, targets: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """See ``ReleasedRegressor.settings_grid``."""
-        dimensions = sorted({min(features, size) for size in (5, 20, 60)})
-        return [
-            {"features": Features(components=kept), "steps": steps, "residual": residual}
-            for kept in dimensions
-            for steps, residual in ((2, 1.0), (4, 0.5), (6, 0.25))
-        ]
 
     @override
     def check_settings(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from typing_extensions import override
 
@@ -12,7 +10,6 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
-from reticent.systems.features import Features
 from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.released_classifier import ReleasedClassifier
@@ -55,7 +52,6 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     See Also:
         reticent.PublicStartClassifier: where public rows have labels.
         reticent.NoisyGradientRegressor: squares in place of the cross entropy, for targets.
-        reticent.MomentClassifier: squares in place of the cross entropy, in one sum.
         reticent.mechanisms.NoisySums: the mechanism.
     """
 
@@ -63,23 +59,6 @@ class NoisyGradientClassifier(Descent, ReleasedClassifier):
     learning_rate: float = 20.0
 
     _momentum = 0.9
-
-    @classmethod
-    @override
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """See ``ReleasedClassifier.settings_grid``."""
-        dimensions = sorted({min(features, size) for size in (30, 100, 400)})
-        return [
-            {
-                "features": Features(components=kept),
-                "steps": steps,
-                "learning_rate": rate,
-            }
-            for kept in dimensions
-            for steps, rate in ((10, 20.0), (20, 20.0), (40, 20.0), (60, 40.0))
-        ]
 
     @override
     def check_settings(self) -> None:

@@ -1,5 +1,5 @@
-"""Columns of labels as vectors of whole numbers of bounded length: class labels by their place, and
-targets of regression in steps of a public range.
+"""Columns of labels as whole numbers: class labels by their place, and targets of regression in
+steps of a public range.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems.record_labels import Classes, record_labels
-from reticent.systems.votes.sums import centred_labels, centred_length
 from reticent.training.public_space import range_of
-
-LABEL_STEPS = 2.0**10
-"""Grid steps in one K-th of a class label."""
 
 TARGET_STEPS = 2.0**12
 """Grid steps in half of a range of targets."""
@@ -28,31 +24,14 @@ _LISTS = (list, tuple, range, np.ndarray)
 
 
 class Output(Protocol):
-    """One column of labels, and the vector that a record has for it."""
+    """One column of labels, and the sums of what records have for it."""
 
     @property
     def width(self) -> int:
         """Number of coordinates."""
 
-    @property
-    def length(self) -> float:
-        """Bound of a vector's l2 norm, in grid steps."""
-
-    @property
-    def unit(self) -> float:
-        """Grid steps in the weight of one record."""
-
-    @property
-    def gain(self) -> float:
-        """What a mean of vectors is multiplied by in regression on them."""
-
     def codes(self, column: npt.ArrayLike, rows: int) -> Integers:
         """Labels as whole numbers, shape (rows,); refuses others."""
-
-    def vectors(self, codes: Integers) -> Array:
-        """Shape (n, width), whole numbers of an l2 norm of at most ``length``, each from its own
-        code alone.
-        """
 
     def contrast(self, sums: Array) -> Array:
         """Sums of vectors less what is common to all coordinates, shape (m, width)."""
@@ -60,7 +39,7 @@ class Output(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClassOutput:
-    """A column of class labels; a record's vector is K e_y - 1, of length sqrt(K (K - 1)).
+    """A column of class labels.
 
     Attributes:
         classes: shape (K,), the labels in rising order, public.
@@ -73,28 +52,9 @@ class ClassOutput:
         """K."""
         return len(self.classes)
 
-    @property
-    def length(self) -> float:
-        """See ``Output``."""
-        return LABEL_STEPS * centred_length(self.width)
-
-    @property
-    def unit(self) -> float:
-        """See ``Output``."""
-        return LABEL_STEPS * self.width
-
-    @property
-    def gain(self) -> float:
-        """K: regression is on K e_y - 1."""
-        return float(self.width)
-
     def codes(self, column: npt.ArrayLike, rows: int) -> Integers:
         """Places of labels in ``classes``."""
         return record_labels(column, rows, self.classes.tolist())[1]
-
-    def vectors(self, codes: Integers) -> Array:
-        """See ``Output``."""
-        return LABEL_STEPS * centred_labels(codes, self.width)
 
     def contrast(self, sums: Array) -> Array:
         """Less their mean over labels, which is noise."""
@@ -103,8 +63,8 @@ class ClassOutput:
 
 @dataclass(frozen=True)
 class RangeOutput:
-    """A column of targets, cut to a public range; a record's vector is its target less the middle,
-    in halves of the range: a number in [-1, 1].
+    """A column of targets, cut to a public range; a record's code is its target less the
+    middle, in steps of half the range.
 
     Attributes:
         lower, upper: the range.
@@ -121,9 +81,6 @@ class RangeOutput:
     upper: float
 
     width: ClassVar[int] = 1
-    length: ClassVar[float] = TARGET_STEPS
-    unit: ClassVar[float] = TARGET_STEPS
-    gain: ClassVar[float] = 1.0
 
     @property
     def half(self) -> float:
@@ -140,10 +97,6 @@ class RangeOutput:
         with np.errstate(over="ignore"):
             shares = (values - (self.lower + self.half)) / self.half
         return np.rint(np.clip(shares, -1.0, 1.0) * TARGET_STEPS).astype(np.int64)
-
-    def vectors(self, codes: Integers) -> Array:
-        """See ``Output``."""
-        return codes.astype(np.float64)[:, None]
 
     def contrast(self, sums: Array) -> Array:
         """As they are."""
@@ -178,14 +131,6 @@ class Columns:
         return tuple(
             slice(end - output.width, end) for end, output in zip(ends, self.outputs, strict=True)
         )
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """Of the squared precision, for each column: with these, noise is the same in all columns
-        in units of a record's full weight, as if they were one vector.
-        """
-        squares = [(output.length / output.unit) ** 2 for output in self.outputs]
-        return tuple(square / sum(squares) for square in squares)
 
     def codes(self, y: npt.ArrayLike | None, rows: int) -> Integers:
         """Labels as whole numbers, shape (rows,), or (rows, columns) for ``several``.

@@ -168,14 +168,6 @@ class PateClassifier(Taught, QueryVotes):
         reticent.LinearVoteClassifier: records vote themselves.
     """
 
-    @classmethod
-    @override
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """See ``QueryVotes.settings_grid``: none, for only the caller knows the classifier."""
-        return []
-
     @property
     @override
     def _tried(self) -> npt.NDArray[Any]:

@@ -277,15 +277,6 @@ class QueryVotes(ClassifierMixin, QueryAnswers):
                 found[place, draw] = scores.argmax(axis=1)
         return found
 
-    @classmethod
-    @abstractmethod
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """See ``ReleasedModel.settings_grid``; all counts are shares of the records or of the
-        public rows.
-        """
-
     def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the label with most votes, without noise. Private: for the owner of the records,
         never to be sent.

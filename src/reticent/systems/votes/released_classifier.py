@@ -50,7 +50,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
         - docs/write-your-own.md, the hooks of a model of your own.
 
     See Also:
-        reticent.MomentClassifier: a model of this kind.
+        reticent.NoisyGradientClassifier: a model of this kind.
         reticent.testing.check_system: what tests one.
     """
 
@@ -62,21 +62,6 @@ class ReleasedClassifier(ClassifierMixin, ReleasedModel):
     costs_: Array | None = learned()
 
     _kind = "classifier"
-
-    @classmethod
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, classes: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """Return candidate settings, as constructor arguments, that are worth trying.
-
-        Args:
-            n_private: about how many private records there will be.
-            n_public: public rows.
-            features: of the feature map, or of the inputs.
-            classes: how many labels there are.
-            epsilon: of the total.
-        """
-        return [{}]
 
     def with_student(self, public_X: npt.ArrayLike, share: float | None) -> Self:
         """This fitted model with another student, or none: post-processing, which costs nothing.

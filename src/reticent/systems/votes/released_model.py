@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
-from reticent.ledger.ledger import Ledger
 from reticent.mechanisms import NoisySums, SumBlock, SumSession
 from reticent.noise import Sampler, SeededSampler, release_sampler
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
@@ -32,6 +31,9 @@ from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.sums import most_records
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.tables.shards import Shards
+
+if TYPE_CHECKING:
+    from reticent.ledger.ledger import Ledger
 
 
 class ReleasedModel(VoteEstimator):

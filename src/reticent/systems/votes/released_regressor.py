@@ -36,28 +36,13 @@ class ReleasedRegressor(RegressorMixin, ReleasedModel):
         - docs/write-your-own.md, the hooks of a model of your own.
 
     See Also:
-        reticent.MomentRegressor: a model of this kind.
+        reticent.NoisyGradientRegressor: a model of this kind.
         reticent.testing.check_system: what tests one.
     """
 
     target_range: Any
 
     _kind = "regression model"
-
-    @classmethod
-    def settings_grid(
-        cls, *, n_private: int, n_public: int, features: int, targets: int, epsilon: float
-    ) -> list[dict[str, Any]]:
-        """Return candidate settings, as constructor arguments, that are worth trying.
-
-        Args:
-            n_private: about how many private records there will be.
-            n_public: public rows.
-            features: of the feature map, or of the inputs.
-            targets: how many columns of targets there are.
-            epsilon: of the total.
-        """
-        return [{}]
 
     def predict(self, X: npt.ArrayLike) -> Array:
         """Targets, shape (n,), or (n, L) for several; for anyone, any number of times."""

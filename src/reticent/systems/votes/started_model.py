@@ -27,10 +27,10 @@ from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import LENGTH, RowMap
 from reticent.training.public_start import KINDS, OFFSET_STEPS, PublicColumn, PublicStart
 
-_STEPS, _STEPS_ALONE, _STEPS_SURE = 3, 4, 12
+_STEPS, _STEPS_SURE = 6, 12
 _NOISE_RULES = 50.0  # variance of one gradient over mean curvature, beyond which one step is taken
 _NOISE_FADES = 1.0  # the same, below which there are steps enough to mend an overshoot
-_TRUSTED = 0.5  # share of what Cauchy-Schwarz tells of curvature that is taken
+_SURE = 4.0  # deviations of the noise, beyond which a gradient tells curvature
 _VARIANCES = np.exp(np.linspace(np.log(1e-2), np.log(1e5), 40))
 _SPREAD, _UNCHANGED = 1.0, 0.3
 _MOST_RECORDS = 2**53
@@ -167,9 +167,8 @@ class StartedModel(LinearModel):
         """Return T, from public numbers: one step where noise is all that more would show, and many
         where there is next to none. All T cost what one does, so more only linearise better.
         """
-        usual = _STEPS_ALONE if self._alone else _STEPS
         if self.records is None:
-            return usual
+            return _STEPS
         moved = 2.0 if self.counting == "replace" else 1.0
         sigma = moved * analytic_sigma(sensitivity=1.0, epsilon=self.epsilon, delta=self.delta)
         start = np.zeros((self._unit.shape[1], self._parts[-1].stop))
@@ -178,7 +177,7 @@ class StartedModel(LinearModel):
             for at in range(len(self._parts))
         ]
         noise = len(bends) * sigma**2 / max(float(np.mean(bends)), 1e-300)
-        return 1 if noise > _NOISE_RULES else _STEPS_SURE if noise < _NOISE_FADES else usual
+        return 1 if noise > _NOISE_RULES else _STEPS_SURE if noise < _NOISE_FADES else _STEPS
 
     @override
     def learn(
@@ -207,7 +206,7 @@ class StartedModel(LinearModel):
             for at, (part, sums) in enumerate(zip(parts, noisy, strict=False)):
                 gradient, noise = sums / unit, (session.sigmas[at] / unit) ** 2
                 bent, each = self._curvature(at, weights, records)
-                bent += curvature_told(gradient, noise, records, np.trace(bent))
+                bent += curvature_told(gradient, noise, records * self._sampling(at), bent)
                 shift[:, part] += gradient + bent @ (weights[:, part] * each)
                 curvature[at] += bent
                 scale[part] += each
@@ -324,26 +323,37 @@ def steadied(rows: Array) -> Array:
     return np.asarray(basis * values @ basis.T)
 
 
-def curvature_told(gradient: Array, noise: float, records: float, trace: float) -> Array:
-    """Return the curvature without which a released gradient could not be so long.
+def curvature_told(gradient: Array, noise: float, records: float, curvature: Array) -> Array:
+    """Return the curvature that a released gradient shows to be missing.
 
-    Residuals of n records are of length at most 1, so that a gradient G = sum_i phi_i r_i' has
-    v' G G' v <= n sum_i (v' phi_i)^2 for every v, by Cauchy and Schwarz: second moments of private
-    rows are at least G G' / n, also where no public row points. Half of that is taken, times the
-    mean curvature of a residual, as far as the gradient is longer than noise alone would be.
+    The gradient G is a sum of n gradients of records. So v' G G' v <= n sum_i (v' g_i)^2 for every
+    v, by Cauchy and Schwarz: the empirical Fisher information of the records is at least G G' / n,
+    also where no public row points and where public models are sure of a wrong label. The result
+    raises the curvature to the least matrix below neither. Only what is beyond four deviations of
+    the noise counts, for curvature from noise would lengthen steps along that very noise.
 
     Args:
-        gradient: shape (m, width), released.
+        gradient: shape (m, width), released. Its information is the mean over columns.
         noise: the variance of its noise.
-        records: n.
-        trace: the trace of the public curvature of n records, of rows of length 1.
+        records: n, at least 1.
+        curvature: shape (m, m), symmetric, of public rows for n records.
 
     Returns:
-        Shape (m, m). It is post-processing.
+        Shape (m, m), positive semidefinite. It is post-processing.
+
+    References:
+        - Martens (2020), "New insights and perspectives on the natural gradient method",
+          arXiv:1412.1193 (the empirical Fisher information as a curvature).
     """
-    length, size = float(np.square(gradient).sum()), gradient.size
-    sure = max(0.0, 1.0 - noise * (size + 2.0 * (2.0 * size) ** 0.5) / max(length, 1e-300))
-    return np.asarray(_TRUSTED * sure * trace / records**2 * gradient @ gradient.T)
+    values, basis = np.linalg.eigh(curvature)
+    values, width = np.maximum(values, 1e-6), gradient.shape[1]
+    told = basis.T @ gradient / np.sqrt(width * records * values)[:, None]
+    each = noise / (width * records * values)
+    of_noise = width * each.sum() + _SURE * (2.0 * width * np.square(each).sum()) ** 0.5
+    sure = max(0.0, 1.0 - of_noise / max(float(np.square(told).sum()), 1e-300))
+    turn, lengths, _ = np.linalg.svd(told, full_matrices=False)
+    turned = basis * np.sqrt(values) @ turn
+    return np.asarray(turned * np.maximum(sure * lengths**2 - 1.0, 0.0) @ turned.T)
 
 
 def all_scores(linear: Array, labels: int) -> Array:

@@ -24,13 +24,6 @@ _AT_ONCE = 2**22
 """Numbers that are held at once where persons' sums are cut."""
 
 
-def centred_labels(codes: Integers, classes: int) -> Array:
-    """K e_y - 1 for every record, shape (n, K), whole numbers."""
-    labels = np.full((len(codes), classes), -1.0)
-    labels[np.arange(len(codes)), codes] = classes - 1.0
-    return labels
-
-
 def centred_length(classes: int) -> float:
     """Length of K e_y - 1, rounded up: K times sqrt(1 - 1/K).
 

@@ -10,6 +10,9 @@ import numpy as np
 from reticent.core.arrays import Array, Integers
 from reticent.tables.shards import Shards
 
+_BLOCK = 4096
+"""Records whose residuals stay in the cache. Sums of whole numbers are those of one block."""
+
 
 @dataclass(frozen=True, eq=False)
 class Voters:
@@ -31,8 +34,13 @@ class Voters:
         return len(self.codes)
 
     def blocks(self) -> Iterator[Voters]:
-        """All of them at once."""
-        yield self
+        """A few thousand of them at a time, or all at once where they are persons'."""
+        if self.starts is not None or len(self) <= _BLOCK:
+            yield self
+            return
+        for start in range(0, len(self), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            yield Voters(self.points[part], self.codes[part], None)
 
     @property
     def units(self) -> int:

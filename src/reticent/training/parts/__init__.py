@@ -6,6 +6,7 @@ from reticent.training.parts.label_classifiers import LabelAware
 from reticent.training.parts.ladder import Ladder
 from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
 from reticent.training.parts.obfuscators import NoiseAware
+from reticent.training.parts.public_nodes import PublicParts, PublicSigns
 
 __all__ = [
     "BetaVAE",
@@ -18,4 +19,6 @@ __all__ = [
     "PlannedRelease",
     "PublicDiscriminants",
     "PublicPCA",
+    "PublicParts",
+    "PublicSigns",
 ]

@@ -14,6 +14,7 @@ from reticent.training.parts.contract import Part, resolved, variants
 from reticent.training.parts.embedders import Identity
 from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
 from reticent.training.parts.obfuscators import NoiseAware
+from reticent.training.parts.public_nodes import PublicParts, PublicSigns
 
 _MEANS = 0.9
 """Shrinkage at which discriminants are all but the directions of class means: where noise is as
@@ -25,12 +26,14 @@ class Ladder(Part):
     """Several obfuscators, all scored on calibration rows, of which the best is released.
 
     Each is certified for the *original* embedding, in the metric of its neighbours, and costs the
-    same. Only the winner is released. Without labels, obfuscators that need them are left out.
+    same. A code for any two inputs promises more. Only the winner is released. Without labels,
+    obfuscators that need them are left out.
 
     Args:
         rungs: names, parts or torch modules that are tried. None for the embedding itself, the
             coordinates of it that vary, principal components of several sizes, class discriminants,
-            directions in which class means differ, and networks that are trained through the noise.
+            directions in which class means differ, codes for any two inputs, and networks that are
+            trained through the noise.
 
     Example:
         >>> ladder = Ladder(("identity", PublicPCA(outputs=(1, 2))))
@@ -76,7 +79,8 @@ class Ladder(Part):
     def _rungs(self) -> list[BaseEstimator]:
         if self.rungs is None:
             discriminants = (PublicDiscriminants(), PublicDiscriminants(shrinkage=_MEANS))
-            return [Identity(), LiveCoordinates(), PublicPCA(), *discriminants, NoiseAware()]
+            linear = (Identity(), LiveCoordinates(), PublicPCA(), *discriminants)
+            return [*linear, PublicParts(), PublicSigns(), NoiseAware()]
         if not isinstance(self.rungs, tuple | list):
             raise InvalidParameter(
                 f"rungs: expected a tuple of parts, got {type(self.rungs).__name__}"
@@ -93,6 +97,8 @@ RUNGS = {
     "live": LiveCoordinates,
     "pca": PublicPCA,
     "discriminants": PublicDiscriminants,
+    "parts": PublicParts,
+    "signs": PublicSigns,
 }
 """Obfuscators by name."""
 

@@ -1,4 +1,4 @@
-"""The first schema: what ``reticent.ledger.schema`` describes.
+"""The first schema: the tables that ``reticent.ledger.schema`` describes.
 
 A new ledger is made from these tables and gets this version. A later schema comes with a migration
 from the one before, which brings older ledgers up to date.

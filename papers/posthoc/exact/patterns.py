@@ -18,13 +18,13 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from papers.posthoc.exact.programs import Inequalities
 from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed, UnsupportedNetwork, UnsupportedNorm
 from reticent.core.norms import sign_patterns
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import Functionals, Output
 from reticent.lipschitz.enumeration import MAX_INPUTS
-from reticent.lipschitz.exact_lp import Inequalities
 from reticent.networks.network import Network
 
 Signs = npt.NDArray[np.int8]

@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from papers.posthoc.exact.patterns import ReluChain, Signs
+from papers.posthoc.exact.search import Goal, Limits, PatternSearch
 from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, positive
 from reticent.core.errors import (
@@ -32,8 +34,6 @@ from reticent.core.errors import (
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, parse_output
-from reticent.lipschitz.exact_patterns import ReluChain, Signs
-from reticent.lipschitz.exact_search import Goal, Limits, PatternSearch
 from reticent.lipschitz.layered import direct_bound
 from reticent.networks.network import Network
 
@@ -167,7 +167,7 @@ def lipschitz_constant(
         - The search and its proof: docs/exact-search.md.
 
     See Also:
-        reticent.lipschitz.nearest_violation: the other question.
+        papers.posthoc.exact.constants.nearest_violation: the other question.
         reticent.lipschitz.ExactBound: decisions without tolerance.
     """
     chain, point, reach = _prepared(network, center, radius, domain, input_norm, output)
@@ -248,7 +248,7 @@ def nearest_violation(
         - The search and its proof: docs/exact-search.md.
 
     See Also:
-        reticent.lipschitz.lipschitz_constant: the other question.
+        papers.posthoc.exact.constants.lipschitz_constant: the other question.
         reticent.lipschitz.stability_radius: psi of a bound, on a grid.
     """
     chain, point, reach = _prepared(network, center, max_radius, domain, input_norm, output)
@@ -335,7 +335,7 @@ class ExactBound(LipschitzBound):
     See Also:
         reticent.lipschitz.LayeredBound: a bound at a public cost.
         reticent.lipschitz.EnumerationBound: one hidden layer, a thousand times faster.
-        reticent.lipschitz.lipschitz_constant: one constant, with a witness.
+        papers.posthoc.exact.constants.lipschitz_constant: one constant, with a witness.
     """
 
     kind: ClassVar[str] = "exact"

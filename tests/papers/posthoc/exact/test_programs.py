@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from reticent.lipschitz.exact_lp import Inequalities, Refutation, exactly_feasible, feasible_point
+from papers.posthoc.exact.programs import Inequalities, Refutation, exactly_feasible, feasible_point
 
 
 def fractions(values):

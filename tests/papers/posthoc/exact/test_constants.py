@@ -7,10 +7,12 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-import brute_force
 import numpy as np
 import pytest
 
+from papers.posthoc.exact.constants import ExactBound, Status, lipschitz_constant, nearest_violation
+from papers.posthoc.exact.patterns import ReluChain
+from papers.posthoc.exact.search import Goal, Limits, PatternSearch
 from reticent.core import Box, Norm
 from reticent.core.errors import (
     CertificationFailed,
@@ -20,11 +22,9 @@ from reticent.core.errors import (
     UnsupportedNorm,
 )
 from reticent.lipschitz import EnumerationBound, LevelTest, LipschitzBound
-from reticent.lipschitz.exact import ExactBound, Status, lipschitz_constant, nearest_violation
-from reticent.lipschitz.exact_patterns import ReluChain
-from reticent.lipschitz.exact_search import Goal, Limits, PatternSearch
 from reticent.lipschitz.radius import snap
 from reticent.networks import Activation, ActivationKind, Affine, Network, affine_chain
+from tests.lipschitz import brute_force
 
 OUTPUTS = {"l1": Norm.L1, "linf": Norm.LINF, "spread": "spread"}
 WIDTHS = [(2, 5, 2), (3, 6, 3), (2, 4, 4, 2), (3, 4, 3, 2), (2, 3, 3, 3, 2), (3, 2)]

@@ -22,10 +22,10 @@ from time import monotonic, thread_time
 
 import numpy as np
 
+from papers.posthoc.exact.patterns import Pairs, Ranges, ReluChain, Signs
+from papers.posthoc.exact.programs import Inequalities, Refutation, exactly_feasible, feasible_point
 from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed
-from reticent.lipschitz.exact_lp import Inequalities, Refutation, exactly_feasible, feasible_point
-from reticent.lipschitz.exact_patterns import Pairs, Ranges, ReluChain, Signs
 
 _SAMPLES = 64
 _NEWTON_STEPS = 60

@@ -1,0 +1,1 @@
+"""Exact local Lipschitz constants of small ReLU networks, by complete search."""

@@ -1,0 +1,432 @@
+"""The posthoc papers' release end to end: embedder, obfuscator, proposal, test and predictor."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import product
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.validation import has_fit_parameter
+from torch import nn
+from typing_extensions import override
+
+from reticent.core.arrays import Array, Arrays
+from reticent.core.checks import count, finite_array, one_of, positive
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.core.norms import Norm
+from reticent.core.regions import Box
+from reticent.core.seeds import training_seed
+from reticent.core.settings import a_part, learned, with_settings
+from reticent.lipschitz import LayeredBound, stability_radius
+from reticent.networks import Network, from_torch
+from reticent.networks.serial import describe, rebuild
+from reticent.noise import Sampler
+from reticent.published.as_coded import CodedObfuscator
+from reticent.published.obfuscators import PublishedObfuscator
+from reticent.published.posthoc import PublishedPosthoc, Switches
+from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair, accuracy
+from reticent.release.bundle import Bundle
+from reticent.systems.class_labels import class_labels, restored_labels
+from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
+from reticent.systems.embedding.fitted import embedding_of
+from reticent.systems.posthoc.calibration import noise_adder
+from reticent.training.embedder import Embedder
+from reticent.training.heads import HeadConfig, train_head
+from reticent.training.parts.contract import fitted, resolved
+from reticent.training.parts.embedders import Identity
+from reticent.training.progress import silent
+
+MEAN_AND_DEVIATIONS = "mean + 3 sd"
+"""The papers' proposal: mean plus three standard deviations of L(x, R) over training points."""
+
+_STEPS = 16  # of the grid of stability radii, in one radius
+_PAIR_POINTS = 500
+_MOST_CORNERS = 256
+
+
+@with_settings
+class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
+    """The posthoc papers' release: noisy outputs of an obfuscator, by the switches.
+
+    Guarantee:
+        None: ``guarantee.kind`` is "no differential privacy". ``spent()`` is D / u + U R / b at
+        delta 0: D the largest change of the tested number between neighbours, u the test's unit, U
+        the l-infinity to l1 constant over the public box, b the scale of the vector's noise. It
+        does not rest on the test, and holds for real-valued noise.
+
+    Args:
+        epsilon: the paper's epsilon, above 0. It is spent on the test and again on the vector.
+        delta: the paper's delta, in (0, 1).
+        radius: R, the largest l-infinity distance of two neighbours in the embedding, above 0.
+        maximum_radius: where the search for a stable neighbourhood ends, above R. The papers do not
+            say. Their scripts have 2 and 1.4.
+        obfuscator: a ``PublishedObfuscator`` or a ``CodedObfuscator``.
+        switches: where print, code and proof part ways. None for Algorithm 1 as printed.
+        proposal: P, a bound on the local constant above 0, or "mean + 3 sd".
+        embedder: "identity", a part such as ``BetaVAE``, or a trained module.
+        head: "beside" for the predictor that the obfuscator is trained with, or "at the noise" for
+            one that is trained on noisy outputs.
+        random_state: seed of training.
+
+    Attributes:
+        network_: the obfuscator.
+        predictor_: the classifier of its outputs.
+        proposal_: P.
+        steepest_: U.
+        classes_: the labels, sorted.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 2))
+        >>> encoder = PublishedPosthocEncoder(
+        ...     epsilon=1.0, delta=0.05, radius=0.1, maximum_radius=2.0,
+        ...     obfuscator=PublishedObfuscator(outputs=2, hidden=(4,), epochs=1),
+        ...     switches=Switches.as_coded(), random_state=0,
+        ... ).fit(X, X[:, 0] > 0)
+        >>> encoder.release(X[:3]).values.shape, encoder.guarantee.describe()
+        ((3, 2), 'no differential privacy')
+        >>> encoder.worst_pair().loss <= encoder.spent().epsilon
+        True
+
+    References:
+        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
+          inference with modified propose-test-release", Advances in Neural Information Processing
+          Systems (NeurIPS), section 4, algorithm 1 and table 1.
+
+    See Also:
+        reticent.PosthocEncoder: with a proof.
+        reticent.published.PublishedPosthoc: its mechanism.
+    """
+
+    epsilon: float
+    delta: float
+    radius: float
+    maximum_radius: float
+    obfuscator: PublishedObfuscator | CodedObfuscator
+    switches: Switches | None = None
+    proposal: float | str = MEAN_AND_DEVIATIONS
+    embedder: Any = "identity"
+    head: Literal["beside", "at the noise"] = "beside"
+    random_state: int | np.random.RandomState | None = None
+
+    embedding_: Embedding = learned()
+    domain_: Box = learned()
+    network_: Network = learned()
+    predictor_: Network = learned()
+    proposal_: float = learned()
+    steepest_: float = learned()
+    classes_: npt.NDArray[Any] = learned()
+    input_shape_: tuple[int, ...] = learned()
+
+    name: ClassVar[str] = "posthoc release, as published"
+    source: ClassVar[str] = "Singh, Vepakomma, Sharma and Raskar (2023), NeurIPS"
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        pictures: npt.ArrayLike | None = None,
+        spread: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Train embedder and obfuscator on public rows, and set the proposal.
+
+        Args:
+            X: shape (n, features) or (n, height, width), public.
+            y: shape (n,), labels.
+            pictures: what the adversary of a ``CodedObfuscator`` rebuilds, shape (n, ...). None for
+                X.
+            spread: standard deviations that its embeddings are drawn with, shape (n, d). None for
+                those of a beta-VAE, and none of another embedder.
+
+        Raises:
+            InvalidInput, InvalidParameter: rows or settings do not fit. Nothing is trained then.
+        """
+        self._check_settings()
+        inputs, shape = check_pictures(X, name="X")
+        classes, codes = class_labels(y, len(inputs))
+        seed = training_seed(self.random_state)
+        with torch.random.fork_rng(devices=[]):
+            part = resolved(self.embedder, parameter="embedder", names={"identity": Identity})
+            rows = inputs.reshape(-1, *shape)
+            made: Any = fitted(part, rows, codes, seed=seed, report=silent)
+            embedding = embedding_of(made, inputs, shape, name="")
+            points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
+            self.domain_ = domain_of(points, margin=self.radius)
+            points = self.domain_.clip(points)
+            trained = clone(self.obfuscator)
+            if trained.random_state is None:
+                trained.set_params(random_state=seed)
+            more: dict[str, Any] = {}
+            if has_fit_parameter(trained, "pictures"):
+                seen = inputs if pictures is None else pictures
+                widths = _spread(made, rows) if spread is None else spread
+                more = {"pictures": seen, "spread": widths}
+            trained.fit(points, codes, **more)
+        self.embedding_, self.classes_, self.input_shape_ = embedding, classes, shape
+        self.n_features_in_ = inputs.shape[1]
+        self.network_ = _network(trained.network(), points.shape[1])
+        self._beside = _network(trained.predictor(), self.network_.output_dimension)
+        self._points, self._codes = points, codes
+        return self.settle()
+
+    def settle(self) -> Self:
+        """Set proposal, noise and head anew for the settings as they are now, without training the
+        obfuscator again.
+
+        Raises:
+            NotFittedYet, InvalidInput: not fitted, or loaded, which leaves the training rows out.
+        """
+        self._check_fitted("network_")
+        self._check_settings()
+        if not hasattr(self, "_points"):
+            raise InvalidInput("settle: expected an encoder with its training rows; fit again")
+        if isinstance(self.proposal, str):
+            local = self._bound().bound(self._points[:_PROPOSING], self.radius)
+            self.proposal_ = float(local.mean() + 3.0 * local.std())
+        else:
+            self.proposal_ = float(self.proposal)
+        self._pair = self._steepest_pair()
+        self._finish()
+        self.predictor_ = self._beside
+        if self.head == "at the noise":
+            self.predictor_ = self._noisy_head()
+        return self
+
+    @property
+    def mechanism_(self) -> PublishedPosthoc:
+        """The release of one vector."""
+        self._check_fitted("proposal_")
+        return PublishedPosthoc(
+            radius=self.radius,
+            maximum_radius=self.maximum_radius,
+            proposal=self.proposal_,
+            stated_epsilon=self.epsilon,
+            stated_delta=self.delta,
+            dimension=self.network_.output_dimension,
+            adjacency=Neighborhood(
+                Norm.LINF,
+                self.radius,
+                self.embedding_.space,
+                self.embedding_.identity(self.domain_),
+            ),
+            switches=self._switches,
+        )
+
+    @property
+    @override
+    def guarantee(self) -> Guarantee:
+        """The paper's numbers, of kind "no differential privacy"."""
+        return self.mechanism_.guarantee
+
+    @override
+    def stated(self) -> str:
+        found = self.mechanism_
+        return (
+            f"epsilon {found.claimed_epsilon:g} and delta {found.claimed_delta:g} within "
+            f"l-infinity distance {self.radius:g} of the embedding (theorem 4.4), named epsilon "
+            f"{self.epsilon:g} in the tables"
+        )
+
+    @override
+    def spent(self) -> Spent:
+        found = self.mechanism_
+        step = self.radius / _STEPS + self._bound().input_step
+        total = found.sound_epsilon(self.steepest_, tolerance=step)
+        change = found.tested_change(tolerance=step) / found.test_unit
+        return Spent(
+            epsilon=total,
+            reason=f"D / u + U R / b: {change:.4g} for the test and {total - change:.4g} for the "
+            "vector, in real numbers.",
+        )
+
+    @override
+    def worst_pair(self) -> WorstPair:
+        self._check_fitted("proposal_")
+        change = np.abs(self._pair)
+        return WorstPair(
+            description="A training point and a corner of its neighbourhood, whose outputs are "
+            f"{change.sum():.4g} apart in l1, by one vector.",
+            loss=float(change.sum() / self.mechanism_.scale),
+        )
+
+    def radii(self, X: npt.ArrayLike) -> Array:
+        """Return the stability radius of each row, shape (n,). As private as the row."""
+        return self._radii(self._embedded(X))
+
+    @override
+    def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
+        points = self._embedded(X)
+        return Answers(
+            *self.mechanism_.release(
+                self.network_.forward(points), self._radii(points), sampler=sampler
+            )
+        )
+
+    def predict_released(self, answers: Answers) -> npt.NDArray[Any]:
+        """Return the label of each answer, shape (n,). A withheld one gets the first label."""
+        self._check_fitted("predictor_")
+        logits = self.predictor_.forward(np.nan_to_num(answers.values))
+        return np.asarray(self.classes_[logits.argmax(axis=1)])
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return labels without noise. Private."""
+        points = self._embedded(X)
+        nothing = np.zeros(len(points), dtype=np.bool_)
+        return self.predict_released(Answers(self.network_.forward(points), nothing))
+
+    def accuracy(self, X: npt.ArrayLike, y: npt.ArrayLike, *, seed: int) -> tuple[float, float]:
+        """Return the share of right labels among all answers, and the share that is withheld."""
+        found = self.release(X, seed=seed)
+        return accuracy(found, self.predict_released(found), y), float(found.withheld.mean())
+
+    @property
+    def _switches(self) -> Switches:
+        return a_part(self.switches, Switches, name="switches")
+
+    def _check_settings(self) -> None:
+        if not isinstance(self.obfuscator, PublishedObfuscator | CodedObfuscator):
+            raise InvalidParameter(
+                "obfuscator: expected a PublishedObfuscator or a CodedObfuscator, got "
+                f"{type(self.obfuscator).__name__}"
+            )
+        self.obfuscator.check()
+        one_of(self.head, ("beside", "at the noise"), name="head")
+        if isinstance(self.proposal, str):
+            one_of(self.proposal, (MEAN_AND_DEVIATIONS,), name="proposal")
+        proposal = 1.0 if isinstance(self.proposal, str) else self.proposal
+        PublishedPosthoc(
+            radius=self.radius,
+            maximum_radius=self.maximum_radius,
+            proposal=proposal,
+            stated_epsilon=self.epsilon,
+            stated_delta=self.delta,
+            dimension=1,
+            adjacency=Neighborhood(Norm.LINF, positive(self.radius, name="radius"), "embedding"),
+            switches=self._switches,
+        )
+
+    def _bound(self, norm: Norm | None = None) -> LayeredBound:
+        output = Norm(self._switches.output_norm) if norm is None else norm
+        return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
+
+    def _finish(self) -> None:
+        self.steepest_ = float(self._bound(Norm.L1).global_bound())
+
+    def _embedded(self, X: npt.ArrayLike) -> Array:
+        self._check_fitted("network_")
+        inputs, _ = check_pictures(X, name="X")
+        if inputs.shape[1] != self.n_features_in_:
+            raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
+        found = self.embedding_
+        return self.domain_.clip(found.compute(np.clip(inputs, found.lower, found.upper)))
+
+    def _radii(self, points: Array) -> Array:
+        if self._switches.answers == "all":
+            return np.zeros(len(points))
+        return stability_radius(
+            self._bound(),
+            points,
+            proposal=self.proposal_,
+            max_radius=self.maximum_radius,
+            tolerance=self.radius / _STEPS,
+        )
+
+    def _steepest_pair(self) -> Array:
+        """Return the change of outputs, shape (m,), at the steepest corner step that was found."""
+        points = self._points[:_PAIR_POINTS]
+        dimension = points.shape[1]
+        if 2**dimension <= _MOST_CORNERS:
+            signs = np.array(list(product((-1.0, 1.0), repeat=dimension)))
+        else:
+            signs = np.sign(np.random.default_rng(0).normal(size=(_MOST_CORNERS, dimension)))
+        start, best = self.network_.forward(points), np.zeros(self.network_.output_dimension)
+        for sign in signs:
+            moved = self.domain_.clip(points + self.radius * sign)
+            change = self.network_.forward(moved) - start
+            found = change[np.abs(change).sum(axis=1).argmax()]
+            best = max(best, found, key=lambda each: float(np.abs(each).sum()))
+        return best
+
+    def _noisy_head(self) -> Network:
+        config = HeadConfig(
+            epochs=5, batch_size=1000, hidden=(64, 64), seed=training_seed(self.random_state)
+        )
+        noise = noise_adder("laplace", self.mechanism_.scale)
+        values = self.network_.forward(self._points)
+        with torch.random.fork_rng(devices=[]):
+            head = train_head(values, self._codes, config, noise=noise)
+        scaled = nn.Linear(values.shape[1], values.shape[1]).double()
+        with torch.no_grad():
+            scaled.weight.copy_(torch.diag(1.0 / head.spread.double()))
+            scaled.bias.copy_(-head.center.double() / head.spread.double())
+        return _network(nn.Sequential(scaled, *head.network.double()), values.shape[1])
+
+    @override
+    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
+        self._check_fitted("predictor_")
+        embedding, arrays = self.embedding_.describe()
+        network, weights = describe(self.network_, "released")
+        predictor, more = describe(self.predictor_, "predictor")
+        settings = {
+            **{name: getattr(self, name) for name in _NUMBERS},
+            "switches": asdict(self._switches),
+            "proposal": self.proposal_,
+            "embedding": embedding,
+            "network": network,
+            "predictor": predictor,
+            "labels": self.classes_.tolist(),
+            "input_shape": list(self.input_shape_),
+        }
+        box = {"domain.lower": self.domain_.lower, "domain.upper": self.domain_.upper}
+        return settings, {**arrays, **weights, **more, **box, "pair": self._pair}, ""
+
+    @classmethod
+    @override
+    def _restored(cls, bundle: Bundle) -> Self:
+        stored, arrays = bundle.settings, bundle.arrays
+        found = cls(
+            **{name: stored[name] for name in _NUMBERS},
+            obfuscator=PublishedObfuscator(),
+            switches=Switches(**stored["switches"]),
+            proposal=stored["proposal"],
+        )
+        found.embedding_ = restore(stored["embedding"], arrays, None)
+        found.network_ = rebuild(stored["network"], arrays, "released")
+        found.predictor_ = rebuild(stored["predictor"], arrays, "predictor")
+        found.domain_ = Box(arrays["domain.lower"], arrays["domain.upper"])
+        found.classes_ = restored_labels(
+            stored["labels"], expected=found.predictor_.output_dimension
+        )
+        found.input_shape_ = tuple(
+            count(size, name="input_shape") for size in stored["input_shape"]
+        )
+        found.n_features_in_ = int(np.prod(found.input_shape_))
+        found.proposal_ = positive(stored["proposal"], name="proposal")
+        found._pair = finite_array(arrays["pair"], name="pair", ndim=1)
+        found._finish()
+        return found
+
+
+_NUMBERS = ("epsilon", "delta", "radius", "maximum_radius")
+_PROPOSING = 2000
+
+
+def _network(found: nn.Module | Network, inputs: int) -> Network:
+    return found if isinstance(found, Network) else from_torch(found, (inputs,))
+
+
+def _spread(part: Any, rows: Array) -> Array | None:
+    """Return the standard deviations of a beta-VAE's posterior, or None for another embedder."""
+    module = part.network() if callable(getattr(part, "network", None)) else None
+    if not isinstance(module, Embedder):
+        return None
+    with torch.no_grad():
+        return np.exp(
+            0.5 * module.posterior(torch.as_tensor(rows, dtype=torch.float32))[1].double().numpy()
+        )
