@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 import warnings
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,10 @@ from reticent import NoisyGradientClassifier
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import load_mnist
 from reticent.systems import Features
-from reticent.training.dpsgd import PrivateTraining, train_private
+
+sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
+
+from papers.dpsgd import PrivateTraining, train_private
 from reticent.training.public_space import INTERCEPT, LENGTH, PublicSpace, directions_of
 
 Array = npt.NDArray[np.float64]

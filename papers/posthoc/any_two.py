@@ -54,7 +54,12 @@ def measured(seed: int, epsilon: float) -> dict[str, Any]:
     order = np.random.default_rng(seed).permutation(len(points))[: _PUBLIC + _HELD]
     public, held = points[order[:_PUBLIC]], points[order[_PUBLIC:]]
     truth = (labels[order[:_PUBLIC]], labels[order[_PUBLIC:]])
-    given = {"epsilon": epsilon, "delta": 0.0, "radius": None, "embedder": "identity"}
+    given: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": 0.0,
+        "radius": None,
+        "embedder": "identity",
+    }
     given |= {"calibration": Calibration(head_epochs=1), "random_state": seed}
     ways: dict[str, tuple[Any, Any]] = {
         "noise on principal components": (PublicPCA(), None),

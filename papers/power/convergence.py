@@ -17,12 +17,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from papers.dpsgd import PrivateSteps, PrivateTraining
 from papers.power.parts import Array, Parts, Results
 from papers.power.published_mode import DP_ADAM_DELTA, published_encoder
 from papers.power.step_costs import StepCost, step_cost
 from reticent.core.arrays import Integers
 from reticent.published.power_network import PowerSteps
-from reticent.training.dpsgd import PrivateSteps, PrivateTraining
 from reticent.training.networks import relu_network
 
 CLIENTS = {"PowerSmall": 128, "PowerLarge": 512}

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from papers.dpsgd import PrivateTraining, train_private
 from papers.power.parts import Parts, Results, server_accuracies
 from papers.power.settings import SERVERS
 from papers.power.within import raw_vector
 from reticent.demos.power import raw_columns
 from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
-from reticent.training.dpsgd import PrivateTraining, train_private
 
 DP_ADAM_DELTA = 1e-5
 

@@ -14,6 +14,7 @@ import torch
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
+from papers.dpsgd import private_optimizer, step_noise
 from reticent.core.checks import positive
 from reticent.core.errors import InvalidInput
 from reticent.published.density import KernelDensity
@@ -23,7 +24,6 @@ from reticent.published.power_network import (
     PowerTraining,
     log_det_gradient,
 )
-from reticent.training.dpsgd import private_optimizer, step_noise
 from reticent.training.networks import labelled, relu_network
 from reticent.training.progress import Report, silent
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from papers.power.dp_adam import train_power_privately
+from papers.power.inversion import invert, relative_errors
 from papers.power.parts import Array, Parts, Results, server_hits
-from reticent.attacks.inversion import invert, relative_errors
 from reticent.published.power import PublishedPowerEncoder
 from reticent.published.power_network import PowerTraining, per_sample_epsilon
 

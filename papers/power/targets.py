@@ -257,6 +257,15 @@ def reviews(seed: int) -> tuple[PublicRows, Array, Rows]:
     return encoder.public(points[public], labels[public])[0], points[held], labels[held]
 
 
+def weights_of(nodes: CodeNodes, epsilon: float) -> tuple[float, ...]:
+    """One over what each target could have alone: a sum of shares in place of equal ones."""
+    found = []
+    for place in range(len(nodes.tasks)):
+        own, task = nodes.single(place)
+        found.append(1.0 / float(own.tasks[task].value(nodes.alone_at(place, epsilon).T).sum()))
+    return tuple(found)
+
+
 def review_results(
     public: PublicRows, nodes: CodeNodes, points: Array, labels: Rows, epsilon: float
 ) -> dict[str, Any]:
@@ -284,6 +293,14 @@ def review_results(
     )
     results: dict[str, Any] = {"accuracy": accuracy, "recall@10": recall}
     results |= {"which of 64": query.crowd[0], "CPU s": seconds}
+    summed = nodes.best(epsilon, crowd=CROWD, weights=weights_of(nodes, epsilon))
+    accuracy, recall = scored(
+        summed.mechanism.matrix[summed.nodes(rows)],
+        summed.posterior("target"),
+        summed.posterior("recall@10"),
+        summed.served[1].values,
+    )
+    results |= {"sum of shares: accuracy": accuracy, "sum of shares: recall@10": recall}
     for parts in (1, 8):
         coarse, code = _parts_times_label(public, parts)
         table = response_on(np.arange(2 * parts), epsilon=epsilon)

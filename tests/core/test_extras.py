@@ -175,7 +175,7 @@ CALLS = {
         "picture_quality(np.zeros((1, 8, 8)), np.zeros((1, 8, 8)))"
     ),
     "baselines": (
-        "from reticent.training.dpsgd import PrivateTraining, train_private; "
+        "from papers.dpsgd import PrivateTraining, train_private; "
         "train_private(np.zeros((4, 2)), [0, 1, 0, 1], "
         "PrivateTraining(epsilon=1.0, delta=1e-5, epochs=1))"
     ),

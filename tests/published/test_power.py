@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.attacks.inversion import invert, relative_errors
+from papers.power.inversion import invert, relative_errors
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import GuaranteeKind
 from reticent.published import AsPrinted, PowerConfig, PublishedPowerEncoder

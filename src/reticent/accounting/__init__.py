@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         private_knn_total,
     )
     from reticent.accounting.private_knn_calibration import calibrate_private_knn
-    from reticent.accounting.private_knn_filter import PrivateKnnFilter
     from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
     from reticent.accounting.shuffling import (
         ShuffledChannel,
@@ -130,7 +129,6 @@ else:
                 "private_knn_total",
             ),
             "reticent.accounting.private_knn_calibration": ("calibrate_private_knn",),
-            "reticent.accounting.private_knn_filter": ("PrivateKnnFilter",),
             "reticent.accounting.screening": (
                 "ScreeningDpEvent",
                 "screening_rdp",
@@ -165,7 +163,6 @@ __all__ = [
     "PldAccountant",
     "PoissonSampled",
     "PrivacyEvent",
-    "PrivateKnnFilter",
     "PrivateKnnSteps",
     "PrivateKnnTotal",
     "RandomizedResponseCost",

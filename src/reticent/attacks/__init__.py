@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         majority_guess,
         train_hijacker,
     )
-    from reticent.attacks.inversion import invert, relative_errors
     from reticent.attacks.reconstruction import (
         ReconstructionConfig,
         Reconstructor,
@@ -39,7 +38,6 @@ else:
                 "majority_guess",
                 "train_hijacker",
             ),
-            "reticent.attacks.inversion": ("invert", "relative_errors"),
             "reticent.attacks.reconstruction": (
                 "ReconstructionConfig",
                 "Reconstructor",
@@ -60,10 +58,8 @@ __all__ = [
     "Reconstructor",
     "attack_fitted",
     "hijacking_quality",
-    "invert",
     "majority_guess",
     "picture_quality",
-    "relative_errors",
     "train_hijacker",
     "train_reconstructor",
 ]

@@ -44,7 +44,7 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
     Guarantee:
         None: ``guarantee.kind`` is "no differential privacy". Given x, the release is a single
         point, so two different records are told apart with certainty by anyone who holds the
-        encoder (``reticent.attacks.invert``). The row itself decides whether it is released. The
+        encoder (``papers.power.inversion``). The row itself decides whether it is released. The
         training rows, whose density estimate decides the scores, are not protected.
 
     Args:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.attacks.inversion import invert, relative_errors
+from papers.power.inversion import invert, relative_errors
 from reticent.core.errors import InvalidInput
 from reticent.published.power_network import PowerNetwork
 

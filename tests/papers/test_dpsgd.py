@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from papers import dpsgd
+from papers.dpsgd import PrivateTraining, step_noise, train_private
 from reticent.datasets.blobs import load_blobs
-from reticent.training import dpsgd
-from reticent.training.dpsgd import PrivateTraining, step_noise, train_private
 
 # Opacus' gradient samples use hooks that PyTorch warns about, and its imports pass a deprecated
 # name; neither is ours to mend.
