@@ -116,8 +116,10 @@ def main() -> None:
     lines = [
         "# A server's model of Adult",
         "",
-        f"Printed by `python -m papers.fleet.server`, with standard errors over {given.seeds} "
-        "cuts.",
+        (
+            f"Printed by `python -m papers.fleet.server`, with standard errors over {given.seeds} "
+            "cuts."
+        ),
         "Scores are log losses on Adult's test part, in nats.",
         "",
         "| | " + " | ".join(f"{public:,} public rows" for public in PUBLIC) + " |",
