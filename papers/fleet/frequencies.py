@@ -108,7 +108,7 @@ def main() -> None:
             )
             results[f"{devices}/{epsilon:g}"] = {"local": local, "mean": mean, "error": error}
             cells = [
-                with_error(mean[name], error[name], digits=5)
+                with_error(mean[name], error[name], digits=6)
                 for name in ("shuffled", "local", "curator")
             ]
             lines.append(f"| {devices:,} | {epsilon:g} | {local:.3f} | {' | '.join(cells)} |")

@@ -66,9 +66,9 @@ def losses(rows: Rows, held: Rows, public: int, *, seed: int) -> Results:
     found: Results = {"central": central, "codes": float(len(counts))}
     right = held[:, -1] == "high"
     for kind in ("logistic", "boosting"):
-        model = ServerModel(encoder, counts, "income", model=kind, random_state=seed).fit(known)  # type: ignore[arg-type]
+        model = ServerModel(encoder, counts, "income", model=kind, random_state=seed).fit(known)
         alone = model._new().fit(model._features(known), known[:, -1] == "high")
-        again = WithoutReports(encoder, counts, "income", model=kind, random_state=seed).fit(known)  # type: ignore[arg-type]
+        again = WithoutReports(encoder, counts, "income", model=kind, random_state=seed).fit(known)
         high = list(model.classes_).index("high")
         found[f"{kind}, public rows alone"] = log_loss(
             right, alone.predict_proba(model._features(held))[:, 1]
@@ -89,7 +89,7 @@ def losses(rows: Rows, held: Rows, public: int, *, seed: int) -> Results:
         public_y=(known[:, -1] == "high").astype(int),
     )
     found["trusted curator: noisy gradients"] = log_loss(
-        right, trusted.predict_proba(base.encode(held[:, :-1]))[:, 1]
+        right, np.asarray(trusted.predict_proba(base.encode(held[:, :-1])))[:, 1]
     )
     return found
 
@@ -116,8 +116,10 @@ def main() -> None:
     lines = [
         "# A server's model of Adult",
         "",
-        f"Printed by `python -m papers.fleet.server`, with standard errors over {given.seeds} "
-        "cuts.",
+        (
+            f"Printed by `python -m papers.fleet.server`, with standard errors over {given.seeds} "
+            "cuts."
+        ),
         "Scores are log losses on Adult's test part, in nats.",
         "",
         "| | " + " | ".join(f"{public:,} public rows" for public in PUBLIC) + " |",

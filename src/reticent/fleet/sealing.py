@@ -56,7 +56,8 @@ def seal(content: bytes, *, to: bytes, info: bytes) -> bytes:
         MissingExtra: cryptography 47 or later is not installed.
 
     References:
-        - Barnes, Bhargavan, Lipp and Wood (2022), "Hybrid public key encryption", RFC 9180.
+        - Barnes, Bhargavan, Lipp and Wood (2022), "Hybrid public key encryption",
+          doi:10.17487/RFC9180.
     """
     keys = require("cryptography.hazmat.primitives.asymmetric.x25519", extra="fleet")
     try:
