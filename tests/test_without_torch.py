@@ -46,6 +46,7 @@ NEED_TORCH = (
     "reticent.systems.embedding.modules",
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
+    "reticent.systems.power.cross_fitting",
     "reticent.systems.power.fitting",
     "reticent.systems.power.protected_fitting",
     "reticent.systems.private_knn.checked_student",
