@@ -55,7 +55,7 @@ STARTS = {
             "from reticent import CertifiedClassifier, CertifiedEnsemble, PrivateKNNClassifier, "
             "PublicRanges, PowerEncoder"
         ),
-        (*OPTIONAL, "torch", "sqlalchemy", "alembic", "rich"),
+        (*OPTIONAL, "torch", "sqlalchemy", "alembic"),
     ),
     "every accountant and filter": (
         (

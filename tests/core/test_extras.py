@@ -30,6 +30,7 @@ PACKAGES = {
     "opendp": ("opendp",),
     "signing": ("cryptography",),
     "audit": ("cryptography",),
+    "fleet": ("cryptography",),
     "postgres": ("psycopg",),
     "arrow": ("pyarrow",),
     "pandas": ("pandas",),

@@ -73,7 +73,7 @@ def unseal(sealed: bytes, *, key: X25519PrivateKey, info: bytes) -> bytes:
     Raises:
         InvalidInput: sealed to another key, in another context, or changed since.
     """
-    from cryptography.exceptions import InvalidTag
+    InvalidTag = require("cryptography.exceptions", extra="fleet").InvalidTag
 
     try:
         opened: bytes = suite().decrypt(sealed, key, info)
@@ -91,10 +91,10 @@ def suite() -> Any:
     """
     require("cryptography", extra="fleet")
     try:
-        from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+        hpke = require("cryptography.hazmat.primitives.hpke", extra="fleet")
     except ImportError as error:
         raise MissingExtra('HPKE is not installed: pip install "cryptography>=47"') from error
-    return Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+    return hpke.Suite(hpke.KEM.X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.CHACHA20_POLY1305)
 
 
 def enrolled(round_: Round, *, key: Ed25519PrivateKey, devices: int) -> list[bytes]:
@@ -119,7 +119,7 @@ def check_token(token: bytes, round_: Round) -> bytes:
     Raises:
         UntrustedSignature: no token of this round by its shuffler.
     """
-    from cryptography.exceptions import InvalidSignature
+    InvalidSignature = require("cryptography.exceptions", extra="fleet").InvalidSignature
 
     name, signature = token[:NAME], token[NAME:]
     try:

@@ -12,6 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from reticent.core.errors import InvalidInput, UntrustedSignature
+from reticent.core.extras import require
 from reticent.core.signatures import opening_key, signature_values, signed_bytes, signing_key
 from reticent.core.strict_json import strict_dumps, strict_loads
 from reticent.fleet.posts import BATCH, CLOSED, DONE, OPEN, VOID, Posts, batches, reports
@@ -256,7 +257,7 @@ def check_signed(round_: Round, stated: dict[str, Any], purpose: str) -> None:
     Raises:
         UntrustedSignature: another signature, another round or something else.
     """
-    from cryptography.exceptions import InvalidSignature
+    InvalidSignature = require("cryptography.exceptions", extra="fleet").InvalidSignature
 
     try:
         content = {name: value for name, value in stated.items() if name != "signature"}

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
-from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
 from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.coded_rows import CodedRows
@@ -255,6 +253,10 @@ class Walk:
     """
 
     def __init__(self, trees: Trees, *, root: int, end: int, worth: Array) -> None:
+        # Loaded where trees are walked, so that an audit of something else starts without it.
+        from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+        from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+
         part = slice(root, end)
         inner = trees.feature[part] != LEAF
         nodes = np.zeros(end - root, dtype=PREDICTOR_RECORD_DTYPE)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from papers.choose.export_outcomes import TABLES, exported
-from papers.choose.left_out import chosen_elsewhere, regrets_of, rows_of
+from papers.choose.left_out import regrets_of, rows_of
 from papers.choose.sources import table_of
 
 SCORES = {"public start": 0.8, "public models alone": 0.7, "constant": 0.5, "moment": 0.83}
@@ -39,28 +39,6 @@ def test_regret_is_against_the_best_of_the_union_in_hindsight() -> None:
     # Chosen on one half, scored on the other: .83 and .82 less .80.
     assert row["fair"] == pytest.approx(2.5)
     assert (row["held"], row["too_high"], row["small"]) == (False, True, False)
-
-
-def test_a_rule_for_small_tables_is_not_chosen_on_the_table_that_it_is_scored_on() -> None:
-    """Each table's own best is the others' worst: who looks at it would have no regret."""
-    start, alone = "public start", "start from the constant"
-    cases = [
-        {
-            **CASE,
-            "table": table,
-            "n": [40, 400, 100],
-            "truth": {
-                name: {"0.5": {"accuracy": [score, 0.0, 0.0]}}
-                for name, score in ((start, one), (alone, other), ("public models alone", 0.1))
-            },
-        }
-        for table, one, other in (("a", 0.8, 0.7), ("b", 0.6, 0.8))
-    ]
-    found = chosen_elsewhere(cases)
-    assert found["a"] == pytest.approx([10.0])
-    assert found["b"] == pytest.approx([20.0])
-    assert chosen_elsewhere(cases[:1]) == {}
-    assert chosen_elsewhere([CASE]) == {}
 
 
 def test_no_row_is_in_two_parts(tmp_path: Path) -> None:
