@@ -173,9 +173,9 @@ class Round:
     @cached_property
     def signer_key(self) -> Ed25519PublicKey:
         """The shuffler's public key, which signs tokens and batches."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.signer))
+        keys = require("cryptography.hazmat.primitives.asymmetric.ed25519", extra="fleet")
+        key: Ed25519PublicKey = keys.Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.signer))
+        return key
 
     @property
     def guarantee(self) -> Guarantee:
