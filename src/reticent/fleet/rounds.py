@@ -14,6 +14,7 @@ import numpy as np
 from reticent.accounting import ShuffledChannel
 from reticent.core.checks import count, positive, probability, words
 from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.extras import require
 from reticent.core.files import output_file, read_regular
 from reticent.core.guarantees import Guarantee, GuaranteeCard, Replace, Unit
 from reticent.core.signatures import sign, verify
