@@ -676,6 +676,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
+        "curvature is told per spread of public residuals, which may be none",
+        "systems/votes/started_model.py",
+        "max(1.0, records * self._sampling(at))",
+        "records * self._sampling(at)",
+        ("systems/votes",),
+    ),
+    Fault(
         "the offset of a start without public labels is that of exact counts",
         "systems/votes/public_start.py",
         "            votes[np.arange(len(codes)), codes] = COUNT_STEPS\n",

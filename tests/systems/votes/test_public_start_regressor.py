@@ -48,6 +48,14 @@ def test_records_reach_the_model_by_released_sums_alone(records: int | None) -> 
     assert np.array_equal(*found)
 
 
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+def test_public_targets_that_are_all_alike_stop_no_fit_that_is_paid(counting: str) -> None:
+    """Public models are sure of everything then, and nothing may be divided by their spread."""
+    made = model(records=400, counting=counting, epsilon=0.1)
+    made.fit(ROWS[:400], TARGETS[:400], public_X=PUBLIC["public_X"], public_y=np.zeros(100))
+    assert np.isfinite(made.predict(ROWS[:9])).all()
+
+
 def test_a_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
     """A target far beyond what public models say of it: its residual is cut."""
     made = model(records=1, rows="embedding")

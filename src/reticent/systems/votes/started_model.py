@@ -208,7 +208,9 @@ class StartedModel(LinearModel):
             for at, (part, sums) in enumerate(zip(parts, noisy, strict=False)):
                 gradient, noise = sums / unit, (session.sigmas[at] / unit) ** 2
                 bent, each = self._curvature(at, weights, records)
-                bent += curvature_told(gradient, noise, records * self._sampling(at), bent)
+                bent += curvature_told(
+                    gradient, noise, max(1.0, records * self._sampling(at)), bent
+                )
                 shift[:, part] += gradient + bent @ (weights[:, part] * each)
                 curvature[at] += bent
                 scale[part] += each
