@@ -18,10 +18,11 @@ from reticent.core.errors import (
     InvalidInput,
     InvalidParameter,
     UntrustedSignature,
+    WriteFailed,
 )
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
-from reticent.core.signatures import signing_key
+from reticent.core.signatures import signing_key, write_key_pair
 from reticent.fleet import Round, Shuffler, check_counts
 from reticent.fleet.sealing import ENVELOPE, SEALED, envelope, seal, suite, unseal
 from reticent.fleet.shuffler import SEALING, SIGNING, permuted
@@ -299,3 +300,14 @@ def test_a_campaign_without_budget_is_not_opened(fleet: Fleet) -> None:
     more = Guarantee(100.0, 0.1, round_.guarantee.adjacency)
     aggregator._ledger.grant(Scope(subject="animals"), more)
     assert aggregator.finish()
+
+
+def test_keys_are_never_replaced(tmp_path: Path) -> None:
+    home = tmp_path / "home" / "key.pem"
+    write_key_pair(home)
+    before = home.read_bytes()
+    with pytest.raises(InvalidInput, match="never replaced"):
+        write_key_pair(home)
+    assert home.read_bytes() == before
+    with pytest.raises(WriteFailed):
+        write_key_pair(home / "below a file.pem")

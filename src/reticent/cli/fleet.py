@@ -65,7 +65,6 @@ def make_keys(
     from reticent.core.strict_json import strict_dumps
     from reticent.fleet.shuffler import SEALING, SIGNING
 
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_key_pair(home / SIGNING)
     write_key_pair(home / SEALING, sealing=True)
     public = {

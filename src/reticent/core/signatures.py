@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.core.errors import InvalidInput, UntrustedSignature
+from reticent.core.errors import InvalidInput, UntrustedSignature, WriteFailed
 from reticent.core.extras import require
 from reticent.core.files import read_regular
 from reticent.core.releases import Receipt
@@ -141,7 +141,8 @@ def write_key_pair(private: Path, public: Path | None = None, *, sealing: bool =
             signs.
 
     Raises:
-        FileExistsError: the private file is there already.
+        InvalidInput: the private file is there already. A key is never replaced.
+        WriteFailed: it cannot be written.
         MissingExtra: the package cryptography is not installed.
     """
     primitives = _cryptography().hazmat.primitives
@@ -150,7 +151,16 @@ def write_key_pair(private: Path, public: Path | None = None, *, sealing: bool =
     key = made.generate()
     pem = forms.Encoding.PEM
     content = key.private_bytes(pem, forms.PrivateFormat.PKCS8, forms.NoEncryption())
-    with os.fdopen(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    try:
+        private.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        if private.exists():
+            raise InvalidInput(
+                f"private={str(private)!r}: is there already; a key is never replaced"
+            ) from None
+        raise WriteFailed(f"{private}: cannot be written ({error.strerror})") from error
+    with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     told = key.public_key().public_bytes(pem, forms.PublicFormat.SubjectPublicKeyInfo)
     (private.with_suffix(".pub.pem") if public is None else public).write_bytes(told)

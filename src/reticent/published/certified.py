@@ -5,6 +5,7 @@ it stand its baseline without certificates, its stable distance of a vote, and t
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -250,17 +251,17 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
 
     source: ClassVar[str] = "Wicker et al. (2025), arXiv:2406.13433"
 
+    @abstractmethod
     def _system(self) -> CertifiedClassifier | CertifiedEnsemble:
         """The certified system whose distances are released, not fitted yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
         """Labels 0 or 1 and the distances that are credited. Private."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _levels(self) -> tuple[int, int]:
         """The largest distance, and how far neighbours' distances lie apart at most."""
-        raise NotImplementedError
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Train on private records and certify the training.
