@@ -42,9 +42,9 @@ class Carrier(Plain):
         timeout: float = TIMEOUT,
         insecure: bool = False,
     ) -> None:
+        address = checked_url(url, insecure=insecure)
         library = require("httpx", extra="client")
         self.round, self._retries = round_, Retries() if retries is None else retries
-        address = checked_url(url, insecure=insecure)
         self._http = library.Client(base_url=address, timeout=timeout, trust_env=False)
         self._path = f"/v1/rounds/{round_.digest.hex()}"
 

@@ -58,6 +58,7 @@ class ConvexCertifiedClassifier(ReserveSystem):
         n_features_in_: number of input features.
 
     Example:
+        >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(600, 2)) + 2.0
         >>> X[:300] -= 4.0
