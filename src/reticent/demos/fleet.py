@@ -165,7 +165,7 @@ def run_demo(settings: Settings | None = None, *, report: Report = silent) -> De
         sections=[
             Section(
                 "What the aggregator learns",
-                _SHARES,
+                _told(shares, truth),
                 [_table(name, shares[name], truth[name]) for name in TARGETS],
             )
         ],
@@ -178,9 +178,21 @@ def run_demo(settings: Settings | None = None, *, report: Report = silent) -> De
     )
 
 
-_SHARES = """Shares of the devices, with 95 % intervals for the chance in reports. Within a kind of
-rows, labels are taken to be as frequent on the devices as among the public rows. So is the part of
-the shares that no code tells. The truth is known here only, since this is a demonstration."""
+_SHARES = """Shares of the devices. The second column covers the chance in reports with 95 %, and no
+more. Within a kind of rows, labels are taken to be as frequent on the devices as among the public
+rows. So is the part of the shares that no code tells. Public rows are few here, and for
+{outside} of {shown} shares the truth lies outside. It is known here only, since this is a
+demonstration."""
+
+
+def _told(shares: dict[str, Any], truth: dict[str, npt.NDArray[Any]]) -> str:
+    """Return what the tables show, with how often their intervals miss."""
+    outside = shown = 0
+    for name, found in shares.items():
+        ends = found.intervals()
+        outside += int(((truth[name] < ends[:, 0]) | (truth[name] > ends[:, 1])).sum())
+        shown += len(ends)
+    return _SHARES.format(outside=outside, shown=shown)
 
 
 def _table(name: str, shares: Any, truth: npt.NDArray[Any]) -> Table:
@@ -191,7 +203,7 @@ def _table(name: str, shares: Any, truth: npt.NDArray[Any]) -> Table:
         (str(label), [f"{100 * value:.1f}", f"± {196 * error:.1f}", f"{100 * true:.1f}"])
         for label, value, error, true in figures
     ]
-    return Table(name, ["codes tell", "interval", "truth"], rows, f"{name}, in percent.")
+    return Table(name, ["codes tell", "chance in reports", "truth"], rows, f"{name}, in percent.")
 
 
 def _truth(

@@ -28,7 +28,7 @@ class Shares:
     Attributes:
         names: what each share is of.
         values: shape (names,). They sum to 1, and some may be below 0.
-        errors: shape (names,), standard errors.
+        errors: shape (names,), standard errors by the chance in reports.
         unbiased: whether the codes determine the shares. Where they do not, the part that no code
             tells is that of the public rows, and the errors leave out how far it is off.
     """
@@ -39,7 +39,10 @@ class Shares:
     unbiased: bool
 
     def intervals(self) -> Array:
-        """Return the ends of 95 % intervals by the normal law, shape (names, 2)."""
+        """Return the ends of 95 % intervals by the normal law, shape (names, 2).
+
+        They cover the chance in reports. How far public rows are from the devices is not in them.
+        """
         half = float(ndtri(0.5 + _COVERED / 2)) * self.errors
         return np.stack([self.values - half, self.values + half], axis=1)
 
