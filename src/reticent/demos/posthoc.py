@@ -435,7 +435,7 @@ def _neighbours_section(job: Job, data: Dataset, encoder: PosthocEncoder, median
     other are neighbours. Between two neighbours the probability of any answer changes by at most a
     factor exp(ε), plus δ. Beyond R the protection fades with distance. This is not differential
     privacy of the whole picture. Half of the training pictures have one of another class within
-    {median:.2g}. Where R is smaller than that,
-    most neighbours are pictures of the same class."""
+    {median:.2g}. At a smaller R,
+    at least half of them have no neighbour of another class among them."""
     caption = "Decoded points at distance R from each embedding, in random directions."
     return Section("What the guarantee covers", words, [_pictures(job, data, caption, rows)])
