@@ -992,17 +992,23 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an audit multiplies the wealths of beliefs that bet on the same draws",
         "audit/sequential.py",
-        "            reached = _log_sum(paths + self._log_weights) >= -math.log(self.alpha)",
+        "            reached = _log_sum(paths + self._bet_weights) >= -math.log(self.alpha)",
         "            reached = paths.max(axis=1) * 2.0 >= -math.log(self.alpha)",
         ("audit",),
     ),
     Fault(
         "an audit learns from the draw that it bets on",
         "audit/sequential.py",
-        "            odds = np.stack([learner",
-        "            for learner in self._learners:\n"
-        "                learner.learn(coins, values)\n"
-        "            odds = np.stack([learner",
+        "            odds = self._belief.foretell(coins, values)",
+        "            self._belief.learn(coins, values)\n"
+        "            odds = self._belief.foretell(coins, values)",
+        ("audit",),
+    ),
+    Fault(
+        "an audit weighs beliefs by the draw that it bets on",
+        "audit/beliefs.py",
+        "softmax(-lost[:-1], axis=1)",
+        "softmax(-lost[1:], axis=1)",
         ("audit",),
     ),
     Fault(
