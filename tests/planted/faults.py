@@ -348,6 +348,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
+        "a plan's certified labels have the reserves of the stand-ins alone",
+        "planning/queries.py",
+        "settings = replace(model.settings, regularization=strength)",
+        "settings = replace(model.settings, regularization=strength * scale)",
+        ("planning",),
+    ),
+    Fault(
         "a residual beside public models is cut at 1.1 votes",
         "systems/votes/linear_vote.py",
         "np.clip(np.rint(pointing * (steps / clips)), -steps, steps)",
