@@ -18,7 +18,14 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "theory",
         "results/README",
     ),
-    "start/index": ("start/engineer", "start/hospital", "start/manager", "questions/index"),
+    "start/index": (
+        "start/rows",
+        "start/records",
+        "start/queries",
+        "start/hospital",
+        "start/manager",
+        "questions/index",
+    ),
     "choose/index": (
         "choose/epsilon",
         "choose/radius",
