@@ -64,6 +64,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "reference/commands",
         "reference/settings",
         "reference/errors",
+        "reference/http",
         "README",
         "glossary",
         "bibliography",
