@@ -49,6 +49,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "private-knn",
         "private-knn-accounting",
         "shuffling",
+        "ledger-inside",
     ),
     "results/README": ("benchmarks", "planted-faults"),
     "questions/index": (
