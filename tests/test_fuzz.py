@@ -49,11 +49,9 @@ from reticent.systems import (
     Features,
     Neighbours,
     PrivateKNNClassifier,
-    PrivateKNNStudent,
     PublicRanges,
 )
 from reticent.tables import Categorical, Numeric, OneHot, TabularSchema
-from reticent.training.students import StudentConfig
 from tests.systems.test_contract import CASES
 from tests.systems.votes.test_contract import cases
 
@@ -167,8 +165,6 @@ KNN = {
     "neighbours": Neighbours(number=3, sampling_probability=0.5),
     "classes": [0, 1],
 }
-STUDENT = StudentConfig(image_shape=(1, 4, 4), channels=(2, 2), width=4, epochs=1)
-PICTURES = {"X": RANDOM.random((24, 16)), "public": RANDOM.random((8, 16))}
 ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     **{
         type(case.estimator): (
@@ -180,10 +176,6 @@ ESTIMATORS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     PrivateKNNClassifier: (
         {**KNN, "queries": 5, "features": Features(range=(0.0, 1.0))},
         {"X": X, "y": Y, "persons": None},
-    ),
-    PrivateKNNStudent: (
-        {**KNN, "queries": (3,), "features": Features(), "student": STUDENT},
-        {**PICTURES, "y": Y, "persons": None},
     ),
     PublicRanges: ({"ranges": (0.0, 1.0)}, {"X": X}),
 }

@@ -25,7 +25,6 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
-    PrivateKNNStudent,
 )
 
 
@@ -114,7 +113,6 @@ def test_certify_prints_bounds_and_says_that_they_are_private(
         ("encoder_bundle", PosthocEncoder),
         ("classifier_bundle", PosthocClassifier),
         ("power_bundle", PowerEncoder),
-        ("student_bundle", PrivateKNNStudent),
     ],
 )
 def test_card_as_text_and_as_json(command, request, bundle, system):
@@ -145,14 +143,6 @@ def test_a_card_is_shown_without_arrays_and_not_when_anything_was_changed(
         with (folder / name).open("ab") as file:
             file.write(b" ")
         assert command("card", folder).status == CorruptBundle.code
-
-
-def test_a_student_has_nothing_left_to_release(command, student_bundle, inputs, tmp_path):
-    answer = command("release", student_bundle, "--input", inputs, "--output", tmp_path / "out.npz")
-    assert answer.status == 2
-    assert "post-processing" in answer.err
-    assert "PrivateKNNStudent.load(folder).predict(inputs)" in answer.err
-    assert not (tmp_path / "out.npz").exists()
 
 
 def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatch):

@@ -174,8 +174,13 @@ REFUSED = {
     "schema where none is taken": (f'{POSTHOC}schema = "schema.json"\n', "data.schema"),
     "column that is not there": (EXAMPLES["PowerEncoder"].replace('"kind"', '"sort"'), "'sort'"),
     "no further data": (
-        EXAMPLES["PrivateKNNStudent"].replace("further = ", "#"),
-        "public = FILE",
+        re.sub(
+            "^(steps|features) .*\n",
+            "",
+            EXAMPLES["NoisyGradientClassifier"].replace("NoisyGradient", "PublicStart"),
+            flags=re.M,
+        ),
+        "public_X: expected public rows",
     ),
 }
 

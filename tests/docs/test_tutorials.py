@@ -60,11 +60,10 @@ def _spending(names: dict[str, Any], url: str = "book.sqlite") -> Any:
         book.close()
 
 
-def student(names: dict[str, Any]) -> None:
+def model(names: dict[str, Any]) -> None:
     shares = names["lines"]["what the plan takes", "ours", "circle"]
     assert shares[4.0] > shares[0.5] + 0.1
     assert shares[2.0] > 0.8
-    assert names["taught"] > 0.5
 
 
 def service(names: dict[str, Any]) -> None:
@@ -97,7 +96,7 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "01-protect-a-table": table,
     "02-release-embeddings": embeddings,
     "03-label-queries": queries,
-    "04-publish-a-student": student,
+    "04-publish-a-model": model,
     "05-serve-over-http": service,
     "06-audit-a-claim": audit,
     "07-audit-what-you-run": strangers,

@@ -13,7 +13,6 @@ from reticent.systems import (
     Features,
     Neighbours,
     PrivateKNNClassifier,
-    PrivateKNNStudent,
 )
 from reticent.systems.record_labels import record_labels
 
@@ -42,15 +41,6 @@ def test_nothing_is_taken_from_the_records_unless_it_is_said(name: str) -> None:
     card = MAKERS[name](classes="observed").fit(X, Y).card().to_markdown()
     assert "which labels occur among the records: whoever sees the labels knows" in card
     assert "classes='observed'" not in MAKERS[name](classes=[0, 1]).fit(X, Y).card().to_markdown()
-
-
-def test_a_student_needs_them_as_well() -> None:
-    with pytest.raises(TypeError, match="classes"):
-        PrivateKNNStudent(epsilon=1.0, delta=1e-5)
-    with pytest.raises(InvalidParameter, match="classes="):
-        PrivateKNNStudent(epsilon=1.0, delta=1e-5, classes=None).fit(
-            X.reshape(-1, 1, 2), Y, public=X.reshape(-1, 1, 2)
-        )
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from papers.private_knn.query_choice import representatives
+from papers.private_knn.students import Student, StudentConfig, distort, train_student
 from reticent.core.errors import InvalidParameter
 from reticent.datasets import load_digits
-from reticent.training.query_choice import representatives
-from reticent.training.students import Student, StudentConfig, distort, train_student
 
 CONFIG = StudentConfig(
     image_shape=(1, 8, 8),
