@@ -38,7 +38,6 @@ from reticent.mechanisms import (
     NoisyScreening,
     ProposeTestRelease,
     SoftmaxRelease,
-    SparseVectorScreening,
     StabilityRelease,
     StabilityResponse,
 )
@@ -224,17 +223,6 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
         {**VOTES, "tau": 2, "steps": 256, "attributes": 3, "sigma": 2.0},
         {"votes": np.zeros((2, 3), dtype=int)},
     ),
-    SparseVectorScreening: (
-        {
-            "threshold": 3,
-            "epsilon_threshold": 1.0,
-            "epsilon_query": 1.0,
-            "limit": 2,
-            "paid": "fails",
-            "adjacency": RECORDS,
-        },
-        {"largest_votes": np.zeros(3, dtype=int)},
-    ),
     ProposeTestRelease: (
         {
             "radius": 0.1,
@@ -399,10 +387,9 @@ def test_every_mechanism_is_called() -> None:
         for mechanism in releasing - set(MECHANISMS)
         if not inspect.isabstract(mechanism)
     }
-    research = {"LaplaceTestRelease"}  # in no estimator
     # Their arguments are checked tables, sums and distances; their own tests spoil these.
     of_tables = {"FiniteChannel", "HopRelease"}
     of_sums = {"SignedDistanceRelease", "SumSession"}
-    assert left_out == research | of_tables | of_sums
+    assert left_out == of_tables | of_sums
     for mechanism, (settings, _) in MECHANISMS.items():
         assert set(settings) <= {field.name for field in fields(mechanism)}

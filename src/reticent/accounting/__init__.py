@@ -62,7 +62,6 @@ if TYPE_CHECKING:
         local_epsilon_for,
         shuffled_epsilon,
     )
-    from reticent.accounting.sparse_vector import AboveThreshold
     from reticent.accounting.unequal_composition import optimal_epsilon_of
 else:
     from reticent.core.lazy import lazy_names
@@ -138,13 +137,11 @@ else:
                 "local_epsilon_for",
                 "shuffled_epsilon",
             ),
-            "reticent.accounting.sparse_vector": ("AboveThreshold",),
             "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
         },
     )
 
 __all__ = [
-    "AboveThreshold",
     "Accountant",
     "ApproximateRdp",
     "BasicFilter",
