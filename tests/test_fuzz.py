@@ -375,6 +375,47 @@ def test_twenty_thousand_calls_raise_nothing_foreign() -> None:
     _fuzz(20_000, seed=1)
 
 
+NUMBERS = (-1.0, float("nan"), float("inf"), "private")
+SENSELESS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("epsilon", "epsilon_test", "sensitivity", "sigma", "proposal"), (0, *NUMBERS)),
+    **dict.fromkeys(("delta", "delta_test"), (1.0, *NUMBERS)),
+    **dict.fromkeys(("radius", "sampling_probability"), NUMBERS),
+    **dict.fromkeys(("queries", "answers", "steps", "members", "tau"), (0, 1.5, *NUMBERS)),
+    **dict.fromkeys(("neighbours", "attributes", "classes", "dimension"), (0, -1, 1.5)),
+    "k_max": (1.5, *NUMBERS),
+}
+"""Settings that would void a guarantee, whoever has them."""
+
+
+def senseless() -> list[Any]:
+    owners = [*ESTIMATORS.items(), *MECHANISMS.items()]
+    return [
+        pytest.param(owner, name, id=f"{owner.__name__}-{name}")
+        for owner, (settings, _) in owners
+        for name in SENSELESS
+        if name in settings and not (owner in ESTIMATORS and name == "neighbours")
+    ]
+
+
+@pytest.mark.parametrize(("owner", "name"), senseless())
+def test_a_setting_that_would_void_a_guarantee_is_refused(owner: type, name: str) -> None:
+    for value in SENSELESS[name]:
+        settings, data = {**ESTIMATORS, **MECHANISMS}[owner]
+        with pytest.raises(ReticentError):
+            (fit if owner in ESTIMATORS else answer)(owner, {**settings, name: value}, data)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.__name__)
+def test_a_mechanism_refuses_values_that_are_none_of_its_own(mechanism: type) -> None:
+    settings, asked = MECHANISMS[mechanism]
+    for name, value in asked.items():
+        if name == "answers":  # of any kind: they come out as they are, or not at all
+            continue
+        for spoilt in (np.full(value.shape, np.nan), value[..., None, None], ["a"], None):
+            with pytest.raises(ReticentError):
+                answer(mechanism, settings, {**asked, name: spoilt})
+
+
 def test_every_mechanism_is_called() -> None:
     named = {getattr(mechanisms, name) for name in mechanisms.__all__}
     releasing = {

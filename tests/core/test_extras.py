@@ -97,21 +97,6 @@ def test_optional_packages_are_imported_through_require_alone(trees: dict[str, a
     assert {name: packages for name, packages in direct.items() if packages} == {}
 
 
-def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_require(
-    trees: dict[str, ast.Module],
-) -> None:
-    inside = {
-        name: sorted(
-            package
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef)
-            for package in imports_when_loaded_or_called(node) & set(WHOLE_MODULES)
-        )
-        for name, tree in trees.items()
-    }
-    assert {name: packages for name, packages in inside.items() if packages} == {}
-
-
 def test_what_is_required_is_in_the_extra_that_the_message_names(
     trees: dict[str, ast.Module],
 ) -> None:

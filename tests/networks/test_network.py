@@ -111,35 +111,6 @@ def test_bad_inputs(way):
             getattr(network, way)(inputs)
 
 
-def test_bad_networks():
-    layer = Affine(np.ones((1, 4)), np.zeros(1))
-    for layers, shape in (((), (2,)), ((Activation(ActivationKind.RELU),), (2,)), ((layer,), (3,))):
-        with pytest.raises(UnsupportedNetwork):
-            Network(layers, shape)
-
-
-def test_relu_chains():
-    affine, relu, tanh = (
-        Affine(np.eye(2), np.zeros(2)),
-        Activation(ActivationKind.RELU),
-        Activation(ActivationKind.TANH),
-    )
-    chains = {
-        (affine,): True,
-        (affine, relu, affine): True,
-        (affine, relu): False,
-        (affine, tanh, affine): False,
-    }
-    chains |= {(affine, affine): False, (relu, affine): False, (affine, relu, relu, affine): False}
-    for layers, expected in chains.items():
-        assert Network(layers, (2,)).is_relu_chain() == expected
-
-
-def test_affine_chain_of_nothing():
-    with pytest.raises(UnsupportedNetwork, match="at least one linear layer"):
-        affine_chain([], [])
-
-
 def many_shapes(rng):
     """Widths at which libraries change their way of adding: none is a multiple of a vector's
     width in all of them.

@@ -328,19 +328,6 @@ def test_the_search_ends_on_hard_data() -> None:
             assert np.isfinite(model.weights).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("features", 0), ("features", 4096), ("regularization", 0.01), ("norm_bound", 0.0)),
-        *(("intercept", 1e-12), ("class_weights", (1.0, 2.0)), ("class_weights", (0.5, 0.5))),
-        *(("counting", "remove"), ("offset_bound", -1.0), ("offset_bound", 65.0)),
-    ],
-)
-def test_settings_out_of_range(name: str, value: Any) -> None:
-    with pytest.raises(InvalidInput):
-        ConvexSettings(**{"features": 2, name: value})
-
-
 def test_bad_records_are_refused() -> None:
     settings = ConvexSettings(features=2)
     for labels in ([0.0, 1.0], [0, 2], [0]):

@@ -90,8 +90,3 @@ def test_reduction_keeps_the_directions_of_most_variance() -> None:
     np.testing.assert_allclose(
         reduced.features(public), (public - public.mean(axis=0)) @ reduced.directions.T, atol=1e-9
     )
-
-
-def test_a_map_of_private_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match="private"):
-        ModuleFeatures(NET, (64,), "private")

@@ -110,13 +110,3 @@ def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:
     directions, functionals = input_directions(4, Norm.LINF), output_functionals(2, Norm.LINF)
     constant = lipschitz_bound(plain, directions, functionals).item()
     assert accuracy(ours, 1.0, Norm.LINF) > accuracy(plain, constant, Norm.LINF) + 0.1
-
-
-def test_its_own_head_reads_released_values() -> None:
-    points, labels = blobs()
-    trained = train_noise_aware(points, labels, config(epsilon=20.0))
-    with torch.no_grad():
-        released = trained.network(torch.from_numpy(points)) + 0.02 * training_noise(
-            len(points), 2, output_norm=Norm.LINF
-        )
-    assert (trained.head.predict(released.numpy()) == labels).mean() > 0.9

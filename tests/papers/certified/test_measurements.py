@@ -11,10 +11,8 @@ import pytest
 
 from papers.certified import measurements
 from papers.certified.measurements import (
-    answers_of,
     gaussian_argmax,
     noisy_argmax,
-    system_of,
 )
 from papers.certified.problems import GLOBAL, OURS, PUBLISHED, PURE, Answers
 from reticent.core import AddRemove
@@ -88,26 +86,6 @@ def small_problem(clip: float = 0.06) -> Problem:
         training={"epochs": 2, "clip": clip},
         k_max=25,
     )
-
-
-def test_certificates_are_cached_by_what_made_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = small_problem()
-    first = answers_of(problem, 3, tmp_path)
-    assert first.votes.shape == (3, 50)
-    np.testing.assert_array_equal(
-        first.labels, system_of(problem, 3).fit(problem.X, problem.y).exact_predict(problem.queries)
-    )
-    answers_of(small_problem(clip=0.1), 3, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
-
-    def forbidden(*_: object) -> None:
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr("reticent.systems.certified.system.CertifiedSystem.fit", forbidden)
-    again = answers_of(problem, 3, tmp_path)
-    np.testing.assert_array_equal(again.distances, first.distances)
 
 
 @pytest.mark.slow

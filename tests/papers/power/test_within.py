@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from papers.power.code_splits import Split
 from papers.power.within import (
     RUNGS,
-    Released,
     free_columns,
     learnt,
     ours,
@@ -75,18 +72,6 @@ def test_one_bit_about_two_labels_is_answered_as_often_rightly_as_it_should() ->
     assert (named == labels).mean() == pytest.approx(right, abs=0.07)
     sure = sided(Split(part.schema, *parts, 0), 12.0).private[:, -2:].argmax(axis=1)
     assert (sure == labels).mean() > 0.97
-
-
-def test_a_shape_is_chosen_on_private_rows_alone() -> None:
-    """With other held-out rows the same server answers."""
-    part = mixed()
-    released = rung(part, 1.0, name="clear + noise")
-    few = replace(part, test=(part.test[0][:40], part.test[1][:40]))
-    whole = learnt(released, part)
-    cut = learnt(Released(released.private, released.tested[:40]), few)
-    assert whole["accuracy"] != cut["accuracy"]
-    again = learnt(Released(released.private, released.tested), part)
-    assert {**again, "server": 0.0} == {**whole, "server": 0.0}
 
 
 def test_the_rung_draws_the_noise_that_ours_draws() -> None:
