@@ -275,15 +275,6 @@ def test_randomised_response_and_discrete_laplace_match_their_closed_forms(
     )
 
 
-def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
-    rdp = (
-        RdpAccountant(AddRemove(), orders=[2.0, 8.0])
-        .compose(make_event(event=ZeroConcentratedCost(0.1, 0.05)), 2)
-        .rdp
-    )
-    assert rdp == pytest.approx([0.5, 1.7])
-
-
 def test_edge_cases(make_event: EventMaker) -> None:
     assert RdpAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
     assert RdpAccountant(AddRemove()).delta(epsilon=0.0) == 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import subprocess
@@ -41,21 +40,6 @@ def test_release_writes_values_mask_and_receipt(command, encoder_bundle, inputs,
     assert receipt["seeded"] is False
     assert receipt["guarantee"]["epsilon"] == pytest.approx(4.0)
     assert receipt["bundle"] == PosthocEncoder.load(encoder_bundle).bundle_identity_
-
-
-def test_two_releases_differ_and_nothing_is_overwritten_unasked(
-    command, encoder_bundle, inputs, tmp_path
-):
-    words = ("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "out.npz")
-    assert command(*words).status == 0
-    first = (tmp_path / "out.npz").read_bytes()
-    again = command(*words)
-    assert again.status == 2
-    assert "exists already" in again.err
-    assert (tmp_path / "out.npz").read_bytes() == first
-    assert command(*words, "--overwrite").status == 0
-    with np.load(tmp_path / "out.npz") as second, np.load(io.BytesIO(first)) as before:
-        assert not np.array_equal(before["values"], second["values"])
 
 
 def test_release_books_its_cost_and_stops_when_nothing_is_left(

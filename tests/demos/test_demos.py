@@ -17,13 +17,10 @@ from scipy.optimize import linprog
 
 from reticent.attacks import ReconstructionConfig
 from reticent.datasets import load_adult_sample, load_digits
-from reticent.datasets.table import Table
 from reticent.demos import certified, posthoc, power, released_model
 from reticent.demos.page import Demonstration
 from reticent.systems import CertifiedClassifier
-from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.heads import HeadConfig
-from reticent.training.staircases import response_on
 
 
 def pictures() -> Demonstration:
@@ -71,13 +68,6 @@ def test_figures_are_released_ones_and_the_page_holds_them(demos, read_page, nam
     assert all(f"{100 * fact.share:.0f}\u00a0%" in demo.page() for fact in demo.facts)
 
 
-def test_embeddings_are_worth_more_than_the_constant(demos) -> None:
-    right, similar = (demos["posthoc"].results[x] for x in ("accuracy", "structural_similarity"))
-    assert right[posthoc.OURS] > right[posthoc.CONSTANT] + 0.3
-    assert right[posthoc.BARE] >= right[posthoc.RESPONSE]
-    assert similar[posthoc.BARE] > similar[posthoc.OURS]
-
-
 def test_a_row_has_its_floor_and_ceiling(demos) -> None:
     demo = demos["power"]
     right = demo.results["accuracy"]
@@ -91,32 +81,6 @@ def test_a_row_has_its_floor_and_ceiling(demos) -> None:
     # Answers of 160 rows: above the ceiling by more than 6 standard errors would be a fault
     # (false alarm below 1e-8).
     assert right[power.OURS] <= right[power.CEILING] + 6 * math.sqrt(0.25 / 160)
-
-
-def test_response_on_a_label_that_follows_from_one_column() -> None:
-    """The town is right on .9, the response on .8808 of those."""
-    schema = TabularSchema((Numeric("age", 0, 1), Categorical("town", ("a", "b"))))
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 2, 3_000)
-    table = np.empty((3_000, 2), dtype=object)
-    table[:, 0] = random.random(3_000)
-    lie = random.random(3_000) > 0.9
-    table[:, 1] = np.array(["a", "b"])[np.where(lie, 1 - labels, labels)]
-    known, held = slice(0, 2_000), slice(2_000, None)
-    made = Table(
-        "towns",
-        ("age", "town"),
-        *(table[known], labels[known], table[held], labels[held]),
-        ("no", "yes"),
-        "made up",
-    )
-    parts = power.Parts(made, schema, power.Settings())
-    exact = np.eye(2)
-    assert parts.learnt(exact[parts.labels[1]], exact[parts.labels[2]]) == pytest.approx(1.0)
-    told = response_on(np.arange(2), epsilon=2.0)[0, 0]
-    right = 0.9 * told + 0.1 * (1 - told)
-    assert abs(parts.response(epsilon=2.0) - right) < 4 * np.sqrt(right * (1 - right) / 1_000)
-    assert parts.raw(epsilon=2.0) < right
 
 
 def test_the_model_is_scored_on_pictures_that_it_never_saw(demos) -> None:

@@ -59,11 +59,6 @@ def test_one_record_with_a_label_of_its_own_changes_no_answer_s_possibility(name
     assert observed == [[0, 1], [0, 1, 2]]
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_one_class_among_the_records_is_no_reason_to_refuse(name: str) -> None:
-    assert len(MAKERS[name](classes=[0, 1]).fit(X, np.zeros(40, int)).release(X[:2])) == 2
-
-
 @pytest.mark.parametrize(
     ("y", "classes", "error", "message"),
     [
@@ -85,8 +80,3 @@ def test_what_is_no_label_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         record_labels(y, 2, classes)
-
-
-def test_labels_and_classes_may_be_spelt_in_other_numbers() -> None:
-    classes, codes = record_labels(np.array([2.0, 0.0]), 2, (np.int8(2), np.int64(0), 1))
-    assert (classes.tolist(), codes.tolist()) == ([0, 1, 2], [2, 0])

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from reticent.core import Guarantee, Replace
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, UnknownName
+from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.systems import train_server
-from reticent.systems.loading import load, load_answering
 from reticent.systems.value_models import KINDS, ValueModel, train_value_model
 from tests.test_without_torch import run_without_torch
 
@@ -101,32 +100,6 @@ def test_a_channel_takes_its_own_outputs_only() -> None:
             model.predict([row])
 
 
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"kind": "forest"}, UnknownName),
-        ({"labels": ["yes"] * 400}, InvalidInput),
-        ({"labels": ["yes"]}, InvalidInput),
-        ({"bundle": "somebody"}, InvalidInput),
-        ({"kind": "channel"}, InvalidParameter),
-        ({"channel": CHANNEL}, InvalidInput),
-    ],
-)
-def test_what_cannot_be_trained_is_refused(changes: dict[str, Any], error: type) -> None:
-    values, labels = rows("linear")
-    given = {
-        "kind": "linear",
-        "released": values,
-        "labels": labels,
-        "seed": 0,
-        "bundle": BUNDLE,
-        "guarantee": ONE,
-        **changes,
-    }
-    with pytest.raises(error):
-        train_value_model(given.pop("kind"), given.pop("released"), given.pop("labels"), **given)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_changed_model_is_refused(kind: str, tmp_path: Path) -> None:
     model, _, _ = trained(kind)
@@ -161,13 +134,3 @@ from reticent.systems.value_models import ValueModel
 print(ValueModel.load("model").predict([[9.0, 0.0, 0.0], [0.0, 0.0, 9.0]]).tolist())
 """
     assert run_without_torch(code, tmp_path) == ["['no', 'yes']"]
-
-
-def test_any_loader_knows_a_stored_model(tmp_path: Path) -> None:
-    model, values, _ = trained("linear")
-    loaded = load(model.save(tmp_path / "model"))
-    assert loaded.released_by_ == BUNDLE
-    assert loaded.n_features_in_ == 3
-    assert loaded.predict(values).tolist() == model.predict(values).tolist()
-    with pytest.raises(InvalidInput, match="answers nothing"):
-        load_answering(tmp_path / "model")

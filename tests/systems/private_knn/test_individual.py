@@ -18,7 +18,6 @@ from reticent.core.errors import (
 )
 from reticent.ledger import Ledger
 from reticent.systems import Ball, Features, IndividualKNNClassifier
-from reticent.tables.frames import NamedRows
 
 DIGITS, NAMES = load_digits(return_X_y=True)
 RANDOM = np.random.default_rng(0)
@@ -161,26 +160,6 @@ def test_records_come_and_go_between_the_answers_of_another_thread(
     assert seen == [(100, 200)] * 100
     assert len(classifier.held_) == 200 - 20 + 2
     assert len(classifier.held_.filter) == 101
-
-
-def test_columns_of_a_data_frame_are_found_by_name() -> None:
-    frame = NamedRows(X, tuple("abcd"))
-    turned, other = NamedRows(X[:, ::-1], tuple("dcba")), NamedRows(X, tuple("abce"))
-    classifier = IndividualKNNClassifier(**SETTINGS).fit(frame, Y)
-    assert classifier.feature_names_in_.tolist() == list("abcd")
-    np.testing.assert_array_equal(classifier.exact_predict(turned), classifier.exact_predict(frame))
-    with pytest.raises(InvalidInput, match="e"):
-        classifier.release(other)
-    with pytest.raises(InvalidInput):
-        classifier.release(X)
-    with pytest.raises(InvalidInput, match="public_X"):
-        IndividualKNNClassifier(**SETTINGS).fit(frame, Y, public_X=other)
-    radii = {**SETTINGS, "ball": None}
-    alike = [
-        IndividualKNNClassifier(**radii).fit(frame, Y, public_X=public).exact_predict(X_asked)
-        for public, X_asked in ((frame, frame), (turned, turned))
-    ]
-    np.testing.assert_array_equal(*alike)
 
 
 def test_what_cannot_be_is_refused_and_keeps_nothing() -> None:

@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf_shrinkage
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
-from reticent.systems import Features, PublicStartClassifier
+from reticent.systems import PublicStartClassifier
 from reticent.systems.votes.started_model import curvature_told, moved, steadied
 from tests.systems.votes.tiny import Told, told
 
@@ -126,40 +121,12 @@ def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
     assert 0.99 * bound < longest <= bound
 
 
-def test_a_row_has_the_same_point_alone_and_in_any_batch() -> None:
-    space = fitted(40, pool=[RandomForestClassifier(5, random_state=0), GaussianNB()]).space_
-    together = space.points(ROWS[:130])
-    for at in (0, 63, 64, 129):
-        assert np.array_equal(space.points(ROWS[at : at + 1]), together[at : at + 1])
-
-
-def test_a_saved_model_answers_as_the_fitted_one(tmp_path: Path) -> None:
-    pool = [
-        LogisticRegression(C=0.1),
-        LogisticRegression(),
-        HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=5, random_state=0),
-        RandomForestClassifier(5, random_state=0),
-        ExtraTreesClassifier(5, random_state=0),
-    ]
-    one = fitted(400, pool=pool)
-    other = PublicStartClassifier.load(one.save(tmp_path / "model"))
-    assert np.array_equal(one.predict_proba(ROWS), other.predict_proba(ROWS))
-
-
 def test_a_pool_that_no_bundle_holds_answers_but_is_not_saved(tmp_path: Path) -> None:
     one = fitted(400, pool=[GaussianNB()])
     assert one.predict(ROWS).shape == (500,)
     with pytest.raises(InvalidInput):
         one.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
-
-
-def test_what_cannot_be_used_is_refused() -> None:
-    with pytest.raises(InvalidInput):
-        model().fit(ROWS, CODES)
-    for wrong in ({"pool": [3]}, {"rows": "text"}, {"features": Features(range=(0, 1))}):
-        with pytest.raises((InvalidParameter, UnknownName)):
-            model(**wrong).fit(ROWS, CODES, **PUBLIC)
 
 
 def test_public_labels_of_one_kind_are_a_start_from_their_shares() -> None:
