@@ -286,3 +286,27 @@ def test_no_row_and_no_key_is_in_the_log(client: Client, service: Running) -> No
     assert str(canary) not in text
     assert service.client not in text
     assert all(json.loads(line) for line in text.splitlines() if line.startswith("{"))
+
+
+def test_a_client_for_asyncio(service: Running) -> None:
+    async def ask() -> tuple[list[Any], Counter[int]]:
+        async with AsyncClient(
+            service.url, service.client, trusted_key=service.public_key
+        ) as client:
+            offers = await client.bundles()
+            found = await asyncio.gather(
+                *(client.answers(NamedRows(X[:5], NAMES), bundle="records") for _ in range(4))
+            )
+            cost = await client.preview(3, bundle="records")
+            assert cost.fits
+            assert await client.card("records")
+            assert await client.budget(subject="ward 7")
+            assert await client.anchor()
+            assert len(await client.models()) == 1
+            first = found[0].receipt
+            assert await client.receipt(first.identifier) == first
+            return list(offers), Counter(part.receipt.answers for part in found)
+
+    offers, answers = asyncio.run(ask())
+    assert len(offers) == 2
+    assert answers == {5: 4}

@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from reticent.accounting.exact_gaussian import GaussianAccountant
     from reticent.accounting.filters import (
         BasicFilter,
-        BasicOdometer,
         Filter,
         RdpFilter,
-        RdpOdometer,
     )
     from reticent.accounting.individual_filter import IndividualFilter
     from reticent.accounting.individual_gaussian import (
@@ -106,10 +104,8 @@ else:
             "reticent.accounting.exact_gaussian": ("GaussianAccountant",),
             "reticent.accounting.filters": (
                 "BasicFilter",
-                "BasicOdometer",
                 "Filter",
                 "RdpFilter",
-                "RdpOdometer",
             ),
             "reticent.accounting.individual_filter": ("IndividualFilter",),
             "reticent.accounting.individual_gaussian": (
@@ -145,7 +141,6 @@ __all__ = [
     "Accountant",
     "ApproximateRdp",
     "BasicFilter",
-    "BasicOdometer",
     "Composed",
     "Composition",
     "Cost",
@@ -165,7 +160,6 @@ __all__ = [
     "RandomizedResponseCost",
     "RdpAccountant",
     "RdpFilter",
-    "RdpOdometer",
     "ScreeningDpEvent",
     "SelfComposed",
     "ShuffledChannel",
