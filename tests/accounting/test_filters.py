@@ -120,13 +120,6 @@ def test_several_orders_share_delta(make_event: EventMaker) -> None:
     assert three.largest(event) == max(alone)
 
 
-def test_rdp_filter_beats_adding_up(make_event: EventMaker) -> None:
-    total = Guarantee(4.0, 1e-5, AddRemove())
-    assert RdpFilter(total, [6.0, 9.0]).largest(make_event(epsilon=0.05)) > 3 * BasicFilter(
-        total
-    ).largest(make_event(epsilon=0.05))
-
-
 def test_rdp_filter_refuses_what_has_no_divergence(make_event: EventMaker) -> None:
     budget = RdpFilter(Guarantee(4.0, 1e-5, AddRemove()), [8.0])
     with pytest.raises(IncompatibleGuarantees, match="use BasicFilter"):

@@ -80,19 +80,3 @@ def test_withheld_rows_teach_nothing_and_get_the_mean():
     guess = attack.reconstruct(np.array([[np.nan, np.nan], [0.5, 0.5]]))
     np.testing.assert_allclose(guess[0], pictures.mean(axis=0), atol=1e-6)
     assert not np.array_equal(guess[0], guess[1])
-
-
-def test_one_seed_one_attack():
-    codes, pictures = _blends(100, 0)
-    short = ReconstructionConfig(hidden=(8,), epochs=2)
-    steps = []
-    first = train_reconstructor(
-        codes, pictures, short, noise=None, report=lambda *step: steps.append(step[:3])
-    )
-    again = train_reconstructor(codes, pictures, short, noise=None)
-    other = train_reconstructor(
-        codes, pictures, ReconstructionConfig(hidden=(8,), epochs=2, seed=1), noise=None
-    )
-    np.testing.assert_array_equal(first.reconstruct(codes), again.reconstruct(codes))
-    assert not np.array_equal(first.reconstruct(codes), other.reconstruct(codes))
-    assert steps == [("reconstruction attack", 1, 2), ("reconstruction attack", 2, 2)]

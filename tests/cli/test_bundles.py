@@ -27,21 +27,6 @@ from reticent.systems import (
 )
 
 
-def test_release_writes_values_mask_and_receipt(command, encoder_bundle, inputs, tmp_path):
-    answer = command("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "out.npz")
-    assert (answer.status, answer.err) == (0, "")
-    assert "20 answer(s)" in answer.out
-    assert "epsilon=4, delta=0" in answer.out
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
-        assert written["values"].shape == (20, 2)
-        assert written["withheld"].tolist() == [False] * 20
-        receipt = json.loads(written["receipt"].tobytes())
-    assert receipt["answers"] == 20
-    assert receipt["seeded"] is False
-    assert receipt["guarantee"]["epsilon"] == pytest.approx(4.0)
-    assert receipt["bundle"] == PosthocEncoder.load(encoder_bundle).bundle_identity_
-
-
 def test_release_books_its_cost_and_stops_when_nothing_is_left(
     command, encoder_bundle, inputs, tmp_path
 ):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +13,6 @@ import pytest
 from sklearn.datasets import load_wine
 
 from reticent import load
-from reticent.cli.files import read_array
-from reticent.cli.fit_config import FitConfig, fitting
 from reticent.cli.main import run
 
 FIT = """
@@ -157,45 +153,3 @@ def test_a_file_that_cannot_be_written_is_known_before_the_charge(
     refused = command(*call)
     assert "pyarrow" in refused.err
     assert refused.status not in (0, 70)
-
-
-def in_every_format(folder: Path, name: str, frame: pd.DataFrame) -> list[Path]:
-    """One table as files of every format that holds names."""
-    frame.to_csv(folder / f"{name}.csv", index=False)
-    frame.to_csv(folder / f"{name}.txt", index=False, sep=";", decimal=",")
-    frame.to_parquet(folder / f"{name}.parquet")
-    frame.to_feather(folder / f"{name}.arrow", compression="uncompressed")
-    return [folder / f"{name}.{end}" for end in ("csv", "txt", "parquet", "arrow")]
-
-
-def test_a_fit_reads_all_its_data_in_every_format(wine: pd.DataFrame, tmp_path: Path) -> None:
-    """Rows, labels, public rows beside their labels, and persons: columns are found by name."""
-    inputs = in_every_format(tmp_path, "inputs", wine.iloc[:90])
-    public = in_every_format(tmp_path, "public", wine.iloc[90:, ::-1])
-    labels = in_every_format(tmp_path, "labels", wine[["kind"]].iloc[90:])
-    persons = in_every_format(tmp_path, "persons", pd.DataFrame({"who": np.arange(90) % 30}))
-    for files in zip(inputs, public, labels, persons, strict=True):
-        names = [path.name for path in files]
-        (tmp_path / "fit.toml").write_text(
-            'estimator = "NoisyGradientClassifier"\nbundle = "b"\n[parameters]\nepsilon = 2.0\n'
-            "delta = 1e-5\nclasses = [0, 1, 2]\n[data]\n"
-            f'inputs = "{names[0]}"\nlabel_column = "kind"\nfurther = {{public_X = "{names[1]}", '
-            f'public_y = "{names[2]}", persons = "{names[3]}"}}\n'
-        )
-        _, data = fitting(FitConfig.read(tmp_path / "fit.toml"))
-        np.testing.assert_array_equal(data.inputs, wine.iloc[:90, :-1])
-        np.testing.assert_array_equal(data.labels, wine["kind"].iloc[:90])
-        np.testing.assert_array_equal(data.further["public_X"], wine.iloc[90:, :-1])
-        np.testing.assert_array_equal(data.further["public_y"], wine["kind"].iloc[90:])
-        np.testing.assert_array_equal(data.further["persons"], np.arange(90) % 30)
-
-
-def test_a_pipe_may_be_read(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.arange(3))
-    os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(
-        target=lambda: (tmp_path / "pipe").write_bytes((tmp_path / "x.npy").read_bytes())
-    )
-    writer.start()
-    np.testing.assert_array_equal(read_array(tmp_path / "pipe", name="input"), np.arange(3))
-    writer.join()

@@ -113,35 +113,3 @@ def test_a_page_runs_as_it_stands(
         assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
     monkeypatch.chdir(tmp_path)
     CLAIMS[page.stem](names)
-
-
-@pytest.mark.parametrize(
-    ("shown", "printed", "same"),
-    [
-        ("right on 82.5% of 3,000\n", "right on 9% of 20\n", True),
-        ("a 1.5e-06 b\n", "a   -2 b\n", True),
-        ("first\n...\nlast\n", "first\nx\ny\nlast\n", True),
-        ("first\n...\n", "first\n", True),
-        ("first\n...\nlast\n", "first\nx\n", False),
-        ("withheld: 0\n", "released: 0\n", False),
-        ("one\n", "one\ntwo\n", False),
-        ("a.c\n", "abc\n", False),
-    ],
-)
-def test_what_counts_as_the_same_output(shown: str, printed: str, same: bool) -> None:
-    assert (run.as_shown(shown, printed) is not None) is same
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("```python\nprint('a')\n```\n\n```text\nb\n```\n", "line 5: shown"),
-        ("```console\n$ rm -r .\n```\n", "expected a command of reticent or openssl"),
-        ("```console\n$ reticent card nowhere\n```\n", "exit status"),
-    ],
-)
-def test_a_page_that_is_wrong_fails(tmp_path: Path, body: str, words: str) -> None:
-    page = tmp_path / "09-wrong.md"
-    page.write_text(body, encoding="utf-8")
-    with pytest.raises(run.Mismatch, match=words):
-        run.run_page(page, tmp_path)

@@ -17,7 +17,6 @@ from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Rep
 from reticent.core.errors import IncompatibleGuarantees, InvalidInput, PrivacyWarning
 from reticent.noise import SecureSampler, SeededSampler
 from reticent.release.fits import (
-    LEAST_ROWS,
     DataUse,
     forget_fits,
     not_counted,
@@ -63,17 +62,6 @@ def test_the_same_records_are_known_again(columns: int) -> None:
     assert counts(table, table[200:])  # .2^64 of the keys have no row in common
     assert not counts(table, rows(1000, seed=1, columns=columns))
     assert not counts(table[:500], table[500:])
-
-
-@pytest.mark.parametrize("columns", [7, 200])
-def test_blocks_of_any_size_rank_alike(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = np.random.default_rng(0).integers(0, 2, size=(3000, columns)).astype(float)
-    table[:, 3:] *= np.random.default_rng(1).random((3000, columns - 3)) < 0.01
-    whole = fitted(table)
-    monkeypatch.setattr("reticent.release.fits._AT_ONCE", 2**11)
-    blocks = fitted(table[np.random.default_rng(2).permutation(3000)])
-    assert whole._rows == blocks._rows
-    assert len(whole._rows) == min(LEAST_ROWS, len(np.unique(table, axis=0)))
 
 
 def test_a_name_is_enough_and_another_name_does_not_hide_the_rows() -> None:

@@ -26,7 +26,6 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
-    PublicRanges,
     VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
@@ -183,15 +182,3 @@ def test_names_travel_with_the_bundle(name: str, tmp_path: Path) -> None:
     assert loaded.feature_names_in_.tolist() == system.feature_names_in_.tolist()
     turned = loaded.simulate(table[table.columns[::-1]], seed=1)
     np.testing.assert_array_equal(turned.values, system.simulate(table, seed=1).values)
-
-
-def test_a_schema_refuses_a_frame_with_other_columns() -> None:
-    system, table = SYSTEMS["power"]
-    few = table[["age", "work"]]
-    for refuse in (
-        SCHEMA.encode,
-        lambda rows: clone(system).fit(rows, LABELS),
-        PublicRanges(SCHEMA).fit,
-    ):
-        with pytest.raises(InvalidInput, match="'hours'"):
-            refuse(few)

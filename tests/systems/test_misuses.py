@@ -15,7 +15,6 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
-    AdaBoostClassifier,
     BaggingClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -24,7 +23,6 @@ from sklearn.experimental import enable_halving_search_cv, enable_iterative_impu
 from sklearn.feature_selection import RFE, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer
-from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
     cross_val_predict,
@@ -191,29 +189,10 @@ def test_what_fits_more_than_one_model_in_one_process_is_refused(name: str) -> N
         REPEATED_BY_ONE[name]()
 
 
-def test_boosting_needs_what_no_model_takes_and_random_samples_are_refused() -> None:
-    with pytest.raises(ValueError, match="sample_weight"):
-        AdaBoostClassifier(model()).fit(X, Y)
-    with pytest.raises(InvalidInput, match="RANSACRegressor"):
-        RANSACRegressor(regressor(), min_samples=9).fit(X, X[:, 0])
-
-
 def curve(jobs: int, *steps: Any) -> Any:
     pipeline = make_pipeline(*steps, model())
     name, values = "noisygradientclassifier__epsilon", [1.0, 2.0]
     return validation_curve(pipeline, X, Y, param_name=name, param_range=values, cv=2, n_jobs=jobs)
-
-
-def test_failures_that_a_validation_curve_hides_are_warned_of() -> None:
-    with pytest.warns(PrivacyWarning, match="validation_curve"):
-        scores = curve(1)
-    assert np.isnan(scores).all()
-    with pytest.warns(PrivacyWarning, match="StandardScaler"):
-        scores = curve(1, StandardScaler())
-    assert np.isnan(scores).all()
-    with joblib.parallel_config("threading"), pytest.warns(PrivacyWarning, match="no ledger books"):
-        scores = curve(2)
-    assert np.isnan(scores).all()
 
 
 AGAIN: dict[str, Callable[[], Any]] = {

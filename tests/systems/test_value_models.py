@@ -63,36 +63,6 @@ def test_a_stored_model_predicts_as_the_one_that_was_trained(
     )
 
 
-def test_logistic_regression_of_raw_values_is_that_of_scaled_ones() -> None:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    model, values, labels = trained("linear")
-    known = np.isfinite(values).all(axis=1)
-    oracle = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    oracle.fit(values[known], labels[known])
-    assert np.allclose(oracle.predict_proba(values[known]), model.predict_proba(values)[known])
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        "values",
-        {"rows": []},
-        [[1.0, 2.0]],
-        [[1.0, 2.0, "3"]],
-        [[1.0, 2.0, float("nan")]],
-        [[1.0, 2.0, 10**400]],
-        [1.0, 2.0, 3.0],
-    ],
-)
-def test_what_is_no_released_value_is_refused(values: Any) -> None:
-    model, _, _ = trained("linear")
-    with pytest.raises(InvalidInput, match="values"):
-        model.predict(values)
-
-
 def test_a_channel_takes_its_own_outputs_only() -> None:
     model, _, _ = trained("channel")
     for row in ([0.5, 0.5, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]):

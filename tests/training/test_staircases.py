@@ -98,15 +98,6 @@ def test_no_start_is_worth_more_than_what_is_found() -> None:
         assert found.worth >= min(kept) - 1e-9
 
 
-def test_the_chance_among_many_is_what_a_simulated_attacker_has() -> None:
-    random = np.random.default_rng(0)
-    masses, table = np.array([0.5, 0.3, 0.2]), random.dirichlet(np.ones(4), 3)
-    nodes = random.choice(3, p=masses, size=(20_000, 8))
-    best = table[nodes].max(axis=1).sum(axis=1) / 8
-    error = best.std() / math.sqrt(len(best))
-    assert abs(best.mean() - Crowd(masses, size=8).chance(table)) < 5 * error
-
-
 def test_gradients_are_tangents() -> None:
     targets, _ = targets_of(4, 7)
     columns = np.random.default_rng(5).uniform(0.2, 1.0, size=(20, 7))

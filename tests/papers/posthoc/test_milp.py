@@ -7,8 +7,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers.posthoc.exact.constants import lipschitz_constant
-from papers.posthoc.exact.constants import nearest_violation as exact_nearest
 from papers.posthoc.milp import milp_lipschitz, milp_nearest_violation
 from reticent.core import Box
 from reticent.lipschitz.bounds import parse_output
@@ -92,42 +90,3 @@ def test_the_distance_is_that_of_brute_force(row: int):
                     np.minimum(center + reach, domain.upper),
                 )
                 assert (lipschitz(network, *ends, output) > limit) == above
-
-
-def test_an_optimum_that_presolve_would_lose():
-    """HiGHS 1.15.1 with presolve calls 0.98907 optimal here; brute force and exact search find
-    0.98811.
-    """
-    network, limit = list(tiny_networks(9, most_hidden=20, seed=11))[8][1], 4.8444
-    center, domain = question(8, 2)[0], Box.cube(2, EDGE)
-    expected, _ = nearest_violation(network, center, limit, domain.lower, domain.upper, "spread")
-    found = milp_nearest_violation(
-        network, center, limit=limit, max_radius=np.inf, domain=domain, output="spread"
-    )
-    assert found.value == pytest.approx(expected, rel=1e-6)
-    assert expected == pytest.approx(0.98811, abs=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.soak)])
-def test_exact_search_agrees_on_small_networks(count):
-    """One to three hidden layers with up to 20 neurons, all output measures; the constant and
-    the distance.
-    """
-    rng = np.random.default_rng(11)
-    for row, (name, network) in enumerate(tiny_networks(count, most_hidden=20, seed=11)):
-        center, radius, *_ = question(row, network.input_dimension)
-        domain, output = Box.cube(len(center), EDGE), parse_output(OUTPUTS[row % 3])
-        by_solver = milp_lipschitz(network, center, radius, domain=domain, output=output)
-        by_search = lipschitz_constant(
-            network, center, radius, domain=domain, output=output, relative=1e-9, absolute=1e-12
-        )
-        assert by_search.value == pytest.approx(by_solver.value, rel=1e-6, abs=1e-9), name
-        limit = by_solver.value * rng.uniform(0.8, 1.5) + 1e-3
-        near = milp_nearest_violation(
-            network, center, limit=limit, max_radius=np.inf, domain=domain, output=output
-        )
-        exact = exact_nearest(
-            network, center, limit=limit, max_radius=np.inf, domain=domain, output=output
-        )
-        assert exact.distance == pytest.approx(near.value, rel=1e-6, abs=1e-7), name

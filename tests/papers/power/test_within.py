@@ -7,9 +7,7 @@ import pytest
 
 from papers.power.code_splits import Split
 from papers.power.within import (
-    RUNGS,
     free_columns,
-    learnt,
     ours,
     rung,
     sided,
@@ -40,17 +38,6 @@ def test_what_neighbours_share_is_sent_as_it_is_and_nothing_else() -> None:
     moved[:, 1] = 0.5  # a neighbour's, or not even that
     np.testing.assert_array_equal(free_columns(part, moved), seen)
     np.testing.assert_array_equal(rung(part, 1.0, name="clear alone").tested, seen)
-
-
-@pytest.mark.parametrize("name", RUNGS)
-def test_every_rung_is_learnt_from(name: str) -> None:
-    part = mixed()
-    found = learnt(rung(part, 1.0, name=name), part)
-    assert found["server"] > 0.0
-    if name.startswith("clear"):
-        assert found["accuracy"] == pytest.approx(0.9, abs=0.05)
-    elif name == "raw columns":  # each with half of epsilon
-        assert found["accuracy"] < 0.85
 
 
 def test_one_bit_about_two_labels_is_answered_as_often_rightly_as_it_should() -> None:

@@ -30,10 +30,6 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def voting(**changes: Any) -> Neighbours:
-    return Neighbours(**{"number": 30, "sampling_probability": 0.5, **changes})
-
-
 def _fitted(**changes: Any) -> PrivateKNNClassifier:
     return PrivateKNNClassifier(**{**SETTINGS, **changes}).fit(X, Y)
 
@@ -49,14 +45,6 @@ def test_queries_are_counted_over_all_calls() -> None:
     assert len(classifier.simulate(PUBLIC[:60], seed=1)) == 60
 
 
-def test_screening_withholds_what_neighbours_disagree_on() -> None:
-    classifier = _fitted(epsilon=3000.0, neighbours=voting(threshold=29.0))
-    release = classifier.release(PUBLIC[:60])
-    assert 0 < release.withheld.sum() < 60
-    assert (release.values[release.withheld] == -1).all()
-    assert (release.released == TRUTH[:60][~release.withheld]).mean() > 0.95
-
-
 def test_calibrate_gives_more_noise_to_more_queries_and_not_after_the_first_answer() -> None:
     classifier = _fitted()
     before = classifier.plan_.steps.sigma_votes
@@ -65,14 +53,6 @@ def test_calibrate_gives_more_noise_to_more_queries_and_not_after_the_first_answ
     classifier.release(PUBLIC[:1])
     with pytest.raises(InvalidParameter, match="labels were released already"):
         classifier.calibrate(epsilon=40.0, delta=1e-5, queries=300)
-
-
-def test_keys_make_one_person_of_many_records() -> None:
-    owners = [f"writer {i // 10}" for i in range(len(X))]
-    classifier = PrivateKNNClassifier(**SETTINGS).fit(X, Y, persons=owners)
-    assert "all records of one person" in classifier.card().protected
-    assert (classifier.release(PUBLIC[:60]).values == TRUTH[:60]).mean() > 0.3
-    assert "no person owns more than one record" in " ".join(_fitted().card().assumptions)
 
 
 def test_what_is_asked_first_has_no_say_in_how_neighbours_are_compared() -> None:
@@ -105,11 +85,6 @@ def test_what_is_asked_first_has_no_say_in_how_neighbours_are_compared() -> None
 def test_the_range_of_features_is_given(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match="range"):
         _fitted(**changes)
-
-
-def test_a_grid_may_be_laid_around_public_rows() -> None:
-    grid = PointGrid.around(PUBLIC)
-    assert (_fitted(features=Features(range=grid)).exact_predict(PUBLIC) == TRUTH).mean() > 0.9
 
 
 def test_keys_of_every_text_and_integer_are_told_apart() -> None:

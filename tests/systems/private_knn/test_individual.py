@@ -12,7 +12,6 @@ from sklearn.datasets import load_digits
 
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
-    BudgetExceeded,
     InvalidInput,
     InvalidParameter,
 )
@@ -98,35 +97,6 @@ def test_coming_back_does_not_renew_a_budget() -> None:
     assert spent == [0, 0, 0]
     classifier.forget("a").insert(np.zeros((1, 1)), [1], persons=["a"])
     assert classifier.held_.filter.room(classifier.held_.numbers).tolist() == [0, 0, 0]
-
-
-def test_simulation_spends_nothing_and_repeats() -> None:
-    classifier = fitted()
-    first = classifier.simulate(X[:50], seed=4)
-    assert first.receipt.seeded
-    assert (first.values == classifier.simulate(X[:50], seed=4).values).all()
-    room = classifier.held_.filter.room(classifier.held_.numbers)
-    assert (room == classifier.plan_.weight_cap).all()
-    # Nobody has retired after five queries, so without noise the answers are the owner's.
-    quiet = classifier.simulate(X[:5], seed=4, noise_scale=1e-3)
-    assert (quiet.values == classifier.exact_predict(X[:5])).all()
-
-
-def test_booked_once_for_all_answers(ledger: Ledger) -> None:
-    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
-    first = classifier.release(X[:20], **where).receipt
-    second = classifier.release(X[:20], **where).receipt
-    assert first.booked
-    assert (first.booked, first.position, first.digest) == (
-        second.booked,
-        second.position,
-        second.digest,
-    )
-    [account] = ledger.report().accounts
-    assert account.answers == 1
-    assert account.spent_epsilon == pytest.approx(1e6 * classifier.guarantee.epsilon, abs=1)
-    with pytest.raises(BudgetExceeded):  # a second fit is a second total
-        fitted().release(X[:1], **where)
 
 
 def test_records_come_and_go_between_the_answers_of_another_thread(

@@ -59,28 +59,6 @@ def test_one_answer_is_a_response_to_the_margin() -> None:
         fitted(response="loud")
 
 
-def test_simulations_repeat_and_scale() -> None:
-    system = fitted()
-    one, other = (system.simulate(X[TEST], seed=4) for _ in range(2))
-    assert np.array_equal(one.values, other.values)
-    assert one.receipt.seeded
-    assert system.remaining_ == 300
-    spread = [
-        np.std(
-            system.simulate_scores(X[TEST], seed=5, noise_scale=scale)
-            - system.simulate_scores(X[TEST], seed=5, noise_scale=1e-6)
-        )
-        for scale in (1.0, 3.0)
-    ]
-    assert spread[1] / spread[0] == pytest.approx(3, rel=0.1)
-    margin = fitted(response="stability", answers=300)
-    right = [
-        (margin.simulate(X[TEST], seed=5, noise_scale=scale).values == Y[TEST]).mean()
-        for scale in (0.25, 1.0, 4.0)
-    ]
-    assert right[0] > right[1] > right[2]
-
-
 @pytest.mark.parametrize("counting", ["add-remove", "replace"])
 def test_noise_is_that_of_all_answers_together(counting: str) -> None:
     """The multiplier of T answers is sqrt(T) times that of one, and a replaced record moves twice

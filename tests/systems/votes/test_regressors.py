@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
-from sklearn.metrics import r2_score
 
-from reticent import NoisyGradientRegressor, load
+from reticent import NoisyGradientRegressor
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     CorruptBundle,
@@ -64,22 +63,6 @@ def test_a_bundle_of_impossible_ranges_is_refused(tmp_path: Path) -> None:
         )
         with pytest.raises(CorruptBundle):
             type(model).load(changed.write(tmp_path / "changed", overwrite=True))
-
-
-@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
-def test_several_targets_are_one_release(tmp_path: Path) -> None:
-    several = np.column_stack([Y, 100.0 * X[:, 1], -Y])
-    ends = ([0.0, -500.0, -20.0], [20.0, 500.0, 0.0])
-    model = fitted(several, target_range=ends)
-    found = model.predict(X[TEST])
-    assert found.shape == (500, 3)
-    worst = min(r2_score(several[TEST, at], found[:, at]) for at in (0, 2))
-    assert worst > 0.7
-    assert model.guarantee.epsilon == 4.0
-    again = load(model.save(tmp_path / "bundle"))
-    assert np.array_equal(again.predict(X[TEST]), found)
-    one = made().fit(X[PRIVATE], Y[PRIVATE, None], public_X=X[PUBLIC], public_y=Y[PUBLIC, None])
-    assert one.predict(X[TEST]).shape == (500, 1)
 
 
 def test_targets_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from reticent.core.errors import (
     CorruptBundle,
     InvalidInput,
     InvalidParameter,
-    NotFittedYet,
 )
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
@@ -83,22 +82,6 @@ def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
         folder = changed.write(tmp_path / "changed", overwrite=True)
         with pytest.raises(CorruptBundle):
             NoisyGradientClassifier.load(folder)
-
-
-def test_seeds_repeat_and_are_labelled(name: str) -> None:
-    runs = [
-        made(name).simulate_fit(
-            X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC], seed=seed
-        )
-        for seed in (1, 1, 2)
-    ]
-    scores = [run.decision_function(X[TEST]) for run in runs]
-    assert np.array_equal(scores[0], scores[1])
-    assert not np.array_equal(scores[0], scores[2])
-    assert runs[0].simulated_
-    assert runs[0].receipt_.seeded
-    assert "not private" in runs[0].card().title
-    assert runs[0].card().protected.startswith("Nothing")
 
 
 def test_noise_scale_is_for_experiments() -> None:
@@ -283,16 +266,3 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
         assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
     with pytest.raises(InvalidParameter, match="map"):
         made(features=Features(map="magic")).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
-
-
-def test_what_needs_public_rows_says_so() -> None:
-    with pytest.raises(InvalidParameter, match="range"):
-        made().fit(X[PRIVATE], Y[PRIVATE])
-    with pytest.raises(InvalidParameter, match="components"):
-        made(features=Features(range=(0, 16), components=20)).fit(X[PRIVATE], Y[PRIVATE])
-    with pytest.raises(InvalidInput, match="public_X"):
-        made(features=Features(map=Own())).fit(X[PRIVATE], Y[PRIVATE])
-    with pytest.raises(NotFittedYet):
-        made().predict(X[TEST])
-    with pytest.raises(NotFittedYet):
-        made().card()

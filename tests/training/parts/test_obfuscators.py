@@ -9,7 +9,6 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.networks import Network
 from reticent.networks.serial import same_network
@@ -89,21 +88,3 @@ def test_in_l2_and_above_20_inputs_ours_sorts_pairs_through_l2_noise(
     found = part.network()
     assert isinstance(found, Network)
     assert same_network(found, expected)
-
-
-def test_sorted_pairs_for_gaussian_noise_are_trained_through_it() -> None:
-    points = np.random.default_rng(3).normal(size=(120, 4))
-    labels = (points[:, 0] > 0).astype(int)
-    part = NoiseAware(outputs=2, hidden=(6,), epochs=1, random_state=7)
-    told = {"input_norm": Norm.L2, "output": Norm.L2, "delta": 1e-3}
-    gaussian = clone(part).fit(
-        points, labels, release=release(mechanism="gaussian", unit_sigma=2.0, **told)
-    )
-    pure = clone(part).fit(points, labels, release=release(mechanism="k-norm-l2", **told))
-    assert not same_network(gaussian.network(), pure.network())
-    with pytest.raises(InvalidParameter, match="needs delta above 0"):
-        clone(part).fit(points, labels, release=release(mechanism="gaussian", **told))
-    with pytest.raises(InvalidParameter, match="even widths"):
-        NoiseAware(hidden=(5,), outputs=2).fit(
-            points, labels, release=release(mechanism="k-norm-l2", **told)
-        )
