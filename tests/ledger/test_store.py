@@ -22,10 +22,7 @@ from alembic.migration import MigrationContext
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
-    InvalidInput,
-    InvalidParameter,
     LedgerUnavailable,
-    UnknownName,
 )
 from reticent.ledger import Ledger, schema
 from reticent.ledger.store import Store, fault_of
@@ -131,24 +128,6 @@ def test_where_there_is_no_ledger(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "empty.db").close()
     with pytest.raises(LedgerUnavailable, match="no ledger here"):
         Ledger.open(tmp_path / "empty.db")
-
-
-@pytest.mark.parametrize(
-    ("url", "error"),
-    [
-        (":memory:", InvalidInput),
-        ("", InvalidInput),
-        ("sqlite://", InvalidInput),
-        ("sqlite:///:memory:", InvalidInput),
-        ("sqlite:///a.db?mode=memory", InvalidParameter),
-        ("sqlite:///file:a.db", InvalidParameter),
-        ("mysql://host/name", UnknownName),
-        ("postgresql://host:port/name", InvalidInput),
-    ],
-)
-def test_bad_urls_are_refused(url: str, error: type[Exception]) -> None:
-    with pytest.raises(error, match="ledger"):
-        Store(url)
 
 
 @pytest.mark.parametrize(("synchronous", "level"), [("FULL", 2), ("NORMAL", 1)])

@@ -477,13 +477,6 @@ FAULTS: tuple[Fault, ...] = (
         ("mechanisms",),
     ),
     Fault(
-        "Laplace test: a radius of the test is not set aside",
-        "mechanisms/laplace_test.py",
-        "set_aside = math.ceil(math.ldexp(self.radius, -self._grid.exponent))",
-        "set_aside = 0",
-        ("mechanisms", "audit"),
-    ),
-    Fault(
         "labels from gaps without their rounding",
         "mechanisms/label_mechanism.py",
         "ROUNDING_STEPS = 3.0",
@@ -496,13 +489,6 @@ FAULTS: tuple[Fault, ...] = (
         "wrong.append(max(decay * wrong[-1], growth * (others * wrong[-1] - slack) / others))",
         "wrong.append(decay * decay * wrong[-1] * (1.0 + others) / (1.0 + others * decay))",
         ("mechanisms",),
-    ),
-    Fault(
-        "sparse vector: votes with half their noise",
-        "mechanisms/sparse_vector.py",
-        "scale=2.0 / self.epsilon_query)",
-        "scale=1.0 / self.epsilon_query)",
-        ("mechanisms", "audit"),
     ),
     Fault(
         "a signature of a bundle stands for a receipt",
