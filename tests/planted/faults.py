@@ -334,6 +334,27 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/certified",),
     ),
     Fault(
+        "a vote that is exchanged counts as one that comes",
+        "systems/votes/linear_vote.py",
+        'return self._survived(X, 1 if change == "insert" else 2)',
+        "return self._survived(X, 1)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "labels by noisy votes survive three times the records that they do",
+        "systems/votes/responses.py",
+        "return VOTE * (_SQRT_2 * centred_length(classes) if persons else classes)",
+        "return VOTE * (_SQRT_2 * centred_length(classes) if persons else 1.0)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "a plan's certified labels have the reserves of the stand-ins alone",
+        "planning/queries.py",
+        "settings = replace(model.settings, regularization=strength)",
+        "settings = replace(model.settings, regularization=strength * scale)",
+        ("planning",),
+    ),
+    Fault(
         "a residual beside public models is cut at 1.1 votes",
         "systems/votes/linear_vote.py",
         "np.clip(np.rint(pointing * (steps / clips)), -steps, steps)",
