@@ -74,8 +74,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "an entry's digest leaves out the one before it",
         "ledger/chain.py",
-        "return hashlib.sha256(previous + _encode(self[:-1]).encode()).digest()",
-        "return hashlib.sha256(_encode(self[:-1]).encode()).digest()",
+        "return hashlib.sha256(previous + _canonical(self[:-1])).digest()",
+        "return hashlib.sha256(_canonical(self[:-1])).digest()",
         ("ledger",),
     ),
     Fault(
