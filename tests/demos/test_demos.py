@@ -217,6 +217,10 @@ def test_a_fleet_sends_counts_and_prices_every_report(demos) -> None:
     assert channel.delta(devices=280, epsilon=round_.central - 1e-3) > round_.delta
     income = found["labels"]["income"]
     for name, share, (low, high), truth in zip(
-        income["names"], income["shares"], income["intervals"], found["truth"]["income"], strict=True
+        income["names"],
+        income["shares"],
+        income["intervals"],
+        found["truth"]["income"],
+        strict=True,
     ):
         assert abs(share - truth) < 2 * (high - low) / 2, name
