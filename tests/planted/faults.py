@@ -160,6 +160,13 @@ FAULTS: tuple[Fault, ...] = (
         ("accounting",),
     ),
     Fault(
+        "the grid of losses does not follow their spread",
+        "accounting/loss_accountant.py",
+        "return min(_WIDEST, _PART * math.sqrt(variance)) or _WIDEST",
+        "return _WIDEST",
+        ("accounting",),
+    ),
+    Fault(
         "conversion to epsilon divides by the order",
         "accounting/conversion.py",
         """np.log(delta * alphas) / (alphas - 1)
