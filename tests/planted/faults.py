@@ -975,13 +975,6 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
-        "a target that the row does not hold is read from a column that it does",
-        "systems/power/code_encoder.py",
-        "            if name in columns:\n",
-        "            if name in columns and name not in held:\n",
-        ("systems/power",),
-    ),
-    Fault(
         "pairs of neighbours do not share the level of an audit",
         "audit/claims.py",
         "alpha=level / len(pairs)",
