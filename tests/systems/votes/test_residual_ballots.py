@@ -10,7 +10,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.whole_numbers import softmax
 from reticent.systems import LinearVoteClassifier, PublicReference
 from reticent.systems.votes.residual_ballots import BALLOT, residual_ballots, residual_spreads
@@ -106,19 +105,6 @@ def test_records_correct_public_models_and_weight_leads_back_to_them() -> None:
     start = vote._logs(vote._points(queries)).argmax(axis=1)
     np.testing.assert_array_equal(found[1], start)
     assert (found[0] == truth).mean() > (start == truth).mean() + 0.1
-
-
-def test_refusals() -> None:
-    reference = PublicReference(models=[LogisticRegression()], rows="embedding")
-    given: dict[str, Any] = {"epsilon": 1.0, "delta": 0.0, "classes": (0, 1), "answers": 1}
-    vote = LinearVoteClassifier(**given, features=reference)
-    public = {"public_X": PUBLIC, "public_y": labels_of(PUBLIC, 2)}
-    with pytest.raises(InvalidParameter, match="records=None"):
-        vote.fit(ROWS, labels_of(ROWS, 2), **public)
-    vote.set_params(features=PublicReference(models=[LogisticRegression()], records=9))
-    for less in ({}, {"public_X": PUBLIC}):
-        with pytest.raises(InvalidInput, match="expected labelled public rows"):
-            vote.fit(ROWS, labels_of(ROWS, 2), **less)
 
 
 def test_the_clip_follows_from_the_noise_and_the_stated_records_alone() -> None:

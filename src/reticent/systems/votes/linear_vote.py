@@ -62,9 +62,9 @@ class LinearVoteClassifier(QueryVotes):
         record, the query and public rows alone, and s <phi, u_x> is cut after the product.
 
     Args:
-        epsilon, delta, classes, answers, response, counting, data_set: see ``QueryVotes``.
-        features: see ``ReleasedModel``; or a ``PublicReference``, for which ``fit`` needs labelled
-            public rows.
+        epsilon, delta, classes, answers, response, counting, data_set: arguments of ``QueryVotes``.
+        features: a feature map of ``ReleasedModel``, or a ``PublicReference``, for which ``fit``
+            needs labelled public rows.
         ridge: added to the public second moments, as a share of their mean.
         clip_quantile: share of public rows whose vote is not clipped, in (0, 1]. Beside public
             models 1 keeps what few records know, and .8 bears ten times the noise. None for 0.5,
