@@ -186,9 +186,7 @@ _SHARES = """Shares of the devices, with 95 % intervals. They cover the chance i
 demonstration."""
 
 
-def _told(
-    shares: dict[str, Shares], truth: dict[str, npt.NDArray[Any]], public: int
-) -> str:
+def _told(shares: dict[str, Shares], truth: dict[str, npt.NDArray[Any]], public: int) -> str:
     """Return what the tables show, with how often their intervals miss."""
     outside = shown = 0
     for name, found in shares.items():
@@ -204,7 +202,12 @@ def _table(name: str, shares: Shares, truth: npt.NDArray[Any]) -> Table:
     rows = [
         (
             str(label),
-            [f"{100 * value:.1f}", f"± {100 * both:.1f}", f"± {100 * own:.1f}", f"{100 * true:.1f}"],
+            [
+                f"{100 * value:.1f}",
+                f"± {100 * both:.1f}",
+                f"± {100 * own:.1f}",
+                f"{100 * true:.1f}",
+            ],
         )
         for label, value, both, own, true in figures
     ]
