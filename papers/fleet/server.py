@@ -194,9 +194,10 @@ def main() -> None:
             combined([losses(case, public, seed=seed) for seed in range(given.seeds)])
             for public in PUBLIC
         ]
-        head = " | ".join(f"{public:,} public rows" for public in PUBLIC)
-        devices = len(case.rows) - max(PUBLIC)
-        lines += ["", f"## {case.title}, {devices:,} devices", "", f"| | {head} |", "|---|---|---|"]
+        heads = [
+            f"{public:,} public rows, {len(case.rows) - public:,} devices" for public in PUBLIC
+        ]
+        lines += ["", f"## {case.title}", "", f"| | {' | '.join(heads)} |", "|---|---|---|"]
         for name in results[0][0]:
             cells = [with_error(mean[name], error[name], digits=4) for mean, error in results]
             lines.append(f"| {name} | {' | '.join(cells)} |")
