@@ -341,6 +341,27 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/certified",),
     ),
     Fault(
+        "a vote that is exchanged counts as one that comes",
+        "systems/votes/linear_vote.py",
+        'return self._survived(X, 1 if change == "insert" else 2)',
+        "return self._survived(X, 1)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "labels by noisy votes survive three times the records that they do",
+        "systems/votes/responses.py",
+        "return VOTE * (_SQRT_2 * centred_length(classes) if persons else classes)",
+        "return VOTE * (_SQRT_2 * centred_length(classes) if persons else 1.0)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "a plan's certified labels have the reserves of the stand-ins alone",
+        "planning/queries.py",
+        "settings = replace(model.settings, regularization=strength)",
+        "settings = replace(model.settings, regularization=strength * scale)",
+        ("planning",),
+    ),
+    Fault(
         "a residual beside public models is cut at 1.1 votes",
         "systems/votes/linear_vote.py",
         "np.clip(np.rint(pointing * (steps / clips)), -steps, steps)",
@@ -484,13 +505,6 @@ FAULTS: tuple[Fault, ...] = (
         ("mechanisms",),
     ),
     Fault(
-        "Laplace test: a radius of the test is not set aside",
-        "mechanisms/laplace_test.py",
-        "set_aside = math.ceil(math.ldexp(self.radius, -self._grid.exponent))",
-        "set_aside = 0",
-        ("mechanisms", "audit"),
-    ),
-    Fault(
         "labels from gaps without their rounding",
         "mechanisms/label_mechanism.py",
         "ROUNDING_STEPS = 3.0",
@@ -503,13 +517,6 @@ FAULTS: tuple[Fault, ...] = (
         "wrong.append(max(decay * wrong[-1], growth * (others * wrong[-1] - slack) / others))",
         "wrong.append(decay * decay * wrong[-1] * (1.0 + others) / (1.0 + others * decay))",
         ("mechanisms",),
-    ),
-    Fault(
-        "sparse vector: votes with half their noise",
-        "mechanisms/sparse_vector.py",
-        "scale=2.0 / self.epsilon_query)",
-        "scale=1.0 / self.epsilon_query)",
-        ("mechanisms", "audit"),
     ),
     Fault(
         "a signature of a bundle stands for a receipt",
@@ -965,13 +972,6 @@ FAULTS: tuple[Fault, ...] = (
         seen = np.bincount(self.nodes(rows), minlength=len(self.masses)) + 1.0
         self.masses[:] = seen / seen.sum()
         told = self.mechanism.release(""",
-        ("systems/power",),
-    ),
-    Fault(
-        "a target that the row does not hold is read from a column that it does",
-        "systems/power/code_encoder.py",
-        "            if name in columns:\n",
-        "            if name in columns and name not in held:\n",
         ("systems/power",),
     ),
     Fault(
