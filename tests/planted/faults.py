@@ -620,8 +620,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "replacing a record counted as one vote of margin, not two",
         "systems/votes/responses.py",
-        "vote = VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0)",
-        "vote = VOTE",
+        "outlasted(sums, VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0))",
+        "outlasted(sums, VOTE)",
         ("systems/votes",),
     ),
     Fault(
@@ -997,19 +997,18 @@ FAULTS: tuple[Fault, ...] = (
         ("cli",),
     ),
     Fault(
-        "an audit multiplies the wealths of beliefs that bet on the same draws",
+        "an audit counts the wealth of its best bet as that of all",
         "audit/sequential.py",
-        "            reached = _log_sum(paths + self._log_weights) >= -math.log(self.alpha)",
-        "            reached = paths.max(axis=1) * 2.0 >= -math.log(self.alpha)",
+        "            reached = _log_sum(paths + self._bet_weights) >= -math.log(self.alpha)",
+        "            reached = paths.max(axis=1) >= -math.log(self.alpha)",
         ("audit",),
     ),
     Fault(
         "an audit learns from the draw that it bets on",
         "audit/sequential.py",
-        "            odds = np.stack([learner",
-        "            for learner in self._learners:\n"
-        "                learner.learn(coins, values)\n"
-        "            odds = np.stack([learner",
+        "            odds = self._belief.foretell(coins, values)",
+        "            self._belief.learn(coins, values)\n"
+        "            odds = self._belief.foretell(coins, values)",
         ("audit",),
     ),
     Fault(
