@@ -461,6 +461,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--small-splits", type=int, default=2)
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--only", nargs="*", help="names of tables")
+    parser.add_argument("--seconds", type=float, help="CPU seconds after which no case is begun")
     parser.add_argument("--write", action="store_true", help="write docs/results/choose")
     given = parser.parse_args(arguments)
     sources: dict[str, Callable[[], Source]] = {name: DATA[name] for name in given.data}
@@ -468,18 +469,27 @@ def main(arguments: list[str] | None = None) -> None:
     if given.tables is not None:
         for path in sorted(given.tables.glob("*.csv")):
             sources[path.stem] = partial(table_of, path)
-    cases = []
+    if given.only:
+        sources = {name: sources[name] for name in given.only}
+    asked = []
     for name, source in sources.items():
-        if given.only and name not in given.only:
-            continue
         small = len(source().rows) < SMALL
-        for few in (False, True) if small else (False,):
-            for split in range(given.small_splits if small else given.splits):
-                path = given.cache / f"{name}-{split}{'-few' * few}.json"
-                measured = not small or split < _MEASURED
-                made = partial(case_of, name, source, split, few, measured)
-                cases.append(cached_result(path, made))
-                print(name, split, few, cases[-1]["seconds"], flush=True)
+        splits = given.small_splits if small else given.splits
+        asked += [
+            (split, few, name, small)
+            for few in ((0, 1) if small else (0,))
+            for split in range(splits)
+        ]
+    cases = []
+    for split, few, name, small in sorted(asked, key=lambda one: one[0]):
+        path = given.cache / f"{name}-{split}{'-few' * few}.json"
+        if given.seconds is not None and not path.exists() and time.process_time() > given.seconds:
+            continue
+        made = partial(
+            case_of, name, sources[name], split, bool(few), not small or split < _MEASURED
+        )
+        cases.append(cached_result(path, made))
+        print(name, split, few, cases[-1]["seconds"], flush=True)
     page = markdown(cases)
     print(page)
     if given.write:
