@@ -13,9 +13,9 @@ labels are two). Query methods are not in it: they are judged by answers until a
 Regret is the score of the best of the union in hindsight less that of the plan's choice, in
 points. The best of many is a little lucky: "fair" regret chooses it on one half of the scored rows
 and scores both on the other. Coverage is the share of cases in which the chosen model's true score
-is above the lower end of ``expected``. A table counts as one case for each split and total. Means and
-standard errors are over tables. Nothing is decided by measurement on small tables, so nothing is
-measured beyond their first two splits, which are enough for coverage.
+is above the lower end of ``expected``. A table counts as one case for each split and total. Means
+and standard errors are over tables. Nothing is decided by measurement on small tables, so nothing
+is measured beyond their first two splits, which are enough for coverage.
 
 Cases are kept in ``--cache``, so that an interrupted run goes on where it was.
 """
