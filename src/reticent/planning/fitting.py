@@ -18,7 +18,7 @@ from reticent.systems.scores import Predictions, row_scores
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.tables.frames import rows_as_fitted
-from reticent.training.public_pool import FOLDS, PublicPool, checked_pool, usual_pool
+from reticent.training.public_pool import FOLDS
 from reticent.training.public_start import offset_steps
 
 if TYPE_CHECKING:
@@ -118,18 +118,8 @@ def _score(
     rows = finite_array(rows_as_fitted(model, public_X), name="public_X", ndim=2)
     codes, _ = public_labels(public_y, len(rows), plan.task.label_list)
     assert codes is not None
-    start = model.space_
-    models = checked_pool(model.pool)
-    held = PublicPool.fitted(
-        start.row_details.scaled(rows),
-        codes,
-        plan.task.classes,
-        usual_pool(len(rows), plan.task.classes, table=model.rows == "table")
-        if models is None
-        else models,
-    )[1]
-    points = start.points(rows)
-    points[:, start.space.dimension :] = offset_steps(held)
+    points = model.space_.points(rows)
+    points[:, model.space_.space.dimension :] = offset_steps(model.held_out_)
     scores = model.scores(points)
     found = np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
     costs = model.costs_
