@@ -115,7 +115,6 @@ def task_of(rows: Rows, epsilon: float) -> Task:
         len(rows.private),
         len(rows.public),
         rows.classes,
-        rows.public.shape[1],
         rows=rows.kind,
     )
 

@@ -125,7 +125,6 @@ def plan_inputs(
         n_private=0,
         n_public=len(table),
         classes=len(classes),
-        features=schema.dimension,
         labels=tuple(classes.tolist()),
         inputs=Inputs(schema, radius, chosen_by, seed),
     )
