@@ -526,9 +526,6 @@ def _unmeasured(
         decided="public rows have no labels, so nothing was measured"
         if ranked
         else "no method fits without labels of public rows",
-        curve=(),
-        by_answers=(),
-        most_answers=None,
         notes=(
             *notes,
             "public rows without labels: nothing was measured, and what to expect cannot be said",

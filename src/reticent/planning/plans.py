@@ -205,12 +205,12 @@ class Plan:
     rows: tuple[PlanRow, ...]
     winner: PlanRow | None
     decided: str
-    curve: tuple[Point, ...]
-    by_answers: tuple[Point, ...]
-    most_answers: int | None
-    notes: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...]
-    seconds: float
+    curve: tuple[Point, ...] = ()
+    by_answers: tuple[Point, ...] = ()
+    most_answers: int | None = None
+    notes: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    seconds: float = math.nan
     costs: tuple[tuple[float, ...], ...] | None = None
 
     @property
