@@ -24,6 +24,20 @@ def _scaled(factor: str) -> str:
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "bits of shuffled reports are told apart in one direction only",
+        "accounting/shuffled_bits.py",
+        "                (1 - zero - odds * (1 - one), odds * one - zero, after, before),\n",
+        "",
+        ("accounting",),
+    ),
+    Fault(
+        "a shuffled bit hides among one device too many",
+        "accounting/shuffled_bits.py",
+        "_laws(zero, one, devices - 1)",
+        "_laws(zero, one, devices)",
+        ("accounting",),
+    ),
+    Fault(
         "discrete Gaussian cut at 5 sigma",
         "noise/gaussian.py",
         "kept = proposals[_accepted(proposals, sigma, exact, words)][:wanted]",
@@ -1036,9 +1050,9 @@ FAULTS: tuple[Fault, ...] = (
         "shuffled reports are priced for one device more",
         "accounting/shuffling.py",
         "        part = upper_positive_part(values, self.least, devices, share=share)\n"
-        "        return min(1.0, part / devices)",
+        "        return min(exact, part / devices)",
         "        part = upper_positive_part(values, self.least, devices + 1, share=share)\n"
-        "        return min(1.0, part / (devices + 1))",
+        "        return min(exact, part / (devices + 1))",
         ("accounting",),
     ),
     *DOORS,
