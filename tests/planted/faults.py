@@ -376,6 +376,13 @@ FAULTS: tuple[Fault, ...] = (
         ("planning",),
     ),
     Fault(
+        "the expected score of a start without public labels counts its shares twice",
+        "planning/fitting.py",
+        "offset_steps(model.held_out_)",
+        "offset_steps(model.held_out_ + model.bias_)",
+        ("planning",),
+    ),
+    Fault(
         "a residual beside public models is cut at 1.1 votes",
         "systems/votes/linear_vote.py",
         "np.clip(np.rint(pointing * (steps / clips)), -steps, steps)",
@@ -677,7 +684,7 @@ FAULTS: tuple[Fault, ...] = (
         "systems/votes/started_model.py",
         "                bent, each = self._curvature(at, weights, records)\n",
         """                for voting, directions in blocks:
-                    self._unit, self._held_out = directions / LENGTH, self._offsets(voting.points)
+                    self._unit, self.held_out_ = directions / LENGTH, self._offsets(voting.points)
                 bent, each = self._curvature(at, weights, records)
 """,
         ("systems/votes",),
