@@ -325,8 +325,8 @@ def review_results(
         ("sum of shares", nodes, 1.0),
         ("by accuracy, 96 nodes", guessing, _WEIGHT),
     ):
-        label, recalled = weights_of(used, epsilon)
-        summed = used.best(epsilon, crowd=CROWD, weights=(weight * label, recalled))
+        of_label, of_recall = weights_of(used, epsilon)
+        summed = used.best(epsilon, crowd=CROWD, weights=(weight * of_label, of_recall))
         accuracy, recall = of(summed)
         results |= {f"{name}: accuracy": accuracy, f"{name}: recall@10": recall}
     for parts in (1, 8):

@@ -9,8 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from reticent.accounting import ShuffledChannel, local_epsilon_for, shuffled_epsilon
-from reticent.accounting.positive_part import upper_positive_part
+from reticent.accounting import ShuffledChannel, shuffled_epsilon
 from reticent.accounting.unequal_composition import composed_epsilon
 from reticent.core.errors import InvalidInput, InvalidParameter
 
@@ -155,25 +154,6 @@ def test_clones_are_below_their_closed_form() -> None:
         )
 
 
-def test_a_small_expectation_keeps_its_digits() -> None:
-    # one in 2^n sums is positive
-    values, chances = np.array([1.0, -1000.0]), np.array([0.5, 0.5])
-    for draws in (10, 60):
-        found = upper_positive_part(values, chances, draws)
-        assert found == pytest.approx(draws * 0.5**draws, rel=2e-2)
-        assert found >= draws * 0.5**draws
-
-
-def test_inverse_questions() -> None:
-    channel = ShuffledChannel.response(epsilon=4.0, labels=10)
-    least = channel.devices_for(epsilon=0.4, delta=1e-6)
-    assert channel.epsilon(devices=least, delta=1e-6) <= 0.4
-    assert channel.epsilon(devices=round(least * 0.99), delta=1e-6) > 0.4
-    local = local_epsilon_for(devices=1000, labels=10, epsilon=0.5, delta=1e-6)
-    assert shuffled_epsilon(devices=1000, epsilon=local, labels=10, delta=1e-6) <= 0.5001
-    assert shuffled_epsilon(devices=1000, epsilon=local + 0.01, labels=10, delta=1e-6) > 0.5
-
-
 def test_two_rounds_of_every_data_set() -> None:
     devices, local, labels = 3, 1.0, 3
     table = response(local, labels)
@@ -188,13 +168,6 @@ def test_two_rounds_of_every_data_set() -> None:
                 for a, b in itertools.product(first, repeat=2)
             ]
             assert sum(max(0.0, p - math.exp(found) * q) for p, q in pairs) <= delta
-
-
-def test_ten_rounds_cost_about_the_root_of_ten() -> None:
-    channel = ShuffledChannel.response(epsilon=4.0, labels=10)
-    one = channel.epsilon(devices=10**5, delta=1e-6)
-    ten = channel.epsilon(devices=10**5, delta=1e-6, rounds=10)
-    assert 2.5 * one <= ten <= 4.5 * one  # about sqrt 10
 
 
 def test_composed_losses_of_one_kind() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
 
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.core.scopes import Scope
@@ -97,23 +95,6 @@ def test_nothing_is_spent_by_a_plan_that_takes_nothing(few, tmp_path, command):
     assert not (tmp_path / "model").exists()
 
 
-def test_arrays_and_json(few, tmp_path, command):
-    X, y = load_breast_cancer(return_X_y=True)
-    np.save(tmp_path / "rows.npy", X[:150])
-    np.save(tmp_path / "labels.npy", y[:150])
-    answer = command(
-        *("plan", tmp_path / "rows.npy", *WANTED, "--labels", tmp_path / "labels.npy", "--json"),
-        *("--answers", 20, "--neighbours", "replace", "--cost", "0,1;5,0"),
-    )
-    found = json.loads(answer.out)
-    assert found["guarantee"]["adjacency"]["records"] == 1
-    assert found["n_public"] == 150
-    assert found["answers"] == 20
-    assert found["scoring"] == "cost"
-    assert {row["method"] for row in found["rows"]} == {"constant", "public models alone"}
-    assert found["expected"]["at_least"] > -0.5
-
-
 def test_privacy_has_no_default(tmp_path, command):
     public = written(tmp_path / "p.csv", 30, seed=0)
     for missing in ("--private", "--epsilon", "--delta"):
@@ -122,12 +103,3 @@ def test_privacy_has_no_default(tmp_path, command):
         answer = command("plan", public, *words[:at], *words[at + 2 :])
         assert answer.status == 2
         assert missing in answer.err
-
-
-@pytest.mark.parametrize(
-    "more",
-    [("--fit", "x.csv"), ("--bundle", "x"), ("--ledger", "x.db"), ("--subject", "patients")],
-)
-def test_options_of_a_fit_come_together(more, tmp_path, command):
-    public = written(tmp_path / "p.csv", 30, seed=0)
-    assert command("plan", public, *WANTED, "--target", "kind", *more).status == 2

@@ -159,28 +159,6 @@ def test_fractions_and_long_doubles_round_the_same_way(norm, by, monkeypatch):
         assert max(gaps) < 1
 
 
-def test_a_layer_that_is_off_makes_everything_constant():
-    rng = np.random.default_rng(5)
-    derivatives = JointDerivatives.build(np.eye(2), matrices_of(rng, 3, 4, 4, 2), Norm.L2)
-    on, free = states(rng, 2, (4, 4))
-    on[1][0] = free[1][0] = False
-    value = derivatives(on, free)
-    assert not value[0].any()
-    assert value[1].all()
-
-
-@pytest.mark.parametrize("scale", [2.0**-60, 2.0**60])
-def test_powers_of_two_only_scale(scale):
-    on, free = states(np.random.default_rng(6), 3, (5, 4))
-    plain, scaled = (
-        JointDerivatives.build(
-            np.eye(2), matrices_of(np.random.default_rng(7), 3, 5, 4, 2, scale=factor), Norm.L1
-        )(on, free)
-        for factor in (1.0, scale)
-    )
-    assert np.array_equal(scaled, plain * scale**3)
-
-
 def test_batches_change_nothing(monkeypatch):
     rng = np.random.default_rng(8)
     derivatives = JointDerivatives.build(np.eye(3), matrices_of(rng, 40, 20, 20, 3), Norm.L2)

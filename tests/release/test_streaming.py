@@ -26,7 +26,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
 from reticent.release.parts import STATE
-from reticent.systems import CertifiedClassifier, PowerEncoder, VectorTraining
+from reticent.systems import PowerEncoder, VectorTraining
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 SCHEMA = TabularSchema(
@@ -260,15 +260,6 @@ def test_a_folder_of_something_else_and_a_second_run_are_refused(
         list(encoder.release_stream(source, tmp_path / "out", rows=20, ignore=IGNORED))
     first.close()
     assert (tmp_path / "out" / STATE).stat().st_mode & 0o777 == 0o600
-
-
-def test_a_system_of_arrays_takes_arrays_and_no_file(source: Path, tmp_path: Path) -> None:
-    X = np.random.default_rng(0).random((60, 2))
-    system = CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(X, np.arange(60) % 2)
-    found = list(system.release_stream([X[:10], X[10:]], tmp_path / "arrays"))
-    assert [len(release) for release in found] == [10, 50]
-    with pytest.raises(InvalidInput, match="fitted on an array, without column names"):
-        list(system.release_stream(source, tmp_path / "out"))
 
 
 def test_damaged_files_are_refused_without_their_cells(

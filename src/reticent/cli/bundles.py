@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from reticent.core.releases import Release
     from reticent.core.scopes import Scope
     from reticent.ledger.ledger import Ledger
-    from reticent.systems import PosthocEncoder, PowerEncoder, PrivateKNNStudent
+    from reticent.systems import PosthocEncoder, PowerEncoder
     from reticent.systems.certified.system import CertifiedSystem
     from reticent.systems.posthoc.system import PosthocSystem
 
-    System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
+    System = PosthocSystem | CertifiedSystem | PowerEncoder
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
 
 _LARGEST_AUDIT = 2**24

@@ -30,6 +30,7 @@ from reticent.mechanisms.finite_channel import whole_shares
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import (
     CROWD,
+    HELD,
     LABEL,
     MOST_OUTPUTS,
     RECALL,
@@ -69,9 +70,6 @@ LEAST_ROWS = 75
 
 _TIES = 0.01
 _CURVE = 0.5
-
-HELD = 0.2
-"""Share of the public rows that nodes and channel are not fitted on: the card has their scores."""
 
 _SCORED = {LABEL: "nats", RECALL: "recall", VARIANCE: "explained"}
 _FOLDS = 4

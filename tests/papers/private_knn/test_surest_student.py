@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 from sklearn.datasets import load_digits
 
-from reticent.training.surest_student import surest_student
+from papers.private_knn.surest_student import surest_student
 
 X, TRUTH = load_digits(return_X_y=True)
 TAUGHT, UNSEEN = slice(0, 600), slice(600, None)
@@ -33,31 +32,7 @@ def test_the_labels_left_out_are_mostly_the_wrong_ones() -> None:
     assert right[0] > right[1]
 
 
-def test_withheld_labels_teach_nothing() -> None:
-    labels = _released(0.0)
-    labels[::3] = -1
-    student = surest_student(X[TAUGHT], labels, classes=10, share=1.0, seed=0)
-    assert student.kept.tolist() == (labels >= 0).tolist()
-
-
 def test_a_label_that_nobody_has_is_never_given() -> None:
     labels = np.where(TRUTH[TAUGHT] < 2, TRUTH[TAUGHT], -1)
     student = surest_student(X[TAUGHT], labels, classes=10, seed=0)
     assert set(student.predict(X).tolist()) <= {0, 1}
-
-
-def test_a_single_label_is_the_answer_to_everything() -> None:
-    alone = surest_student(X[:5], [3, 3, -1, -1, 3], classes=10, seed=0)
-    assert set(alone.predict(X).tolist()) == {3}
-    withheld = surest_student(X[:5], [-1] * 5, classes=10, seed=0)
-    assert set(withheld.predict(X).tolist()) == {0}
-    np.testing.assert_allclose(alone.probabilities(X[:3]).sum(axis=1), 1)
-
-
-def test_workers_train_the_same_student() -> None:
-    labels = _released(0.1)
-    alone = surest_student(X[TAUGHT], labels, classes=10, seed=0)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        shared = surest_student(X[TAUGHT], labels, classes=10, seed=0)
-    np.testing.assert_array_equal(alone.weights, shared.weights)
-    np.testing.assert_array_equal(alone.kept, shared.kept)

@@ -48,14 +48,6 @@ class SurestStudent:
         """Return codes of labels, shape (n,)."""
         return np.asarray(self.scores(features).argmax(axis=1), dtype=np.int64)
 
-    def probabilities(self, features: npt.ArrayLike) -> Array:
-        """Return scores as probabilities that add up to 1, shape (n, classes). They are not
-        calibrated.
-        """
-        scores = self.scores(features)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
 
 def surest_student(
     features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: int, share: float = 0.88, seed: int

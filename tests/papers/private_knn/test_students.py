@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from papers.private_knn.query_choice import representatives
+from papers.private_knn.students import StudentConfig, distort, train_student
 from reticent.core.errors import InvalidParameter
 from reticent.datasets import load_digits
-from reticent.training.query_choice import representatives
-from reticent.training.students import Student, StudentConfig, distort, train_student
 
 CONFIG = StudentConfig(
     image_shape=(1, 8, 8),
@@ -56,12 +56,6 @@ def test_pictures_are_moved_a_little_and_only_if_asked_to() -> None:
     assert bool((same ^ turned).all())
     assert 10 < int(same.sum()) < 40
     assert float((distort(pictures, CONFIG) - pictures).abs().mean()) > 0.01
-
-
-def test_the_embedding_is_what_the_head_sees() -> None:
-    student = Student((1, 8, 8), 3, channels=(4, 4), width=6)
-    pictures = torch.rand(5, 64)
-    torch.testing.assert_close(student(pictures), student.head(student.embed(pictures)))
 
 
 def test_representatives_are_different_unasked_and_spread_out() -> None:

@@ -1,7 +1,7 @@
 """Draws the sample of Adult that comes with the package again, from the full training file, byte
 for byte.
 
-    RETICENT_DATA=... python -m reticent.datasets.draw_adult_sample adult_sample.csv.gz
+    RETICENT_DATA=... python -m papers.draw_adult_sample adult_sample.csv.gz
 
 Only ``adult.data.gz`` is read, so the official held-out part is not in the sample.
 """

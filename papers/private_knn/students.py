@@ -131,6 +131,14 @@ class Student(nn.Module):
         return np.asarray(torch.cat(parts).numpy().astype(np.float64))
 
 
+class UnitLength(nn.Module):
+    """Rows, scaled to a length of 1."""
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return rows of the same shape."""
+        return functional.normalize(rows)
+
+
 def flat_pictures(pictures: npt.ArrayLike, image_shape: tuple[int, int, int]) -> torch.Tensor:
     """Return ``pictures`` as a float32 tensor of shape (n, channels * height * width).
 

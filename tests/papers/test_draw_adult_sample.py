@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from papers.draw_adult_sample import main
 from reticent.datasets import adult
-from reticent.datasets.draw_adult_sample import main, sample_content, sample_text
 
 BUNDLED = Path(adult.__file__).with_name(adult.SAMPLE_FILE)
 
@@ -38,17 +38,3 @@ def test_the_bundled_file_is_the_draw(tmp_path, capsys: pytest.CaptureFixture[st
     )
     assert drawn.total() == 8000
     assert drawn <= full
-
-
-def test_a_draw_from_a_small_file(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reticent.datasets.draw_adult_sample.SAMPLE_ROWS", 2)
-    lines = [", ".join([str(index), *["word"] * 13, "<=50K"]) for index in range(5)]
-    (tmp_path / "adult.data.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    header, *records = sample_text(tmp_path).splitlines()
-    assert header.startswith("age,workclass,")
-    assert header.endswith(",income")
-    assert len(set(records)) == 2
-    assert set(records) <= {line.replace(", ", ",") for line in lines}
-    content = sample_content(tmp_path)
-    assert content == sample_content(tmp_path)
-    assert content[4:8] == b"\0\0\0\0"  # no time in the header

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
+from papers.power.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.published.density import KernelDensity, fisher_bound
 
 
