@@ -117,9 +117,7 @@ def fitted_rules(
         yield HopRelease.of(allowed, lattice=lattice, epsilon=epsilon, adjacency=adjacency)
 
 
-def label_lattice(
-    rows: LatticeRows, *, radius: float, cells: float | None = None
-) -> Lattice:
+def label_lattice(rows: LatticeRows, *, radius: float, cells: float | None = None) -> Lattice:
     """Return cells as small as the radius allows, over the coordinates that tell labels apart best.
 
     They are as many as leave the lattice small enough. A coordinate whose rows fit into one cell
