@@ -6,7 +6,8 @@ answers rows that had no part in it, at one total and several numbers of answers
 of ``PublicStartClassifier`` and the public models alone, whose labels cost nothing more however
 many there are, stand beside them. Settings follow from public numbers. Accuracies are means over
 draws of the noise. A way is *at the top* where it is within one standard error of the best, on the
-scored rows. Cases are kept in ``--cache``.
+scored rows. It is *alone ahead* where it is more than that ahead of all other ways to answer one by
+one. Cases are kept in ``--cache``.
 """
 
 from __future__ import annotations
@@ -227,6 +228,9 @@ WAYS: dict[str, Callable[[Rows, Kept], Case]] = {
 }
 
 
+ONE_BY_ONE = tuple(WAYS)[2:]
+
+
 def one_case(name: str, source: Source, split: int, cache: Path) -> Case:
     """Return accuracies of all ways on one split of one table; each way is kept in ``cache``."""
     rows = rows_of(source, split)
@@ -247,8 +251,8 @@ def one_case(name: str, source: Source, split: int, cache: Path) -> Case:
 def table(cases: dict[str, Case]) -> str:
     """Return Markdown: how far each way is behind the best, and how often it is at the top."""
     lines = [
-        "| total, answers | way | behind the best, mean over tables | worst | at the top |",
-        "|---|---|---|---|---|",
+        "| total, answers | way | behind the best, mean | worst | at the top | alone ahead |",
+        "|---|---|---|---|---|---|",
     ]
     for epsilon in TOTALS:
         for answers in ANSWERS:
@@ -260,10 +264,13 @@ def table(cases: dict[str, Case]) -> str:
             error = np.sqrt(best * (1 - best) / [case["scored"] for case in cases.values()])
             for way, own in scores.items():
                 behind = 100 * (best - own)
+                others = [scores[one] for one in ONE_BY_ONE if one != way]
+                ahead = int((own - np.max(others, axis=0) > error).sum())
                 lines.append(
                     f"| {epsilon:g}, {answers:,} | {way} | {behind.mean():.2f} ± "
                     f"{behind.std(ddof=1) / len(behind) ** 0.5:.2f} | {behind.max():.2f} | "
-                    f"{int((best - own <= error).sum())} of {len(behind)} |"
+                    f"{int((best - own <= error).sum())} of {len(behind)} | "
+                    f"{ahead if way in ONE_BY_ONE else ''} |"
                 )
     return "\n".join(lines)
 

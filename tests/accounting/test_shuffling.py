@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -64,7 +65,7 @@ def sum_bound(table: np.ndarray, devices: int, epsilon: float) -> float:
 
 @pytest.mark.parametrize(
     ("devices", "local", "labels"),
-    [(1, 1.0, 3), (2, 0.5, 2), (3, 2.0, 3), (4, 2.0, 4), (5, 3.0, 3)],
+    [(1, 1.0, 3), (2, 0.5, 2), (3, 2.0, 3), (4, 2.0, 4), (5, 3.0, 3), (6, 2.0, 3)],
 )
 def test_no_data_set_of_a_few_devices_is_worse(devices: int, local: float, labels: int) -> None:
     channel, table = ShuffledChannel.response(epsilon=local, labels=labels), response(local, labels)
@@ -73,6 +74,37 @@ def test_no_data_set_of_a_few_devices_is_worse(devices: int, local: float, label
         bound = channel.delta(devices=devices, epsilon=epsilon)
         assert bound >= worst(table, devices, epsilon)
         assert bound == pytest.approx(sum_bound(table, devices, epsilon), rel=1e-3)
+
+
+def test_small_deltas_in_forty_digits() -> None:
+    """The sum over three counts of 30 reports, term by term."""
+    devices, local, labels = 30, 3.0, 5
+    with mpmath.workdps(40):
+        odds = mpmath.exp(local)
+        lie = 1 / (odds + labels - 1)
+        chances = (lie, lie, (labels - 2) * lie)
+        for epsilon in (1.0, 2.2, 2.9):
+            grown, total = mpmath.exp(epsilon), mpmath.mpf(0)
+            for a, b, o in itertools.product(range(devices + 1), repeat=3):
+                rest = devices - a - b - o
+                value = a * (odds - grown) + b * (1 - odds * grown) + o * (1 - grown)
+                if rest < 0 or value <= 0:
+                    continue
+                ways = mpmath.factorial(devices)
+                for drawn in (a, b, o, rest):
+                    ways /= mpmath.factorial(drawn)
+                left = (1 - sum(chances)) ** rest
+                total += (
+                    value
+                    * ways
+                    * left
+                    * mpmath.fprod(p**n for p, n in zip(chances, (a, b, o), strict=True))
+                )
+            exact = float(total / devices)
+            found = ShuffledChannel.response(epsilon=local, labels=labels).delta(
+                devices=devices, epsilon=epsilon
+            )
+            assert exact <= found <= 1.01 * exact, epsilon
 
 
 def test_a_sum_over_the_two_labels_alone_would_be_wrong() -> None:

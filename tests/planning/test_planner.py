@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.planning.fitting import fit_plan
 from reticent.planning.methods import (
     Constant,
     ConstantStart,
@@ -26,6 +27,7 @@ from reticent.planning.parts import PublicParts
 from reticent.planning.planner import plan
 from reticent.planning.queries import CertifiedLabels
 from reticent.planning.tasks import Task
+from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.votes.public_start import PublicStartClassifier
 from tests.planning.fakes import Known, floor, rows_and_labels
@@ -299,6 +301,22 @@ def test_certified_labels_are_those_that_as_many_records_will_give() -> None:
         reached = (made.release(records[3000:]).values == labels[3000:]).mean()
         assert right[0] + 0.05 < right[1]
         assert right[1] == pytest.approx(reached, abs=0.12)
+
+
+def test_a_winner_that_answers_one_by_one_is_fitted_and_charged_by_its_answers() -> None:
+    class Certified(Known):
+        def estimator(self, task: Task) -> ConvexCertifiedClassifier:
+            return ConvexCertifiedClassifier(
+                epsilon=1.0, classes=range(2), features=PublicReference(models=[])
+            )
+
+    found = planned([floor(), Certified(USUAL, 0.9, limited=True)], answers=10)
+    X, y = rows_and_labels(400)
+    records, labels = rows_and_labels(500, seed=1)
+    fitted = fit_plan(found, records, labels, public_X=X, public_y=y, data_set="ward 7")
+    assert fitted.estimator.data_set_ == "ward 7"
+    assert math.isnan(fitted.expected.value)
+    assert fitted.estimator.release(X[:3]).receipt.guarantee.epsilon == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,20 @@ DOORS: tuple[Fault, ...] = (
         ("fleet",),
     ),
     Fault(
+        "a planned code is taken whatever its central epsilon is",
+        "fleet/plans.py",
+        "if central <= epsilon and (",
+        "if central <= 2 * epsilon and (",
+        ("fleet",),
+    ),
+    Fault(
+        "a server's model takes odds the wrong way round",
+        "fleet/models.py",
+        "odds = channel @ (self._counts / self._counts.sum() / expected)",
+        "odds = channel @ (expected / (self._counts / self._counts.sum()).clip(1e-9))",
+        ("fleet",),
+    ),
+    Fault(
         "copies of a sealed report are counted",
         "fleet/aggregator.py",
         "sealed = {content[at : at + SEALED] for at in range(0, len(content), SEALED)}",

@@ -28,7 +28,8 @@ class Shares:
     Attributes:
         names: what each share is of.
         values: shape (names,). They sum to 1, and some may be below 0.
-        errors: shape (names,), standard errors by the chance in reports.
+        errors: shape (names,), standard errors by the chance in reports, and in the labels of
+            devices within a node.
         public: shape (names,), standard errors by the chance in public rows, as if they had been
             drawn like the devices' rows.
         unbiased: whether the codes determine the shares. Where they do not, the part that no code
@@ -127,13 +128,15 @@ def _linear(
     spread = np.maximum(observed @ weights**2 - mean**2, 0.0)
     # the values are nodes @ given: a public row moves ``given`` at its node, and the masses
     nodes = observed @ inverse + masses - masses @ channel @ inverse
-    within = (nodes**2 / masses) @ np.maximum(given * (1 - given), 0.0)
+    mixed = np.maximum(given * (1 - given), 0.0)
+    within = (nodes**2 / masses) @ mixed
     between = np.maximum(masses @ untold**2 - rest**2, 0.0)
     unbiased = bool(np.abs(untold).max() <= _EXACT)
     return Shares(
         names,
         mean + rest,
-        np.sqrt(spread / (total - 1)),
+        # the devices of a node differ in their labels too
+        np.sqrt(spread / (total - 1) + np.maximum(nodes, 0.0) @ mixed / total),
         np.sqrt((within + between) / rows),
         unbiased,
     )
