@@ -5,14 +5,14 @@ environment for each library under ``--cache``, with the versions pinned here. N
 part of this repository. ``--draws`` bounds the draws of all rows.
 
 Each row's result is kept as a JSON file under ``--results``, so that a run that was stopped goes on
-where it ended. A file counts only for the row, the requirements, the answers' code and the draws
-that it was made with. An installation that takes longer than ``--install`` seconds is a result too.
+where it ended. A file counts only for the row, the requirements, the code of answers and of bets,
+and the draws that it was made with. An installation that takes longer than ``--install`` seconds
+is a result too.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import re
 import subprocess
@@ -25,11 +25,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from papers.claims import answers
 from papers.claims.ours import OURS, our_row
-from reticent.audit import ClaimAudit, CommandSubject, claim, gaussian_law
+from papers.claims.power import code_of
+from reticent.audit import ClaimAudit, CommandSubject, beliefs, claim, gaussian_law, sequential
 from reticent.core.errors import InvalidInput
 
-ANSWERS = Path(__file__).with_name("answers.py")
 ALPHA = 0.001
 
 
@@ -367,7 +368,7 @@ def environment(library: str, cache: Path, seconds: float) -> Path:
     whole = [one for one in REQUIREMENTS[library] if not one.startswith(_ALONE)]
     for step in (whole, ["--no-deps", *alone]):
         if step != ["--no-deps"]:
-            install = [str(python), "-m", "pip", "install", "-q", *step]
+            install = [str(python), "-m", "pip", "install", "-q", "--no-compile", *step]
             subprocess.run(install, check=True, timeout=max(1.0, until - time.monotonic()))
     marker.write_text(wanted)
     return python
@@ -375,7 +376,7 @@ def environment(library: str, cache: Path, seconds: float) -> Path:
 
 def audited(row: Row, python: Path, draws: int, seconds: float) -> ClaimAudit:
     """Return the audit of one row."""
-    with CommandSubject([str(python), str(ANSWERS), row.name], seconds=120.0) as subject:
+    with CommandSubject([str(python), str(answers.__file__), row.name], seconds=120.0) as subject:
         return claim(
             subject,
             neighbours=[row.pair],
@@ -447,18 +448,19 @@ def made_by_row(row: Row, given: argparse.Namespace) -> str:
 
 def lines_of(given: argparse.Namespace) -> Iterator[str]:
     """Yield all rows of the table."""
-    code = hashlib.sha256(ANSWERS.read_bytes()).hexdigest()[:16]
+    code, bets = code_of(answers), code_of(sequential, beliefs)
     for row in ROWS:
         made_with = {
             "row": repr(row),
             "requirements": list(REQUIREMENTS[row.library]),
             "answers": code,
+            "bets": bets,
             "draws": given.draws,
         }
         yield kept(row.name, made_with, given.results, partial(made_by_row, row, given))
     draws = min(given.draws, 20_000)
     for name in OURS:
-        made_with = {"ours": name, "draws": draws}
+        made_with = {"ours": name, "bets": bets, "draws": draws}
         file = "ours_" + re.sub(r"\W+", "_", name)
         yield kept(file, made_with, given.results, partial(our_row, name, draws=draws, alpha=ALPHA))
 

@@ -14,8 +14,10 @@ import hashlib
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -236,12 +238,15 @@ def honest_refuted(
     return found
 
 
+def code_of(*modules: ModuleType) -> str:
+    """Return a digest of the source of modules: a kept result counts for the code that made it."""
+    sources = [Path(str(module.__file__)).read_bytes() for module in modules]
+    return hashlib.sha256(b"".join(sources)).hexdigest()[:16]
+
+
 def kept_honest(name: str, *, runs: int, results: Path) -> int:
     """Return ``honest_refuted``, summed over stretches of seeds that are kept in a file each."""
-    code = b"".join(
-        Path(module.__file__).read_bytes() for module in (sequential, beliefs) if module.__file__
-    )
-    folder = results / hashlib.sha256(code + Path(__file__).read_bytes()).hexdigest()[:16]
+    folder = results / code_of(sequential, beliefs, sys.modules[__name__])
     folder.mkdir(parents=True, exist_ok=True)
     found = 0
     for first in range(0, runs, _STRETCH):

@@ -92,6 +92,13 @@ def strangers(names: dict[str, Any]) -> None:
     assert Path("audit.html").read_text().startswith("<!doctype html>")
 
 
+def sentences(names: dict[str, Any]) -> None:
+    """Fails by chance less than once in 10^6 runs: five standard errors of 480 remarks."""
+    assert names["shares"]["topic"] > 0.65
+    assert names["shares"]["pleased"] > 0.8
+    assert names["encoder"].query_.crowd[0] < 0.2 + 1e-6
+
+
 CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "01-protect-a-table": table,
     "02-release-embeddings": embeddings,
@@ -100,6 +107,7 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "05-serve-over-http": service,
     "06-audit-a-claim": audit,
     "07-audit-what-you-run": strangers,
+    "08-send-sentences": sentences,
 }
 
 

@@ -24,7 +24,9 @@ from reticent.planning.methods import (
 )
 from reticent.planning.parts import PublicParts
 from reticent.planning.planner import plan
+from reticent.planning.queries import CertifiedLabels
 from reticent.planning.tasks import Task
+from reticent.systems.public_reference import PublicReference
 from reticent.systems.votes.public_start import PublicStartClassifier
 from tests.planning.fakes import Known, floor, rows_and_labels
 
@@ -268,6 +270,35 @@ def test_noise_has_the_effect_that_it_will_have():
         scores.append(np.mean(logs))
     assert scores[0] == pytest.approx(math.log(0.5), abs=0.05)
     assert scores[1] > math.log(0.8)
+
+
+def test_certified_labels_are_those_that_as_many_records_will_give() -> None:
+    """With public models that know nothing: 3,000 records are worth what 240 stand-ins say, and
+    few are worth little. The noise of real answers moves their share by .013.
+    """
+    X, y = rows_and_labels(300)
+    X[:, 0] += np.random.default_rng(5).normal(size=300) * 0.45
+    records, labels = rows_and_labels(4000, seed=6)
+    records[:, 0] += np.random.default_rng(7).normal(size=4000) * 0.45
+    known: dict[str, object] = {"offsets": np.full((300, 2), np.log(0.5))}
+    for answers, epsilon in ((20, 1.0), (1000, 4.0)):
+        right = []
+        for n_private in (60, 3000):
+            guarantee = Guarantee(epsilon, 1e-5, AddRemove())
+            task = Task(guarantee, n_private, 300, 2, 2, answers=answers)
+            parts = PublicParts(X, y, task, 0)
+            parts.__dict__.update(known)
+            [draws] = CertifiedLabels().answers([task], parts)
+            right.append(np.mean([(draw.labels == y).mean() for draw in draws]))
+            known = {name: parts.__dict__[name] for name in ("folds", "points", "offsets")}
+        made = CertifiedLabels().estimator(task)
+        made.set_params(features=PublicReference(models=[]))
+        made.fit(records[:3000], labels[:3000], public_X=X, public_y=y)
+        spent = made.total(answers=answers, delta=1e-5).epsilon
+        assert 0.9 * epsilon < spent < epsilon * (1 + 1e-6)
+        reached = (made.release(records[3000:]).values == labels[3000:]).mean()
+        assert right[0] + 0.05 < right[1]
+        assert right[1] == pytest.approx(reached, abs=0.12)
 
 
 @pytest.mark.parametrize(

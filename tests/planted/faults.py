@@ -160,6 +160,13 @@ FAULTS: tuple[Fault, ...] = (
         ("accounting",),
     ),
     Fault(
+        "the grid of losses does not follow their spread",
+        "accounting/loss_accountant.py",
+        "return min(_WIDEST, _PART * math.sqrt(variance)) or _WIDEST",
+        "return _WIDEST",
+        ("accounting",),
+    ),
+    Fault(
         "conversion to epsilon divides by the order",
         "accounting/conversion.py",
         """np.log(delta * alphas) / (alphas - 1)
@@ -332,6 +339,27 @@ FAULTS: tuple[Fault, ...] = (
         extractor = self._extractor(shaping.map, inputs.shape[1], shape, public, len(classes))
 """,
         ("systems/certified",),
+    ),
+    Fault(
+        "a vote that is exchanged counts as one that comes",
+        "systems/votes/linear_vote.py",
+        'return self._survived(X, 1 if change == "insert" else 2)',
+        "return self._survived(X, 1)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "labels by noisy votes survive three times the records that they do",
+        "systems/votes/responses.py",
+        "return VOTE * (_SQRT_2 * centred_length(classes) if persons else classes)",
+        "return VOTE * (_SQRT_2 * centred_length(classes) if persons else 1.0)",
+        ("systems/votes",),
+    ),
+    Fault(
+        "a plan's certified labels have the reserves of the stand-ins alone",
+        "planning/queries.py",
+        "settings = replace(model.settings, regularization=strength)",
+        "settings = replace(model.settings, regularization=strength * scale)",
+        ("planning",),
     ),
     Fault(
         "a residual beside public models is cut at 1.1 votes",
@@ -944,13 +972,6 @@ FAULTS: tuple[Fault, ...] = (
         seen = np.bincount(self.nodes(rows), minlength=len(self.masses)) + 1.0
         self.masses[:] = seen / seen.sum()
         told = self.mechanism.release(""",
-        ("systems/power",),
-    ),
-    Fault(
-        "a target that the row does not hold is read from a column that it does",
-        "systems/power/code_encoder.py",
-        "            if name in columns:\n",
-        "            if name in columns and name not in held:\n",
         ("systems/power",),
     ),
     Fault(

@@ -8,6 +8,7 @@ belief costs power and never validity, because it never sees the draw that it is
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -195,6 +196,47 @@ class Averaged:
         odds = _shrunk(rows * self._weights, rows**2 * self._variances)
         chance = np.clip(expit(odds) @ self._shares, _SUREST, 1.0 - _SUREST)
         return np.asarray(logit(chance))
+
+
+class Pooled:
+    """The average of several beliefs, weighted by how well each foretold earlier coins.
+
+    Their losses count half after each learning, so that a belief that was late can still lead.
+
+    Args:
+        learners: the beliefs.
+        shares: their shares before any coin was foretold, which sum to 1.
+
+    References:
+        Vovk (1990), "Aggregating strategies", COLT, section 2 (log loss: the average of chances).
+    """
+
+    def __init__(self, learners: Sequence[Learner], shares: Sequence[float]) -> None:
+        self.learners = tuple(learners)
+        self._losses = -np.log(np.asarray(shares, dtype=np.float64))
+
+    @property
+    def name(self) -> str:
+        """The name of the belief that foretold best."""
+        return self.learners[int(self._losses.argmin())].name
+
+    def learn(self, coins: Coins, values: Array) -> None:
+        """Let every belief learn from the past."""
+        self._losses = 0.5 * self._losses
+        for learner in self.learners:
+            learner.learn(coins, values)
+
+    def foretell(self, coins: Coins, values: Array) -> Array:
+        """Return the log odds of heads of draws in their order, shape (n,), by earlier draws alone,
+        and remember how well each belief foretold them.
+        """
+        odds = np.stack([learner.log_odds(values) for learner in self.learners], axis=1)
+        losses = np.logaddexp(0.0, np.where(coins, -1.0, 1.0)[:, None] * odds)
+        # One sum from the start, so that its bits do not depend on how draws are cut.
+        lost = np.cumsum(np.vstack([self._losses, losses]), axis=0)
+        self._losses = lost[-1]
+        chance = (softmax(-lost[:-1], axis=1) * expit(odds)).sum(axis=1)
+        return np.asarray(logit(np.clip(chance, _SUREST, 1.0 - _SUREST)))
 
 
 def _shrunk(odds: Array, doubt: Array) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.exact_gaussian import gaussian_delta
-from reticent.audit.beliefs import Atoms, Averaged, Boosted, Learner, Logistic, LowBits
+from reticent.audit.beliefs import Atoms, Averaged, Boosted, Learner, Logistic, LowBits, Pooled
 from reticent.core.arrays import Array
 from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -26,10 +26,11 @@ Coins = npt.NDArray[np.bool_]
 Draw = Callable[[Coins], npt.ArrayLike]
 """From coins, shape (n,), to one output each, shape (n,) or (n, d): of D for True, D' for False."""
 
-_MULTIPLES = (1.0, 1.5)
-"""The believed log odds are taken to be this many times what was learnt."""
+_MULTIPLES = (1.0, 1.5, 2.0)
+"""The believed log odds are taken to be this many times what was learnt, the last at delta 0 alone.
+"""
 
-_STEPS = ((0.0, 2.0), (0.2, 1.5), (0.3, 2.0), (0.2, 3.0), (0.2, 4.0), (0.3, 4.0))
+_STEPS = ((0.3, 2.0), (0.5, 2.0), (0.2, 4.0), (0.4, 4.0))
 """Bets that ignore how strong a belief is: from this many times epsilon on, the odds are taken to
 be e^epsilon to that power.
 """
@@ -54,12 +55,12 @@ _GAUSSIAN_POINTS = (0.0, 0.5, 1.0)
 _POINT_SHARES = np.array([0.4, 0.3, 0.3])
 """Their shares of the wealth."""
 
-_PURE_WEIGHTS = np.array([0.23, 0.15, 0.03, 0.08, 0.29, 0.03, 0.02, 0.02, 0.08, 0.07])
+_PURE_WEIGHTS = np.array([0.05, 0.20, 0.10, 0.22, 0.30, 0.03, 0.04, 0.03, 0.03])
 """Shares of the bets at delta 0: those on beliefs, the steps, and one side alone.
 
-These and the shares of beliefs are a mixture that was fitted to geometric and uniform noise, to
-histograms of 5 and of 12 counts and to responses over 3 and 6 labels, at an epsilon of .4, .75, 1.5
-and 3, then moved towards equal shares.
+They were fitted to geometric and staircase noise, to two numbers with Laplace noise, to histograms
+of 5 and of 12 counts and to responses over 3 and 6 labels, at an epsilon of .5, 1, 1.5, 3 and 5,
+then moved towards equal shares.
 """
 
 _BELIEVED = np.array([0.2, 0.1])
@@ -180,7 +181,7 @@ class SequentialTest:
         self.alpha = probability(alpha, name="alpha", allow_zero=False)
         self._points = _points(epsilon, delta, mu)
         self._beliefs = None if beliefs is None else tuple(beliefs)
-        self._learners: tuple[Learner, ...] = ()
+        self._belief: Pooled | None = None
         # From a place (whether heads or tails are guessed, and how surely) and the coin to the
         # logarithm of each bet's factor, shape (places, 2, bets).
         parts = [_bets(*point) for point in self._points]
@@ -189,7 +190,9 @@ class SequentialTest:
         self._bet_weights = np.concatenate(
             [weights + math.log(share) for (_, weights), share in zip(parts, shares, strict=True)]
         )
-        self._start_with(0)
+        self._logs = np.zeros(len(self._bet_weights))
+        self._counts = np.zeros(self._payoffs.shape[:2])
+        self._looks: list[Array] = []
         self._past: list[tuple[Coins, Array]] = []
         self._shape: tuple[int, ...] | None = None
         self._due = _FIRST_BET
@@ -217,7 +220,7 @@ class SequentialTest:
     @property
     def log_wealth(self) -> float:
         """The logarithm of the wealth after all draws."""
-        return float(_log_sum(self._logs[None] + self._log_weights)[0])
+        return float(_log_sum(self._logs[None] + self._bet_weights)[0])
 
     @property
     def wealth(self) -> float:
@@ -282,25 +285,21 @@ class SequentialTest:
         found = 0.0
         for epsilon in grid:
             payoffs, of_bets = _bets(float(epsilon), delta)
-            logs = np.einsum("lpc,pcb->lb", counts, payoffs)
-            weights = self._learner_weights[:, None] + of_bets
-            if float(_log_sum((logs + weights).reshape(1, -1))[0]) < level:
+            logs = np.einsum("pc,pcb->b", counts, payoffs)
+            if float(_log_sum((logs + of_bets)[None])[0]) < level:
                 break
             found = float(epsilon)
         return found
 
     def leading(self) -> str:
         """Return in words what gained most: guesses by which belief, how many right and wrong."""
-        bets = self._payoffs.shape[2]
-        place = int((self._logs + self._log_weights).argmax())
-        learner, bet = place // bets, place % bets
-        gains = self._payoffs[:, :, bet]
+        gains = self._payoffs[:, :, int((self._logs + self._bet_weights).argmax())]
         used = gains.max(axis=1) > max(0.0, float(gains[0].max()))
-        heads = int(self._counts[learner][used & _of_heads(gains)].sum())
-        counts = self._counts[learner][used]
+        heads = int(self._counts[used & _of_heads(gains)].sum())
+        counts = self._counts[used]
         right = int(np.where(gains[used] > gains[used][:, ::-1], counts, 0.0).sum())
         wrong = int(counts.sum()) - right
-        name = self._learners[learner].name if self._learners else "nothing yet"
+        name = "nothing yet" if self._belief is None else self._belief.name
         return f"{name}: {right + wrong} guesses ({heads} of the first), {right} of them right"
 
     def describe(self) -> str:
@@ -338,42 +337,27 @@ class SequentialTest:
         self._shape = values.shape[1:]
         return heads, values if values.ndim == 2 else values[:, None]
 
-    def _start_with(self, learners: int, weights: tuple[float, ...] = (1.0,)) -> None:
-        """Begin with a wealth of 1, spread over learners and bets."""
-        self._learner_weights = np.log(np.asarray(weights[: max(1, learners)]))
-        self._log_weights = (self._learner_weights[:, None] + self._bet_weights).ravel()
-        self._logs = np.zeros(len(self._log_weights))
-        self._counts = np.zeros((max(1, learners), *self._payoffs.shape[:2]))
-        self._looks: list[Array] = []
-
     def _bet(self, coins: Coins, values: Array) -> None:
         """Bet on draws by beliefs that were settled before them, then remember the draws."""
-        if self._learners:
-            odds = np.stack([learner.log_odds(values) for learner in self._learners], axis=1)
+        if self._belief is not None:
+            odds = self._belief.foretell(coins, values)
             places = np.searchsorted(_LEVELS, np.abs(odds), side="right")
             places = places + np.where(odds < 0.0, len(_LEVELS) + 1, 0)
-            tails = np.where(coins, 0, 1)[:, None]
-            paths = self._logs + np.cumsum(
-                self._payoffs[places, tails].reshape(len(coins), -1), axis=0
-            )
-            reached = _log_sum(paths + self._log_weights) >= -math.log(self.alpha)
+            tails = np.where(coins, 0, 1)
+            paths = self._logs + np.cumsum(self._payoffs[places, tails], axis=0)
+            reached = _log_sum(paths + self._bet_weights) >= -math.log(self.alpha)
             if self.refuted_after is None and bool(reached.any()):
                 first = int(reached.argmax()) + 1
                 self.refuted_after = self.draws + first
-                self._looks.append(self._counts + self._counted(places[:first], tails[:first]))
+                counts = self._counts.copy()
+                np.add.at(counts, (places[:first], tails[:first]), 1.0)
+                self._looks.append(counts)
             self._logs = paths[-1]
-            self._counts = self._counts + self._counted(places, tails)
+            np.add.at(self._counts, (places, tails), 1.0)
         self.draws += len(coins)
         self._past.append((coins, values))
         if self.draws >= self._due:
             self._learn()
-
-    def _counted(self, places: npt.NDArray[np.int64], tails: npt.NDArray[np.int64]) -> Array:
-        """Return how often each learner was at each place with each coin, as ``_counts``."""
-        found = np.zeros_like(self._counts)
-        learner = np.broadcast_to(np.arange(places.shape[1]), places.shape)
-        np.add.at(found, (learner, places, np.broadcast_to(tails, places.shape)), 1.0)
-        return found
 
     def _learn(self) -> None:
         """Settle beliefs by the latest draws, for the draws to come."""
@@ -385,16 +369,15 @@ class SequentialTest:
         self._past = [(coins, values)]
         if coins.all() or not coins.any():
             return
-        if not self._learners:
+        if self._belief is None:
             # Chosen by the past, before the first bet.
-            self._learners, weights = (
-                _learners(values)
-                if self._beliefs is None
-                else (self._beliefs, (1.0 / len(self._beliefs),) * len(self._beliefs))
+            learners = self._beliefs
+            self._belief = (
+                Pooled(*_learners(values))
+                if learners is None
+                else Pooled(learners, [1.0 / len(learners)] * len(learners))
             )
-            self._start_with(len(self._learners), weights)
-        for learner in self._learners:
-            learner.learn(coins, values)
+        self._belief.learn(coins, values)
 
 
 def bet(
@@ -494,15 +477,12 @@ def by_coin(first: Callable[[int], Array], second: Callable[[int], Array]) -> Dr
     return draw
 
 
-def _learners(values: Array) -> tuple[tuple[Learner, ...], tuple[float, ...]]:
-    """Return learners for outputs like these, with their shares of the wealth."""
+def _learners(values: Array) -> tuple[list[Learner], list[float]]:
+    """Return learners for outputs like these, with their first shares of the belief."""
     whole = bool((np.abs(values) < 2**31).all() and (values == np.rint(values)).all())
     if whole and bool(((values == 0) | (values == 1)).all()) and values.shape[1] > 1:
-        return (
-            Logistic(0.0, columns="both", prior=0.15),
-            Logistic(0.0, prior=0.3),
-            Atoms(),
-        ), (0.8, 0.1, 0.1)
+        both = Logistic(0.0, columns="both", prior=0.15)
+        return [both, Logistic(0.0, prior=0.3), Atoms()], [0.8, 0.1, 0.1]
     if values.shape[1] == 1:
         found: list[Learner] = [Logistic(0.3), Logistic(0.05), Logistic(0.002)]
         shares = [0.14, 0.27, 0.47]
@@ -512,7 +492,7 @@ def _learners(values: Array) -> tuple[tuple[Learner, ...], tuple[float, ...]]:
         shares = [0.08, 0.64, 0.09, 0.05]
     found += [Atoms(), Boosted()] if whole else [Atoms(), Boosted(), LowBits()]
     shares += [0.05, 0.05] if whole else [0.03, 0.05, 0.08]
-    return tuple(found), tuple(share / sum(shares) for share in shares)
+    return found, [share / sum(shares) for share in shares]
 
 
 def _points(
@@ -544,7 +524,8 @@ def _bets(epsilon: float, delta: float) -> tuple[Array, Array]:
     """
     levels = np.concatenate([[0.0], _LEVELS])
     guessed = np.arange(len(levels)) > 0
-    risks = [_risk(epsilon, np.maximum(many * levels, epsilon)) for many in _MULTIPLES]
+    multiples = _MULTIPLES if delta == 0.0 else _MULTIPLES[:-1]
+    risks = [_risk(epsilon, np.maximum(many * levels, epsilon)) for many in multiples]
     # Where a delta is granted, guesses of one side alone pay for it once in place of twice.
     both, alone = (1, 1), ((1, 0), (0, 1))
     if delta == 0.0:

@@ -293,8 +293,8 @@ def result(
     for target, shares in found["labels"].items():
         kind = "" if shares["unbiased"] else " (in part as among the public rows)"
         typer.echo(f"{target}{kind}:")
-        for name, share, error in zip(
-            shares["names"], shares["shares"], shares["errors"], strict=True
+        for name, share, (low, high) in zip(
+            shares["names"], shares["shares"], shares["intervals"], strict=True
         ):
-            typer.echo(f"  {name!s:24.24}  {share:.4f} +- {1.96 * error:.4f}")
+            typer.echo(f"  {name!s:24.24}  {share:.4f} +- {(high - low) / 2:.4f}")
     typer.echo(f"receipt: {found['receipt']['booked']}")

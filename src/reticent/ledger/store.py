@@ -269,9 +269,11 @@ class Store:
                 connection = connection.execution_options(
                     isolation_level="REPEATABLE READ", postgresql_readonly=True
                 )
-            with connection.begin():
-                if self.is_sqlite:
-                    connection.exec_driver_sql("BEGIN")
+                with connection.begin():
+                    yield connection
+                return
+            with self._waiting(connection), connection.begin():
+                connection.exec_driver_sql("BEGIN")
                 yield connection
 
     def check_file(self) -> None:
@@ -287,7 +289,7 @@ class Store:
             return
         path = self.location.path
         try:
-            status = path.lstat()
+            status = os.lstat(path)
         except OSError as error:
             raise LedgerUnavailable(
                 f"{path}: no ledger here any more ({error.strerror}); nothing is released"
@@ -308,14 +310,23 @@ class Store:
         """
         if not self.is_sqlite:
             return
-        with self._connected() as connection:
-            driver: Any = connection.connection.driver_connection  # outside any transaction
+        with self._connected() as connection, self._waiting(connection) as driver:
             busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise LedgerUnavailable(
                 f"{self.name}: others read or wrote it for {self.lock_timeout:g} s, and its log "
                 "still holds what was removed; repeat this once they are done"
             )
+
+    @contextmanager
+    def _waiting(self, connection: Connection) -> Iterator[Any]:
+        """Let SQLite itself wait for others. Yield its own connection, outside any transaction."""
+        driver: Any = connection.connection.driver_connection
+        driver.execute(f"PRAGMA busy_timeout = {self._patience}")
+        try:
+            yield driver
+        finally:
+            driver.execute("PRAGMA busy_timeout = 0")
 
     def close(self) -> None:
         """Close idle connections."""
@@ -368,6 +379,7 @@ class Store:
             connection.isolation_level = None  # the driver begins no transactions
             for pragma in pragmas:
                 connection.execute(f"PRAGMA {pragma}")
+            connection.execute("PRAGMA busy_timeout = 0")  # ``_begin_writing`` waits itself
             self.check_file()
 
         sa.event.listen(engine, "connect", prepare)
@@ -449,21 +461,19 @@ def _begin_writing(connection: Any, patience: int) -> None:
     Raises:
         sqlite3.OperationalError: others were writing for ``patience`` milliseconds.
     """
-    latest = time.monotonic() + patience / 1000
-    connection.execute("PRAGMA busy_timeout = 1")
-    try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                # Also while another process takes over the log of one that was killed.
-                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() > latest:
-                    raise
-            else:
-                return
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    latest = 0.0
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            # Also while another process takes over the log of one that was killed.
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            latest = latest or time.monotonic() + patience / 1000
+            if not busy or time.monotonic() > latest:
+                raise
+            time.sleep(0.001)
+        else:
+            return
 
 
 Fault = Literal[

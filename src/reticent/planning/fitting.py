@@ -16,6 +16,7 @@ from reticent.planning.plans import NOTHING, Plan, Score
 from reticent.planning.rows import public_labels
 from reticent.systems.scores import Predictions, row_scores
 from reticent.systems.votes.public_start import PublicStartClassifier
+from reticent.systems.votes.released_model import ReleasedModel
 from reticent.tables.frames import rows_as_fitted
 from reticent.training.public_pool import PublicPool, checked_pool, usual_pool
 from reticent.training.public_start import offset_steps
@@ -85,10 +86,14 @@ def fit_plan(
     made = plan.estimator
     if data_set is not None:
         made.set_params(data_set=data_set)
-    given = {"public_y": public_y} if isinstance(made, PublicStartClassifier) else {}
-    model = made.fit(X, y, public_X=public_X, persons=persons, ledger=ledger, scope=scope, **given)
+    given: dict[str, Any] = {} if persons is None else {"persons": persons}
+    if plan.winner is not None and "labels" in plan.winner.uses:
+        given["public_y"] = public_y
+    if isinstance(made, ReleasedModel):  # others are charged when they answer
+        given |= {"ledger": ledger, "scope": scope}
+    model = made.fit(X, y, public_X=public_X, **given)
     costs = _costs(plan, public_y)
-    if costs is not None:
+    if costs is not None and isinstance(model, ReleasedModel):
         model = model.with_costs(costs)
     if public_y is None or not isinstance(model, PublicStartClassifier):
         return PlannedFit(model, NOTHING)

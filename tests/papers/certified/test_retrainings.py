@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from papers.certified import retrainings
 from papers.certified.retrainings import KINDS, search
 from reticent.retraining.reserves import ReserveSettings
 
@@ -18,4 +19,5 @@ def test_neighbours_break_a_certificate_only_where_it_grants_too_much(
     assert sound["broken"] == 0
     assert 0.9 < sound["largest"] <= 1.0
     monkeypatch.setattr(ReserveSettings, "worth", 0.5)
+    monkeypatch.setattr(retrainings, "VOTE", 0.5 * retrainings.VOTE)
     assert search(kind, retrainings=300, seconds=60.0)["broken"] > 10

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from reticent.grids.whole_numbers import softmax
@@ -115,3 +117,40 @@ def test_the_clip_follows_from_the_noise_and_the_stated_records_alone() -> None:
         seen.append(votes[0]._unclipped)
     assert seen == sorted(seen, reverse=True)
     assert 0.8 in seen
+
+
+@pytest.mark.parametrize("answers", [1, 50])
+def test_labels_survive_what_they_say_they_survive(answers: int) -> None:
+    """Records that pull most are taken away, records that pull the other way come, or both."""
+    rows, labels = ROWS[:60], labels_of(ROWS[:60], 3)
+    public = {"public_X": PUBLIC, "public_y": labels_of(PUBLIC, 3)}
+    unfitted = clone(made(3)).set_params(answers=answers)
+
+    def answer(X: np.ndarray, y: np.ndarray, query: np.ndarray) -> int:
+        return int(clone(unfitted).fit(X, y, **public).exact_predict(query[None])[0])
+
+    vote = clone(unfitted).fit(rows, labels, **public)
+    survived = [
+        vote.unlearning(QUERIES),
+        vote.poisoning(QUERIES),
+        vote.poisoning(QUERIES, change="replace"),
+    ]
+    np.testing.assert_array_equal(survived[0], survived[1])
+    assert (survived[2] <= survived[0] // 2).all()
+    told, asked = vote.exact_predict(QUERIES), vote.asked(vote.space_.points(QUERIES))
+    votes = vote.weights(vote._voters, asked)[:, :, None] * vote.ballots(vote._voters)[:, None]
+    changed = 0
+    for place in np.argsort(survived[0])[[5, 15, 25, 35]]:
+        rival = np.delete(votes[:, place].sum(axis=0), told[place]).argmax()
+        rival += rival >= told[place]
+        order = np.argsort(votes[:, place, rival] - votes[:, place, told[place]])
+        for gone, come, levels in ((1, 0, survived[0]), (0, 1, survived[1]), (1, 1, survived[2])):
+            assert levels[place] > 0
+            for count, sign in product((int(levels[place]), 3 * int(levels[place]) + 5), (-1, 1)):
+                left = order[gone * count :]
+                new = np.tile(sign * 1e3 * QUERIES[place], (come * count, 1))
+                y = np.append(labels[left], np.full(len(new), rival))
+                same = answer(np.vstack([rows[left], new]), y, QUERIES[place]) == told[place]
+                assert same or count > levels[place]
+                changed += not same
+    assert changed > 2
