@@ -9,6 +9,7 @@ from collections import Counter
 import mpmath
 import numpy as np
 import pytest
+from scipy import signal, stats
 
 from reticent.accounting import ShuffledChannel, shuffled_epsilon
 from reticent.accounting.unequal_composition import composed_epsilon
@@ -65,7 +66,7 @@ def sum_bound(table: np.ndarray, devices: int, epsilon: float) -> float:
 
 @pytest.mark.parametrize(
     ("devices", "local", "labels"),
-    [(1, 1.0, 3), (2, 0.5, 2), (3, 2.0, 3), (4, 2.0, 4), (5, 3.0, 3), (6, 2.0, 3)],
+    [(1, 1.0, 3), (3, 2.0, 3), (4, 2.0, 4), (5, 3.0, 3), (6, 2.0, 3)],
 )
 def test_no_data_set_of_a_few_devices_is_worse(devices: int, local: float, labels: int) -> None:
     channel, table = ShuffledChannel.response(epsilon=local, labels=labels), response(local, labels)
@@ -74,6 +75,44 @@ def test_no_data_set_of_a_few_devices_is_worse(devices: int, local: float, label
         bound = channel.delta(devices=devices, epsilon=epsilon)
         assert bound >= worst(table, devices, epsilon)
         assert bound == pytest.approx(sum_bound(table, devices, epsilon), rel=1e-3)
+
+
+@pytest.mark.parametrize("shares", [[[7, 3], [3, 7]], [[90, 10], [35, 65]], [[1, 99], [60, 40]]])
+def test_of_two_labels_the_worst_data_set_is_the_bound(shares: list[list[int]]) -> None:
+    channel, table = ShuffledChannel.of_table(shares), np.array(shares) / np.sum(shares[0])
+    for devices in (1, 2, 3, 6):
+        for share in (0.0, 0.3, 0.6, 0.9):
+            epsilon = share * channel.local_epsilon
+            bound = channel.delta(devices=devices, epsilon=epsilon)
+            assert bound >= (1 - 1e-12) * worst(table, devices, epsilon)
+            assert bound == pytest.approx(worst(table, devices, epsilon), rel=1e-6, abs=1e-15)
+
+
+def binomial(trials: int, chance: float) -> np.ndarray:
+    law = stats.binom(trials, chance)
+    low, high = law.interval(1 - 1e-14)
+    return law.pmf(np.arange(low, high + 1))
+
+
+@pytest.mark.parametrize(("devices", "loose"), [(400, 1.03), (3_000_000, 1.06)])
+def test_no_split_of_many_devices_is_worse_than_the_bound(devices: int, loose: float) -> None:
+    """Splits that lie within groups too, and laws that are multiplied by a transform."""
+    local, epsilon = 2.0, 0.3 * math.sqrt(400 / devices)
+    lie = 1 / (math.exp(local) + 1)
+    bound = ShuffledChannel.response(epsilon=local, labels=2).delta(
+        devices=devices, epsilon=epsilon
+    )
+    found = []
+    for second in (0, 1, devices // 3, devices // 2, devices - 2, devices - 1):
+        others = [(devices - 1 - second, lie), (second, 1 - lie)]
+        law = signal.oaconvolve(*[binomial(n, p) for n, p in others])
+        ones, other = np.append(0, law), np.append(law, 0)
+        first, last = lie * ones + (1 - lie) * other, (1 - lie) * ones + lie * other
+        odds = math.exp(epsilon)
+        found += [
+            float(np.maximum(a - odds * b, 0).sum()) for a, b in ((first, last), (last, first))
+        ]
+    assert max(found) <= bound <= loose * max(found)
 
 
 def test_small_deltas_in_forty_digits() -> None:
@@ -134,7 +173,8 @@ def test_no_data_set_is_worse_under_any_table(seed: int) -> None:
         (100_000, 5.0, 10, 0.2003),
         (1_000, 3.0, 10, 0.6634),
         (32_361, 4.0, 32, 0.1715),
-        (100_000, 4.0, 2, 0.1182),
+        (100_000, 4.0, 2, 0.0850),
+        (10_000, 6.0, 2, 1.3251),
     ],
 )
 def test_prices_of_three_counts_in_doubles(
@@ -142,10 +182,9 @@ def test_prices_of_three_counts_in_doubles(
 ) -> None:
     found = shuffled_epsilon(devices=devices, epsilon=local, labels=labels, delta=1e-6)
     assert found == pytest.approx(central, abs=5e-4)
-    if labels > 2:
-        channel = ShuffledChannel.response(epsilon=local, labels=labels)
-        exact = channel.example_epsilon(devices=devices, delta=1e-6)
-        assert exact * 0.999 <= found <= 1.02 * exact
+    channel = ShuffledChannel.response(epsilon=local, labels=labels)
+    exact = channel.example_epsilon(devices=devices, delta=1e-6)
+    assert exact * 0.999 <= found <= 1.02 * exact
 
 
 def test_a_table_of_responses_costs_what_responses_cost() -> None:

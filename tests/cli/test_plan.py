@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 
 import numpy as np
 import pytest
 
-from reticent.core.guarantees import AddRemove, Guarantee
-from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.planning import planner
 from reticent.planning.methods import Constant, PublicModels, PublicStart
@@ -57,14 +56,16 @@ def test_a_raw_table_from_end_to_end(few, tmp_path, command):
         written(tmp_path / "s.csv", 600, seed=1),
     )
     bundle, ledger, page = tmp_path / "model", tmp_path / "book.db", tmp_path / "plan.html"
-    scope = Scope(subject="patients")
-    with closing(Ledger.create(ledger, synchronous="NORMAL")) as book:
-        book.grant(scope, Guarantee(3.0, 1e-5, AddRemove(data_set="patients")))
+    Ledger.create(ledger, synchronous="NORMAL").close()
     words = (
         *("plan", public, *WANTED, "--target", "kind", "--ignore-column", "note"),
         *("--fit", private, "--bundle", bundle, "--ledger", ledger, "--subject", "patients"),
         *("--scoring", "balanced_accuracy", "--page", page),
     )
+    refused = command(*words)
+    assert refused.out == ""  # before the plan, with the grant that it needs
+    grant = refused.err.split("reticent ")[1].split("\n")[0]
+    assert command(*shlex.split(grant), "--ledger", ledger).status == 0
     answer = command(*words)
     assert answer.status == 0, answer.err
     assert "Take: public start" in answer.out

@@ -127,7 +127,7 @@ def test_labels_that_rows_say_nothing_about_are_not_learned():
 def test_features_of_a_fold_do_not_know_its_labels():
     """Other labels inside a fold leave the points of all its rows as they were, to the last bit."""
     X, y = rows_and_labels(100)
-    task = Task(Guarantee(1.0, 1e-6, AddRemove()), 1000, 100, 2, 2)
+    task = Task(Guarantee(1.0, 1e-6, AddRemove()), 1000, 100, 2)
     parts = PublicParts(X, y, task, 0)
     inside = parts.folds[0][1]
     flipped = y.copy()
@@ -265,7 +265,7 @@ def test_noise_has_the_effect_that_it_will_have():
     X, y = rows_and_labels(200)
     scores = []
     for n_private in (10, 100_000):
-        task = Task(Guarantee(0.02, 1e-6, AddRemove()), n_private, 200, 2, 2)
+        task = Task(Guarantee(0.02, 1e-6, AddRemove()), n_private, 200, 2)
         parts = PublicParts(X, y, task, 0)
         [draws] = ConstantStart().answers([task], parts)
         logs = [np.log(one.probabilities[np.arange(200), y]).mean() for one in draws]
@@ -287,7 +287,7 @@ def test_certified_labels_are_those_that_as_many_records_will_give() -> None:
         right = []
         for n_private in (60, 3000):
             guarantee = Guarantee(epsilon, 1e-5, AddRemove())
-            task = Task(guarantee, n_private, 300, 2, 2, answers=answers)
+            task = Task(guarantee, n_private, 300, 2, answers=answers)
             parts = PublicParts(X, y, task, 0)
             parts.__dict__.update(known)
             [draws] = CertifiedLabels().answers([task], parts)

@@ -24,6 +24,20 @@ def _scaled(factor: str) -> str:
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "bits of shuffled reports are told apart in one direction only",
+        "accounting/shuffled_bits.py",
+        "                (1 - zero - odds * (1 - one), odds * one - zero, after, before),\n",
+        "",
+        ("accounting",),
+    ),
+    Fault(
+        "a shuffled bit hides among one device too many",
+        "accounting/shuffled_bits.py",
+        "_laws(zero, one, devices - 1)",
+        "_laws(zero, one, devices)",
+        ("accounting",),
+    ),
+    Fault(
         "discrete Gaussian cut at 5 sigma",
         "noise/gaussian.py",
         "kept = proposals[_accepted(proposals, sigma, exact, words)][:wanted]",
@@ -362,6 +376,13 @@ FAULTS: tuple[Fault, ...] = (
         ("planning",),
     ),
     Fault(
+        "the expected score of a start without public labels counts its shares twice",
+        "planning/fitting.py",
+        "offset_steps(model.held_out_)",
+        "offset_steps(model.held_out_ + model.bias_)",
+        ("planning",),
+    ),
+    Fault(
         "a residual beside public models is cut at 1.1 votes",
         "systems/votes/linear_vote.py",
         "np.clip(np.rint(pointing * (steps / clips)), -steps, steps)",
@@ -663,7 +684,7 @@ FAULTS: tuple[Fault, ...] = (
         "systems/votes/started_model.py",
         "                bent, each = self._curvature(at, weights, records)\n",
         """                for voting, directions in blocks:
-                    self._unit, self._held_out = directions / LENGTH, self._offsets(voting.points)
+                    self._unit, self.held_out_ = directions / LENGTH, self._offsets(voting.points)
                 bent, each = self._curvature(at, weights, records)
 """,
         ("systems/votes",),
@@ -1029,9 +1050,9 @@ FAULTS: tuple[Fault, ...] = (
         "shuffled reports are priced for one device more",
         "accounting/shuffling.py",
         "        part = upper_positive_part(values, self.least, devices, share=share)\n"
-        "        return min(1.0, part / devices)",
+        "        return min(exact, part / devices)",
         "        part = upper_positive_part(values, self.least, devices + 1, share=share)\n"
-        "        return min(1.0, part / (devices + 1))",
+        "        return min(exact, part / (devices + 1))",
         ("accounting",),
     ),
     *DOORS,

@@ -60,6 +60,6 @@ def test_settings_are_chosen_without_the_queries() -> None:
         right, wrong = (curve(epsilon, 1e-5, answers) for curve in curves)
         assert right > 0.6
         assert wrong == pytest.approx(1 - right, abs=1e-9)
-    trained, other = (rungs.trained_accuracy(one, 1.0, 0) for one in (split, flipped))
+    trained, other = (rungs.trained_accuracies(one, 0)[1.0] for one in (split, flipped))
     assert other == pytest.approx([1 - share for share in trained])
     assert trained[0] > 0.85

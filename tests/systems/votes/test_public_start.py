@@ -156,7 +156,7 @@ def test_public_models_that_are_sure_of_few_rows_do_not_bend_the_loss_to_nothing
     """38 rows that are all told for sure do not exclude one in 40 that is not."""
     made = model(records=100)
     made._ready(ROWS[:1], CODES[:1], ROWS[400:438], CODES[400:438], None)
-    made._held_out = np.where(CODES[400:438, None] == [0, 1], 0.0, -40.0)
+    made.held_out_ = np.where(CODES[400:438, None] == [0, 1], 0.0, -40.0)
     curvature, _ = made._curvature(0, np.zeros((made._unit.shape[1], 1)), 100.0)
     assert np.isclose(np.trace(curvature), 100.0 * 2.0 * 0.25 / 40.0, rtol=0.05)
 

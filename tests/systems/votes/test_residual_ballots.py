@@ -70,7 +70,7 @@ def test_votes_are_those_of_a_sum_record_by_record(classes: int) -> None:
     points = [vote.space_.points(part) for part in (PUBLIC, ROWS, QUERIES)]
     public, own, asked = (directions_of(p[:, :size], intercept=INTERCEPT) / 2.0**14 for p in points)
     logs = [p[:, size:] / OFFSET_STEPS for p in points[1:]]
-    held = vote._held_out
+    held = vote.held_out_
     bends = (softmax(held) * (1 - softmax(held))).mean(axis=1)
     moments = sum(b * np.outer(d, d) for b, d in zip(bends, public, strict=True)) / len(public)
     moments += 0.1 * np.trace(moments) / len(moments) * np.eye(len(moments))

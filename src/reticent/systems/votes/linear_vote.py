@@ -95,7 +95,7 @@ class LinearVoteClassifier(QueryVotes):
     ridge: float = 0.1
     clip_quantile: float | None = None
 
-    _held_out: Array = learned()
+    held_out_: Array = learned()
     _spreads: Array = learned()
 
     @override
@@ -156,7 +156,7 @@ class LinearVoteClassifier(QueryVotes):
                 "PublicReference, got none"
             )
         [output] = labels.outputs
-        space, self._held_out = self.features.start(public_features, public_codes, output.width)
+        space, self.held_out_ = self.features.start(public_features, public_codes, output.width)
         return space, space.points(public_features)
 
     @override
@@ -166,8 +166,8 @@ class LinearVoteClassifier(QueryVotes):
         bends = self._spreads
         if self._started:
             assert rows.codes is not None  # ``_space`` refused
-            self._spreads = residual_spreads(self._held_out, rows.codes)
-            shares = softmax(self._held_out)
+            self._spreads = residual_spreads(self.held_out_, rows.codes)
+            shares = softmax(self.held_out_)
             bends = (shares * (1.0 - shares)).mean(axis=1)
         curved = self._public * np.sqrt(bends)[:, None]
         self._inverse = inverse_moments(curved, curved.shape[1], ridge=self.ridge)
