@@ -208,3 +208,10 @@ def test_an_algorithm_as_printed_needs_the_word_research(command, inputs, tmp_pa
         "--ledger", tmp_path / "ledger.db", "--research", "--overwrite",
     )  # fmt: skip
     assert "nothing is booked" in booked.err
+    surveyed = ("radius", inputs, "--bundle", folder, "--json")
+    assert "--research" in command(*surveyed).err
+    answer = command(*surveyed, "--research")
+    assert answer.status == 0
+    caps = json.loads(answer.out)["caps"]
+    # the epsilon of a sound account, and not the 1.0 that the paper states
+    assert [cap["epsilon"] for cap in caps] == [pytest.approx(printed.spent().epsilon)]

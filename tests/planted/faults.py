@@ -1064,6 +1064,13 @@ FAULTS: tuple[Fault, ...] = (
         ("published",),
     ),
     Fault(
+        "a survey of an algorithm as printed shows caps at the stated epsilon",
+        "cli/radius.py",
+        "sound = system.spent() if research else guarantee",
+        "sound = guarantee",
+        ("cli",),
+    ),
+    Fault(
         "a published test is charged for neighbours half as far apart",
         "published/posthoc.py",
         "far = min(2.0 * self.radius + tolerance, self.maximum_radius)",

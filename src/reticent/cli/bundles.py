@@ -511,19 +511,29 @@ def verify(
 
 
 def open_bundle(
-    folder: Path, trusted_key: Path | None = None, embedder: str | None = None
+    folder: Path,
+    trusted_key: Path | None = None,
+    embedder: str | None = None,
+    *,
+    research: bool = False,
 ) -> System:
     """Return the fitted system in ``folder``, of any kind, with the user's own module where it
-    needs one. If there is a ``trusted_key``, it must have signed the bundle.
+    needs one. If there is a ``trusted_key``, it must have signed the bundle. With ``research``
+    it is an algorithm as printed, and nothing else.
 
     Raises:
-        InvalidInput: no such folder, a system that is not known here, or one that needs a module of
-            the user's own.
+        InvalidInput: no such folder, a system that is not known here, one that needs a module of
+            the user's own, or an algorithm as printed without ``research``.
         CorruptBundle: the bundle is damaged.
         UntrustedSignature: ``trusted_key`` is given and has not signed the bundle.
     """
     from reticent.systems.loading import load
 
+    if research:
+        from reticent.published import load_research
+
+        _refuse((embedder is not None, "research: expected without --embedder"))
+        return cast("System", load_research(folder, trusted_key=trusted_key))
     module = None
     if embedder is not None:
         from reticent.audit.subjects import named_object
