@@ -30,13 +30,12 @@ def indices(lattice: Lattice, points) -> np.ndarray:
 @given(
     radius=st.floats(1e-6, 1e6),
     reach=st.integers(1, 4),
-    offset=st.floats(0, 1),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_neighbours_lie_in_touching_cells(radius, reach, offset, seed) -> None:
+def test_neighbours_lie_in_touching_cells(radius, reach, seed) -> None:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(50, 2)) * radius * 5
-    lattice = Lattice.over(points, radius=radius, tail=0.1, reach=reach, offset=offset)
+    lattice = Lattice.over(points, radius=radius, tail=0.1, reach=reach)
     assert lattice.covers(radius)
     step = rng.choice([-1.0, 0.0, 1.0, 0.999], size=points.shape) * radius
     # only steps that stay within the radius in exact arithmetic count

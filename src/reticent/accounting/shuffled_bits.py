@@ -105,5 +105,6 @@ def _binomial(trials: int, chance: float) -> Array:
     down = np.arange(mode, low, -1, dtype=np.float64)
     above = np.cumprod((trials - up + 1) / up * odds)
     below = np.cumprod(down / ((trials - down + 1) * odds))
-    law = np.concatenate([below[::-1], [1.0], above])
-    return law / law.sum()
+    law: Array = np.concatenate([below[::-1], [1.0], above])
+    law /= law.sum()
+    return law

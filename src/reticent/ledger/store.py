@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import select
 import sqlite3
 import time
 import uuid
@@ -250,10 +251,6 @@ class Store:
             if self.is_sqlite:
                 _begin_writing(connection.connection.driver_connection, self._patience)
                 self.check_file()
-            else:
-                longest = self._patience + _LONGEST_STATEMENT
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {self._patience}")
-                connection.exec_driver_sql(f"SET LOCAL statement_timeout = {longest}")
             yield connection
         self.check_file()
 
@@ -270,6 +267,7 @@ class Store:
                     isolation_level="REPEATABLE READ", postgresql_readonly=True
                 )
                 with connection.begin():
+                    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
                     yield connection
                 return
             with self._waiting(connection), connection.begin():
@@ -396,6 +394,7 @@ class Store:
         settings = (
             *given.values(),
             f"-c lock_timeout={self._patience}",
+            f"-c statement_timeout={self._patience + _LONGEST_STATEMENT}",
             f"-c idle_in_transaction_session_timeout={idle}",
             "-c default_transaction_isolation=read\\ committed",
             "-c synchronous_commit=on",
@@ -407,7 +406,7 @@ class Store:
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
         }
-        return sa.create_engine(
+        engine = sa.create_engine(
             self.url.set(drivername="postgresql+psycopg").difference_update_query(given),
             connect_args={
                 **silence,
@@ -417,9 +416,10 @@ class Store:
                 "client_encoding": "utf8",
             },
             isolation_level="READ COMMITTED",
-            pool_pre_ping=True,
             pool_timeout=self.lock_timeout,
         )
+        sa.event.listen(engine, "checkout", _check_alive)
+        return engine
 
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
@@ -474,6 +474,17 @@ def _begin_writing(connection: Any, patience: int) -> None:
             time.sleep(0.001)
         else:
             return
+
+
+def _check_alive(connection: Any, *_: Any) -> None:
+    """Have an idle connection to a server replaced that has ended: the end of it is there to read.
+
+    It takes one system call, where asking the server takes a round trip.
+    """
+    ready = select.poll()
+    ready.register(connection.fileno(), select.POLLIN)
+    if ready.poll(0):
+        raise sa.exc.DisconnectionError("the server has ended the connection")
 
 
 Fault = Literal[

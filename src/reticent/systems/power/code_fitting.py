@@ -558,22 +558,23 @@ class CodeNodes:
         kept = table[:, used] / table[:, used].sum(axis=1, keepdims=True)
         return whole_shares(kept, epsilon=epsilon)
 
-    def codebooks(self, epsilon: float) -> list[Array]:
-        """Return starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
+    @cached_property
+    def codes(self) -> tuple[Integers, ...]:
+        """Return codebooks of nodes, the code of each node in each: they serve every epsilon."""
         tables = [
             target.joint / target.joint.sum(axis=1, keepdims=True)
             for target in self.targets
             if target.kind == LABEL
         ]
-        if not tables:
-            return []
-        return [
-            response_on(
-                codebook(tables, self.masses, codes=codes, seed=self.public.seed), epsilon=epsilon
-            )
+        return tuple(
+            codebook(tables, self.masses, codes=codes, seed=self.public.seed)
             for codes in _CODES
-            if codes < self.cells.size
-        ]
+            if tables and codes < self.cells.size
+        )
+
+    def codebooks(self, epsilon: float) -> list[Array]:
+        """Return starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
+        return [response_on(members, epsilon=epsilon) for members in self.codes]
 
     def alone_at(self, place: int, epsilon: float) -> Array:
         """The best table for one target on the nodes that are made for it."""
