@@ -33,7 +33,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "choose/adjacency",
         "choose/limits",
     ),
-    "operate": ("service", "client", "fleet", "ledger", "bundles", "threats", "size"),
+    "operate": ("service", "client", "fleet", "ledger", "threats", "size"),
     "theory": (
         "guarantees",
         "mechanisms",
@@ -66,6 +66,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "reference/settings",
         "reference/errors",
         "reference/http",
+        "bundles",
         "README",
         "glossary",
         "bibliography",

@@ -1,6 +1,6 @@
 """Faults of the ledger, the service and its client; see ``faults.py``.
 
-Each row of the attacks in docs/results/service.md and docs/threats.md has at least one.
+Each row of the attacks in docs/results/service.md and docs/results/defences.md has at least one.
 """
 
 from __future__ import annotations

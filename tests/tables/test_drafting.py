@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 
 from reticent.core.errors import InvalidInput
 from reticent.tables import Categorical, Hashed, Instant, Numeric, TabularSchema, Truth
+from reticent.tables.batches import read_batches
 from reticent.tables.drafting import outward
+from reticent.tables.files import read_rows
 
 ROWS = 200
 random = np.random.default_rng(0)
@@ -65,3 +69,24 @@ def test_ranges_are_rounded_outward_and_not_far(ends: tuple[float, float]) -> No
     slack = 0.11 * (high - low) + 1e-15 * max(abs(low), abs(high))
     assert low - lower <= slack
     assert upper - high <= slack
+
+
+def test_all_columns_without_a_draft_are_refused_at_once() -> None:
+    frame = pd.DataFrame({"age": [1, 2], "c": ["x"] * 2, "note": ["y"] * 2})
+    with pytest.raises(InvalidInput, match=r"(?s)'c'.*'note'"):
+        TabularSchema.from_frame(frame)
+
+
+def test_what_a_draft_ignored_may_stand_in_frames_and_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [1, 2, 3], "label": ["x", "y", "x"]})
+    schema = TabularSchema.from_frame(frame, ignore=["label"])
+    again = TabularSchema.from_dict(schema.to_dict())
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    expected = schema.encode(frame[["age"]])
+    assert (again.encode(frame) == expected).all()
+    assert (schema.encode(read_rows(tmp_path / "rows.csv", again)) == expected).all()
+    (batch,) = read_batches(tmp_path / "rows.parquet", again)
+    assert (schema.encode(batch.rows) == expected).all()
+    with pytest.raises(InvalidInput, match="other"):
+        schema.encode(frame.assign(other=1))
