@@ -213,5 +213,15 @@ def test_an_algorithm_as_printed_needs_the_word_research(command, inputs, tmp_pa
     answer = command(*surveyed, "--research")
     assert answer.status == 0
     caps = json.loads(answer.out)["caps"]
-    # the epsilon of a sound account, and not the 1.0 that the paper states
+    # what a sound account gives, and not what the paper states
     assert [cap["epsilon"] for cap in caps] == [pytest.approx(printed.spent().epsilon)]
+
+
+def test_answers_that_are_charged_are_not_predicted_for_nothing(
+    command, classifier_bundle, inputs, tmp_path
+):
+    told = command(
+        "predict", classifier_bundle, "--input", inputs, "--output", tmp_path / "told.csv"
+    )
+    assert told.status != 0
+    assert not (tmp_path / "told.csv").exists()

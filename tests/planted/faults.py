@@ -266,6 +266,20 @@ FAULTS: tuple[Fault, ...] = (
         ("lipschitz",),
     ),
     Fault(
+        "a Parquet file is read ahead of what is asked for",
+        "tables/batches.py",
+        "pre_buffer=False",
+        "pre_buffer=True",
+        ("release",),
+    ),
+    Fault(
+        "chords of the Jacobian's entries without what their slopes leave out",
+        "lipschitz/joint.py",
+        "constant = (above - slope * (middle + reach)).sum(axis=-1)",
+        "constant = 0 * above.sum(axis=-1)",
+        ("lipschitz",),
+    ),
+    Fault(
         "a radius in grid steps without the step of snapping",
         "lipschitz/radius.py",
         " + ceil(bound.input_norm.of_ones(bound.domain.dimension))",
