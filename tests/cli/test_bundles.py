@@ -208,3 +208,13 @@ def test_an_algorithm_as_printed_needs_the_word_research(command, inputs, tmp_pa
         "--ledger", tmp_path / "ledger.db", "--research", "--overwrite",
     )  # fmt: skip
     assert "nothing is booked" in booked.err
+
+
+def test_answers_that_are_charged_are_not_predicted_for_nothing(
+    command, classifier_bundle, inputs, tmp_path
+):
+    told = command(
+        "predict", classifier_bundle, "--input", inputs, "--output", tmp_path / "told.csv"
+    )
+    assert told.status != 0
+    assert not (tmp_path / "told.csv").exists()

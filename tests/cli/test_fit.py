@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
 
@@ -270,6 +271,12 @@ def test_public_rows_of_a_table_are_described_and_a_fit_is_booked(
     assert answer.status == 0, answer.err
     loaded = reticent.PublicStartClassifier.load(place / "bundle")
     assert "island" not in str(loaded.schema_.to_dict())
+    asked = command("predict", place / "bundle", "--input", place / "private.csv",
+                    "--ignore-column", "kind", "--output", place / "kinds.csv")  # fmt: skip
+    assert asked.status == 0, asked.err
+    rows = pd.read_csv(place / "private.csv")
+    told = pd.read_csv(place / "kinds.csv")["predictions"]
+    assert told.tolist() == loaded.predict(rows[["length", "garden"]]).tolist()
     assert fit(PUBLIC, *books, "--overwrite").status == 0
     assert fit(started, *books, "--overwrite").status != 0  # the second one is beyond the budget
     with closing(Ledger.open(ledger)) as book:

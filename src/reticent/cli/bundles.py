@@ -204,6 +204,44 @@ def release(
             )  # fmt: skip
 
 
+def predict(
+    bundle: BundleFolder,
+    input_: InputRows,
+    output: Annotated[
+        Path,
+        typer.Option(help=".npz (predictions), .csv, .parquet or .arrow file."),
+    ],
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
+    trusted_key: TrustedKey = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write what a released model predicts of every input row.
+
+    Predictions cost nothing, because the fit has paid for them.
+    """
+    import numpy as np
+
+    from reticent.cli.files import ANSWERS, column_content, format_of, read_rows
+    from reticent.tables.batches import encoded_columns
+
+    kind = format_of(output, ANSWERS)
+    system: Any = open_bundle(bundle, trusted_key)
+    if hasattr(system, "release"):
+        raise InvalidInput(
+            f"bundle={str(bundle)!r}: holds a {type(system).__name__}, whose answers are charged; "
+            "use `reticent release`"
+        )
+    rows = read_rows(input_, schema=system.schema_, array=array, ignore=ignore_column).inputs
+    found = np.asarray(system.predict(rows))
+    with output_file(output, size=8 * found.nbytes + 4096, overwrite=overwrite) as put:
+        if found.ndim == 1 or kind == "npz":
+            put(column_content("predictions", found, kind))
+        else:
+            put(encoded_columns({f"predictions{i}": each for i, each in enumerate(found.T)}, kind))
+    typer.echo(f"{len(found)} prediction(s); written to {output}")
+
+
 def _release_for_research(
     bundle: Path,
     input_: Path,
@@ -537,9 +575,7 @@ def _answering(folder: Path, trusted_key: Path | None, embedder: str | None) -> 
     if not hasattr(system, "release"):
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a {type(system).__name__}, which has nothing left to "
-            "release: its predictions are "
-            f"post-processing and cost nothing; use {type(system).__name__}.load(folder)"
-            ".predict(inputs)"
+            "release: its predictions are post-processing and cost nothing; use `reticent predict`"
         )
     return system
 
