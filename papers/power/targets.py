@@ -332,12 +332,12 @@ def review_results(
     for parts in (1, 8):
         coarse, code = _parts_times_label(public, parts)
         table = response_on(np.arange(2 * parts), epsilon=epsilon)
-        label, recalled = coarse.targets
+        likely, closest = coarse.targets
         accuracy, recall = scored(
             table[code(rows)],
-            label.told(table, coarse.masses),
-            recalled.told(table, coarse.masses),
-            recalled.values,
+            likely.told(table, coarse.masses),
+            closest.told(table, coarse.masses),
+            closest.values,
         )
         name = "label response" if parts == 1 else f"{parts} parts x label, response"
         results |= {f"{name}: accuracy": accuracy, f"{name}: recall@10": recall}

@@ -284,7 +284,6 @@ def test_damaged_files_are_refused_without_their_cells(
         assert "secret" not in str(refused.value)
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(encoder: PowerEncoder, tmp_path: Path) -> None:
     """Neither Python's memory nor Arrow's, which holds what is read ahead of row groups.
 
