@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import pytest
 
 from tests.browser import Page
 from tests.service.dashboard.conftest import Watched
+
+PAGES = ("", "/budgets", "/entries", "/keys", "/verification", "/bundles/records", "/bundles/rows")
 
 pytestmark = pytest.mark.browser
 
@@ -17,6 +22,34 @@ def sign_in(page: Page, watched: Watched) -> None:
     page.write(watched.running.owner)
     page.press("Enter")
     page.wait()
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_every_page_fits_its_window_and_loads_nothing_else(
+    page: Page, watched: Watched, width: int
+) -> None:
+    page.size(width)
+    sign_in(page, watched)
+    for place in PAGES:
+        page.open(watched.url + place)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), place
+        assert page.run("document.querySelectorAll('h1').length") == 1
+        levels = page.run("[...document.querySelectorAll('h1,h2,h3')].map(e => +e.tagName[1])")
+        assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), place
+        assert page.run("[...document.querySelectorAll('th')].every(e => e.scope)")
+        # text of every link and button can be read: it has a size, and is not cut off
+        assert page.run(
+            "[...document.querySelectorAll('a:not(.skip),button,h1,h2,h3')]"
+            ".every(e => e.getBoundingClientRect().right <= innerWidth + 1)"
+        ), place
+    hosts = {re.sub(r"^(\w+://[^/]+).*", r"\1", address) for address in page.requests}
+    assert hosts - {"data:,"} <= {watched.running.url, "about:blank"}
+    assert page.problems == []
+    shown = "wide" if width > 800 else "narrow"
+    page.open(watched.url)
+    for name in ("wide", "narrow"):
+        found = page.run(f"document.querySelector('.chart.{name}').getBoundingClientRect().width")
+        assert (found > 200) == (name == shown)
 
 
 def test_the_cookie_is_for_these_pages_alone_and_ends_with_the_session(
