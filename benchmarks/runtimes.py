@@ -55,7 +55,6 @@ from reticent.mechanisms import (
     HopRelease,
     KNormMechanism,
     LaplaceMechanism,
-    LaplaceTestRelease,
     NoisyArgmax,
     NoisyAttributes,
     NoisyMaxRelease,
@@ -64,7 +63,6 @@ from reticent.mechanisms import (
     ProposeTestRelease,
     SignedDistanceRelease,
     SoftmaxRelease,
-    SparseVectorScreening,
     StabilityRelease,
     StabilityResponse,
     SumBlock,
@@ -147,14 +145,6 @@ def mechanisms() -> None:
         dimension=8,
         adjacency=NEAR,
     )
-    sparse = SparseVectorScreening(
-        threshold=150,
-        epsilon_threshold=0.1,
-        epsilon_query=0.2,
-        limit=ROWS,
-        paid="fails",
-        adjacency=RECORDS,
-    )
     lattice = Lattice.over(
         rng.uniform(0, 5, (9, 8)), radius=0.5, tail=0.0, coordinates=(0, 1, 2, 3, 4)
     )
@@ -181,7 +171,6 @@ def mechanisms() -> None:
         (FiniteChannel.response(10, **near), (labels,)),
         (NoisyMaxRelease(**labelled), (logits,)),
         (ProposeTestRelease(**test, inner=inner), (vectors, levels)),
-        (LaplaceTestRelease(**test, tolerance=0.01, inner=inner), (vectors, radii)),
         (published, (vectors, radii)),
         (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
         (StabilityResponse(**record, classes=10), (labels, levels)),
@@ -190,7 +179,6 @@ def mechanisms() -> None:
         (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),
         (NoisyScreening(threshold=150.0, sigma=50.0, **sampled), (most,)),
         (attributes, (votes * 256,)),
-        (sparse, (most,)),
         (SignedDistanceRelease(**record, delta=1e-5, classes=2), (two, levels)),
         (SignedDistanceRelease(**record, delta=1e-5, classes=10), (labels, levels)),
     ]

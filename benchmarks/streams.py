@@ -30,7 +30,8 @@ from reticent.tables import Categorical, Numeric, TabularSchema
 NUMBERS = ["age", "weight", "height", "pulse"]
 WORDS = ("office", "field", "sea")
 SCHEMA = TabularSchema((*(Numeric(name, 0.0, 1.0) for name in NUMBERS), Categorical("work", WORDS)))
-BATCH = 100_000
+BATCH = 2**20
+"""Rows of a row group, as pyarrow writes them unless it is told otherwise."""
 KINDS = ("power", "posthoc")
 
 

@@ -76,7 +76,7 @@ def crossing_chart() -> str:
         )
         for name, (short, style, marker) in names.items()
     ]
-    trained = means["private training: noisy gradient descent"][str(total)]
+    trained = means["private training: start from public models"][str(total)]
     return _alone(
         line_chart(
             series[::-1],

@@ -18,7 +18,14 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "theory",
         "results/README",
     ),
-    "start/index": ("start/engineer", "start/hospital", "start/manager", "questions/index"),
+    "start/index": (
+        "start/rows",
+        "start/records",
+        "start/queries",
+        "start/hospital",
+        "start/manager",
+        "questions/index",
+    ),
     "choose/index": (
         "choose/epsilon",
         "choose/radius",
@@ -26,7 +33,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "choose/adjacency",
         "choose/limits",
     ),
-    "operate": ("service", "client", "fleet", "ledger", "bundles", "threats", "size"),
+    "operate": ("service", "client", "fleet", "ledger", "threats", "size"),
     "theory": (
         "guarantees",
         "mechanisms",
@@ -42,6 +49,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "private-knn",
         "private-knn-accounting",
         "shuffling",
+        "ledger-inside",
     ),
     "results/README": ("benchmarks", "planted-faults"),
     "questions/index": (
@@ -57,6 +65,8 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "reference/commands",
         "reference/settings",
         "reference/errors",
+        "reference/http",
+        "bundles",
         "README",
         "glossary",
         "bibliography",

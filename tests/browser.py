@@ -4,7 +4,6 @@ network but that of this machine.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -79,10 +78,6 @@ class Page:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self._call("Emulation.setDeviceMetricsOverride", metrics)
 
-    def scripts(self, allowed: bool) -> None:
-        """Whether pages may run scripts."""
-        self._call("Emulation.setScriptExecutionDisabled", {"value": not allowed})
-
     def open(self, url: str) -> None:
         """Opens an address, and waits until it is there."""
         self._events.clear()
@@ -148,11 +143,6 @@ class Page:
         """All cookies, also those that scripts may not read."""
         found: list[dict[str, Any]] = self._call("Network.getCookies")["cookies"]
         return found
-
-    def picture(self, path: Path) -> None:
-        """A picture of the whole page."""
-        shown = self._call("Page.captureScreenshot", {"captureBeyondViewport": True})
-        path.write_bytes(base64.b64decode(shown["data"]))
 
     def _call(
         self, method: str, values: dict[str, Any] | None = None, session: str | None = ""

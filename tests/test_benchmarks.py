@@ -72,13 +72,3 @@ def test_every_benchmark_still_runs(
 @pytest.fixture
 def figures(scripts: None) -> ModuleType:
     return importlib.import_module("figures")
-
-
-def test_every_script_that_prints_figures_is_in_the_table() -> None:
-    names = {one.name for one in MAIN["ALL"]}
-    scripts = {
-        path.stem
-        for path in FOLDER.glob("[!_]*.py")
-        if "__main__" in path.read_text(encoding="utf-8")
-    }
-    assert names == scripts

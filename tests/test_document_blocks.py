@@ -192,14 +192,13 @@ LONG = {
     "docs/write-your-own.md",
 }
 """Pages that take long, since nothing on them is cut short; the same calls on smaller data are on
-other pages: docs/start/engineer.md, docs/choose/method.md, docs/votes.md. What the last one defines
+other pages: docs/start/records.md, docs/choose/method.md, docs/votes.md. What the last one defines
 is checked by tests/testing/test_check_system.py.
 """
 
 TORCH = {
     "docs/ledger.md",
     "docs/size.md",
-    "docs/start/engineer.md",
     "docs/start/hospital.md",
     "docs/tables.md",
     "docs/training.md",

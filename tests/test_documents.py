@@ -8,7 +8,6 @@ import ast
 import importlib
 import importlib.util
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -133,26 +132,3 @@ def test_every_page_of_results_is_found_from_their_index() -> None:
                 waiting.append(place)
     assert len(pages) > 40
     assert pages - reached == set()
-
-
-def test_every_extra_stands_in_the_list_of_what_may_be_left_out() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    page = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    listed = {
-        name
-        for row in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", page, flags=re.MULTILINE)
-        for name in re.findall(r"\w+", row)
-    }
-    assert listed == set(project["optional-dependencies"]) - {"test", "docs", "dev"}
-
-
-def test_means_of_the_readme_stand_on_the_pages_that_it_links() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    stated = re.findall(r"(\d[\d.]*) ± 0?([\d.]+) %", readme)
-    pages = "".join(
-        (ROOT / target).read_text(encoding="utf-8")
-        for target in re.findall(r"\]\((docs/results/[^)#]+\.md)\)", readme)
-    )
-    found = set(re.findall(r"(\d[\d.]*) ± 0?([\d.]+)", pages))
-    assert len(stated) >= 5
-    assert [each for each in stated if each not in found] == []

@@ -75,62 +75,6 @@ def test_sets_up_once_and_again_only_when_the_locks_change(
     assert len(installed(commands)) == 3
 
 
-def test_light_and_lowest_have_environments_of_their_own(run_script, commands, tmp_path):
-    assert run_script.main(["test-light", "tests/core"]) == 0
-    assert installed(commands) == ["light.txt", ROOT.name]
-    assert commands[-1][0].startswith(str(tmp_path / "venv-light-"))
-    assert commands[-1][-1] == "tests/core"
-    assert "tests.without_extras" in commands[-1]
-    commands.clear()
-    assert run_script.main(["test-lowest"]) == 0
-    assert commands[-1][0].startswith(str(tmp_path / "venv-lowest"))
-    floors = (tmp_path / "venv-lowest" / "reticent-lowest.txt").read_text().split()
-    assert "numpy==2.0" in floors
-    assert "typer==0.19.2" in floors
-    assert not any(line.startswith("pytest") for line in floors)
-
-
-@pytest.mark.parametrize("kind", ["light", "lowest"])
-def test_other_environments_can_be_made_ahead_of_their_tests(run_script, commands, kind):
-    assert run_script.main(["setup", kind]) == 0
-    assert installed(commands)[-1].startswith(ROOT.name)
-    assert not any("pytest" in words for words in commands)
-    commands.clear()
-    assert run_script.main([f"test-{kind}", "tests/core"]) == 0
-    assert installed(commands) == []
-    with pytest.raises(SystemExit, match="light or lowest"):
-        run_script.main(["setup", "medium"])
-
-
-def test_words_become_commands(run_script, commands, tmp_path):
-    run_script.main(["setup"])
-    commands.clear()
-    run_script.main(["test", "tests/core"])
-    run_script.main(["test", "-n0", "-x"])
-    run_script.main(["demo", "posthoc", "--seed", "1"])
-    assert commands[0][1:] == ["-m", "pytest", "-n", "logical", "tests/core"]
-    assert commands[1][1:] == ["-m", "pytest", "-n0", "-x"]
-    assert commands[2] == [
-        str(tmp_path / "venv" / "bin" / "reticent"),
-        "demo",
-        "posthoc",
-        "--seed",
-        "1",
-    ]
-
-
-def test_what_was_compiled_once_is_kept(run_script, monkeypatch, tmp_path):
-    given = {}
-    monkeypatch.setattr(
-        run_script.subprocess, "call", lambda command, *, cwd, env: given.update(env) or 0
-    )
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
-    assert run_script.Environment(str(tmp_path / "venv"), "", None).run(["python"]) == 0
-    assert "PYTHONDONTWRITEBYTECODE" not in given
-    assert given["PYTHONPYCACHEPREFIX"].startswith(str(tmp_path / "venv"))
-
-
 def test_check_runs_everything_and_fails_if_one_check_fails(
     run_script, commands, monkeypatch, capsys
 ):

@@ -126,14 +126,6 @@ def test_the_environment_is_empty_otherwise(environment: Environment) -> None:
         assert environment.run("python", "-c", f"import {package}").returncode == 1
 
 
-def test_it_says_its_version(environment: Environment) -> None:
-    with zipfile.ZipFile(environment.wheel) as archive:
-        (about,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-        text = archive.read(about).decode()
-    (version,) = (line[9:] for line in text.splitlines() if line.startswith("Version: "))
-    assert environment.run("reticent", "--version").stdout == f"reticent {version}\n"
-
-
 def test_a_demonstration_a_card_and_a_release(environment: Environment) -> None:
     demo = environment.run("reticent", "demo", "certified", "--output", "demo")
     assert demo.returncode == 0, demo.stderr
@@ -145,17 +137,6 @@ def test_a_demonstration_a_card_and_a_release(environment: Environment) -> None:
     release = environment.run("reticent", "release", "demo/bundle", *words)
     assert release.returncode == 0, release.stderr
     assert (environment.folder / "answers.npz").exists()
-
-
-def test_a_ledger_from_its_making_to_a_refusal(environment: Environment) -> None:
-    book = ("--ledger", "book.sqlite")
-    assert environment.run("reticent", "ledger", "init", *book).returncode == 0
-    grant = ("--subject", "ward", "--epsilon", "1", "--delta", "0", "--neighbours", "add-remove")
-    done = environment.run("reticent", "ledger", "grant", *book, *grant)
-    assert done.returncode == 0, done.stderr
-    assert "ward" in environment.run("reticent", "ledger", "report", *book).stdout
-    verified = environment.run("reticent", "ledger", "verify", *book)
-    assert (verified.returncode, "in order" in verified.stdout) == (0, True)
 
 
 def test_what_it_cannot_do_it_says_in_one_line(environment: Environment) -> None:

@@ -35,7 +35,6 @@ NEED_TORCH = (
     "reticent.attacks.hijacking",
     "reticent.attacks.reconstruction",
     "reticent.demos.posthoc",
-    "reticent.demos.private_knn",
     "reticent.networks.torch_modules",
     "reticent.published.as_coded",
     "reticent.published.obfuscators",
@@ -49,10 +48,6 @@ NEED_TORCH = (
     "reticent.systems.power.cross_fitting",
     "reticent.systems.power.fitting",
     "reticent.systems.power.protected_fitting",
-    "reticent.systems.private_knn.checked_student",
-    "reticent.systems.private_knn.stored_network",
-    "reticent.systems.private_knn.student",
-    "reticent.systems.private_knn.student_configs",
     "reticent.training",
 )
 """Modules, or packages with modules, that are built on torch. No other module may need it, at any
@@ -198,7 +193,6 @@ print(json.dumps([found, answers, failed]))
 MISSING = (
     "reticent.PosthocEncoder",
     "reticent.PosthocClassifier",
-    "reticent.PrivateKNNStudent",
     "reticent.systems.embedding.ModuleEmbedding",
     "reticent.networks.from_torch",
     "reticent.attacks.train_hijacker",
@@ -218,7 +212,6 @@ COMMANDS = [
     ["card", "posthoc"],
     ["demo", "posthoc", "--output", "demo"],
     ["demo", "power", "--output", "demo"],
-    ["demo", "knn", "--output", "demo"],
 ]
 
 
@@ -304,7 +297,7 @@ def test_what_needs_torch_says_in_one_line_what_to_install(without: Found) -> No
 
 def test_commands_without_torch(without: Found) -> None:
     answers = without.answers
-    assert [status for status, _, _ in answers] == [0, 0, 0, 0, 0, 2, 0, 15, 15, 15], answers
+    assert [status for status, _, _ in answers] == [0, 0, 0, 0, 0, 2, 0, 15, 15], answers
     with np.load(without.folder / "out.npz", allow_pickle=False) as written:
         assert len(written["values"]) == 5
     assert "PosthocEncoder" in answers[5][2]

@@ -12,11 +12,15 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from reticent.core.arrays import Array, Integers
+from reticent.release.fits import not_counted
 from reticent.retraining import (
     ConvexSettings,
     HiddenSettings,
@@ -25,19 +29,35 @@ from reticent.retraining import (
     one_against_one,
 )
 from reticent.retraining.reserves import ReserveSettings
+from reticent.systems import LinearVoteClassifier, PublicReference
+from reticent.systems.votes.sums import VOTE
+from reticent.systems.votes.voters import voters_of
 
 Fit = Callable[[Array, Integers, Array], tuple[Integers, Array]]
 """From records and labels to labels and reserves of queries."""
 
 
 class Task(NamedTuple):
-    """A data set, what is trained on it, and its number of labels."""
+    """A data set and its number of labels, what is trained on it, and how long queries are.
+
+    ``worth`` is what one record may take from a reserve.
+    """
 
     X: Array
     y: Integers
-    settings: ReserveSettings
-    fit: Fit
     classes: int
+    fit: Fit
+    scale: float
+    worth: float
+
+    @classmethod
+    def of(cls, X: Array, y: Integers, classes: int, fit: Fit, settings: ReserveSettings) -> Task:
+        """Return the task of a model with reserves."""
+        return cls(X, y, classes, fit, settings.norm_bound, settings.worth)
+
+    def distances(self, reserves: Array) -> Integers:
+        """Return stable distances."""
+        return np.maximum(np.ceil(reserves / self.worth) - 1.0, 0.0).astype(np.int64)
 
 
 def _offsets(X: Array, settings: ReserveSettings) -> Array | None:
@@ -71,7 +91,7 @@ def _convex(random: np.random.Generator) -> Task:
         model = convex_model(X, y, settings, offsets=_offsets(X, settings))
         return model.reserves(queries, _offsets(queries, settings))
 
-    return Task(X, y, settings, fit, 2)
+    return Task.of(X, y, 2, fit, settings)
 
 
 def _pairs(random: np.random.Generator) -> Task:
@@ -94,7 +114,7 @@ def _pairs(random: np.random.Generator) -> Task:
         labels, reserves = zip(*found, strict=True)
         return one_against_one(np.stack(labels), np.stack(reserves), classes=3)
 
-    return Task(X, y, settings, fit, 3)
+    return Task.of(X, y, 3, fit, settings)
 
 
 def _hidden(random: np.random.Generator) -> Task:
@@ -114,13 +134,53 @@ def _hidden(random: np.random.Generator) -> Task:
         model = hidden_model(X, y, settings, seed=1, offsets=_offsets(X, settings))
         return model.reserves(queries, _offsets(queries, settings))
 
-    return Task(X, y, settings, fit, 2)
+    return Task.of(X, y, 2, fit, settings)
+
+
+@lru_cache(maxsize=64)
+def _public(seed: int, classes: int, features: int) -> LinearVoteClassifier:
+    """Return a vote beside public models of random rows, without a record."""
+    random = np.random.default_rng([seed, 4])
+    rows = random.normal(size=(30, features))
+    codes = np.concatenate([np.arange(classes), random.integers(0, classes, 30 - classes)])
+    reference = PublicReference(
+        models=[LogisticRegression(C=float(random.choice([0.1, 10.0])))],
+        rows="embedding",
+        weight=float(random.choice([0.1, 1.0])),
+        records=int(random.choice([1, 10, 40])),
+    )
+    vote = LinearVoteClassifier(
+        epsilon=1.0,
+        delta=0.0,
+        classes=range(classes),
+        answers=1,
+        clip_quantile=float(random.choice([0.5, 0.8, 1.0])),
+        features=reference,
+    )
+    with not_counted("a search for faults in random data sets"):
+        return vote.fit(rows[:0], codes[:0], public_X=rows, public_y=codes)
+
+
+def _residual(random: np.random.Generator) -> Task:
+    classes = int(random.integers(2, 4))
+    X, y = _records(random, classes)
+    public = _public(int(random.integers(0, 10)), classes, X.shape[1])
+
+    def fit(X: Array, y: Integers, queries: Array) -> tuple[Integers, Array]:
+        vote = copy(public)
+        vote._voters = voters_of(vote.space_.points(X), y, None)
+        table = vote.vote_table(queries)
+        ranked = np.sort(table, axis=1)
+        return table.argmax(axis=1), (ranked[:, -1] - ranked[:, -2]) / VOTE
+
+    return Task(X, y, classes, fit, 2.0, 1.0)
 
 
 KINDS: dict[str, Callable[[np.random.Generator], Task]] = {
     "convex": _convex,
     "one against one": _pairs,
     "hidden layer": _hidden,
+    "residual vote": _residual,
 }
 
 
@@ -147,17 +207,17 @@ def search(kind: str, *, retrainings: int, seconds: float, seed: int = 0) -> dic
         random = np.random.default_rng([seed, round_])
         round_ += 1
         task = KINDS[kind](random)
-        queries = random.normal(size=(12, task.X.shape[1])) * task.settings.norm_bound
+        queries = random.normal(size=(12, task.X.shape[1])) * task.scale
         labels, reserves = task.fit(task.X, task.y, queries)
-        distances = task.settings.distances(reserves)
+        distances = task.distances(reserves)
         for X, y in _neighbours(task, queries):
             others, beside = task.fit(X, y, queries)
-            far = task.settings.distances(beside)
+            far = task.distances(beside)
             differ = labels != others
             broken += int((np.abs(far - distances) > 1).sum())
             broken += int((differ & ((far > 0) | (distances > 0))).sum())
             flips += int(differ.sum())
-            change = float(np.abs(beside - reserves).max()) / task.settings.worth
+            change = float(np.abs(beside - reserves).max()) / task.worth
             largest = max(largest, change)
             done += 1
     return {"retrainings": done, "flips": flips, "largest": largest, "broken": broken}

@@ -26,7 +26,7 @@ from sklearn.model_selection import GridSearchCV
 from papers.certified.problems import xray_features
 from papers.result_files import write_result
 from papers.seeds import combined
-from papers.settings_grids import descent_settings, linear_vote_settings
+from papers.settings_grids import linear_vote_settings
 from reticent.core.arrays import Integers
 from reticent.core.errors import UnknownName
 from reticent.core.guarantees import AddRemove
@@ -34,10 +34,11 @@ from reticent.datasets import load_blobs, load_imdb
 from reticent.demos.certified import whitening
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
 from reticent.mechanisms.gaussian import analytic_sigma
+from reticent.planning.rows import kind_of_rows
 from reticent.systems import CertifiedClassifier, ClippedDescent, ConvexCertifiedClassifier
 from reticent.systems.certified.choosing import calibrated_choice
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
+from reticent.systems.votes.public_start import PublicStartClassifier
 
 Array = npt.NDArray[np.float64]
 Curve = Callable[[float, float, int], float]
@@ -51,7 +52,7 @@ MOST = 2**24
 MANY_TOTAL = 10.0
 """Total of the table of many answers."""
 
-GRADIENT = "private training: noisy gradient descent"
+TRAINED = "private training: start from public models"
 PUBLIC = "public rows alone"
 CONSTANT = "a constant label"
 RESPONSE = "certified intervals, randomised response"
@@ -266,35 +267,29 @@ def tuned_vote(split: Split) -> tuple[Curve, float]:
     return curve, curve(50.0, DELTA, 1)
 
 
-def trained_accuracy(split: Split, epsilon: float, seed: int) -> tuple[float, float]:
-    """Noisy gradient descent at a total, its settings chosen on halves of the public rows with
-    noise that has the effect it will have; and the same settings without noise.
-    """
+def trained_accuracies(split: Split, seed: int) -> dict[float, tuple[float, float]]:
+    """The default start from public models at each total, and the same without noise."""
     private, public, queries = split.raw
-    half = len(public) // 2
-    fields: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "classes": (0, 1)}
-    best: tuple[float, dict[str, Any]] = (-1.0, {})
-    for settings in descent_settings(public.shape[1]):
-        scores = []
-        for draw in range(2):
-            model = NoisyGradientClassifier(**fields, **settings, records=half)
-            model.simulate_fit(
-                public[:half],
-                split.open_labels[:half],
-                public_X=public,
-                seed=draw,
-                noise_scale=half / len(private),
-            )
-            scores.append(float((model.predict(public[half:]) == split.open_labels[half:]).mean()))
-        best = max(best, (float(np.mean(scores)), settings), key=lambda found: found[0])
-    model = NoisyGradientClassifier(**fields, **best[1])
-    noisy, free = (
-        model.simulate_fit(private, split.y, public_X=public, seed=seed, noise_scale=scale).predict(
-            queries
-        )
-        for scale in (1.0, 1e-9)
+    given: dict[str, Any] = {"public_X": public, "public_y": split.open_labels}
+    model = PublicStartClassifier(
+        epsilon=MANY_TOTAL,
+        delta=DELTA,
+        classes=(0, 1),
+        records=len(private),
+        rows=kind_of_rows(None, public.shape[1], None),
     )
-    return float((noisy == split.truth).mean()), float((free == split.truth).mean())
+    found = []
+    for scale in (1.0, 1e-9):
+        fits = model.simulate_fits(
+            private,
+            split.y,
+            totals=[(total, DELTA) for total in TOTALS],
+            seeds=[seed],
+            noise_scale=scale,
+            **given,
+        )
+        found.append([float((fit.predict(queries) == split.truth).mean()) for fit in fits])
+    return dict(zip(TOTALS, zip(*found, strict=True), strict=True))
 
 
 def answers_until(curve: Curve, floor: float, epsilon: float) -> int:
@@ -347,9 +342,9 @@ def one_split(name: str, seed: int) -> dict[str, Any]:
         LogisticRegression(max_iter=2000), {"C": np.logspace(-4, 4, 9).tolist()}, cv=5
     ).fit(split.open_rows, split.open_labels)
     majority = int(np.bincount(split.open_labels).argmax())
-    fits = {str(total): trained_accuracy(split, total, seed) for total in TOTALS}
+    fits = {str(total): found for total, found in trained_accuracies(split, seed).items()}
     trained = {total: noisy for total, (noisy, _) in fits.items()}
-    free[GRADIENT] = fits[str(MANY_TOTAL)][1]
+    free[TRAINED] = fits[str(MANY_TOTAL)][1]
     return {
         "noise-free": free,
         "median distance": {
@@ -358,7 +353,7 @@ def one_split(name: str, seed: int) -> dict[str, Any]:
         },
         PUBLIC: float((public.predict(split.queries) == split.truth).mean()),
         CONSTANT: float((split.truth == majority).mean()),
-        GRADIENT: trained,
+        TRAINED: trained,
         "one answer, pure epsilon .01": {rung: curves[rung](0.01, 0.0, 1) for rung in PREDICTION},
         "answers": {
             rung: {str(asked): curves[rung](MANY_TOTAL, DELTA, asked) for asked in ANSWERS}
@@ -416,12 +411,12 @@ def markdown(name: str, means: dict[str, Any], errors: dict[str, Any], seeds: in
         )
     every = len(ANSWERS)
     for rung, value, error in (
-        (GRADIENT, means[GRADIENT][str(MANY_TOTAL)], errors[GRADIENT][str(MANY_TOTAL)]),
+        (TRAINED, means[TRAINED][str(MANY_TOTAL)], errors[TRAINED][str(MANY_TOTAL)]),
         (PUBLIC, means[PUBLIC], errors[PUBLIC]),
         (CONSTANT, means[CONSTANT], errors[CONSTANT]),
     ):
         lines.append(f"| {rung} | {' | '.join([cell(value, error)] * every)} | any number |")
-    lost = means["noise-free"][GRADIENT] - means[GRADIENT][str(MANY_TOTAL)]
+    lost = means["noise-free"][TRAINED] - means[TRAINED][str(MANY_TOTAL)]
     lines += [
         "",
         (
@@ -454,7 +449,7 @@ def markdown(name: str, means: dict[str, Any], errors: dict[str, Any], seeds: in
         "",
         (
             "Q* is the number of answers up to which private prediction is right at least as "
-            f"often as noisy gradient descent at the same total (delta {DELTA:g})."
+            f"often as a start from public models at the same total (delta {DELTA:g})."
         ),
         "",
         "| total epsilon | private training | " + " | ".join(f"Q*, {r}" for r in PREDICTION) + " |",
@@ -465,7 +460,7 @@ def markdown(name: str, means: dict[str, Any], errors: dict[str, Any], seeds: in
             whole(means["Q*"][str(total)][rung], errors["Q*"][str(total)][rung])
             for rung in PREDICTION
         ]
-        accuracy = cell(means[GRADIENT][str(total)], errors[GRADIENT][str(total)])
+        accuracy = cell(means[TRAINED][str(total)], errors[TRAINED][str(total)])
         lines.append(f"| {total:g} | {accuracy} | {' | '.join(numbers)} |")
     return "\n".join([*lines, ""])
 

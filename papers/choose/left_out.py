@@ -13,9 +13,9 @@ labels are two). Query methods are not in it: they are judged by answers until a
 Regret is the score of the best of the union in hindsight less that of the plan's choice, in
 points. The best of many is a little lucky: "fair" regret chooses it on one half of the scored rows
 and scores both on the other. Coverage is the share of cases in which the chosen model's true score
-is above the lower end of ``expected``. A table counts as one case for each split and total, and
-standard errors are over tables. Nothing is decided by measurement on small tables, so nothing is
-measured beyond their first two splits, which are enough for coverage.
+is above the lower end of ``expected``. A table counts as one case for each split and total. Means
+and standard errors are over tables. Nothing is decided by measurement on small tables, so nothing
+is measured beyond their first two splits, which are enough for coverage.
 
 Cases are kept in ``--cache``, so that an interrupted run goes on where it was.
 """
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -114,7 +115,6 @@ def task_of(rows: Rows, epsilon: float) -> Task:
         len(rows.private),
         len(rows.public),
         rows.classes,
-        rows.public.shape[1],
         rows=rows.kind,
     )
 
@@ -391,32 +391,40 @@ def markdown(cases: Sequence[Results]) -> str:
             some = [row for row in rows if row["scoring"] == scoring and row["small"] == small]
             if some:
                 lines.append(_summary(group, scoring, some))
-    lines += ["", "| table | public, private | winner at .5 | accuracy | best | regret by total |"]
-    lines.append("|---|---|---|---|---|---|")
+    lines += ["", "## By table, accuracy", ""]
+    lines += ["| table | public, private | splits | at .5 | best at .5 | regret by total | worst |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    kinds: dict[tuple[Any, ...], list[Results]] = {}
     for case in cases:
-        own = [row for row in regrets_of(case) if row["scoring"] == "accuracy"]
-        middle = own[1]
+        kinds.setdefault((case["table"], *case["n"][:2]), []).append(case)
+    for (table, public, private), some in kinds.items():
+        own = [[one for one in regrets_of(case) if one["scoring"] == "accuracy"] for case in some]
+        regret = np.array([[one["regret"] for one in each] for each in own])
+        best = Counter(each[1]["best"] for each in own).most_common(1)[0][0]
         lines.append(
-            f"| {case['table']} {case['split']} | {case['n'][0]}, {case['n'][1]} | "
-            f"{middle['winner']} | {middle['score']:.4f} | {middle['best']} | "
-            f"{' '.join(format(row['regret'], '.2f') for row in own)} |"
+            f"| {table} | {public}, {private} | {len(some)} | "
+            f"{np.mean([each[1]['score'] for each in own]):.4f} | {best} | "
+            f"{' '.join(f'{mean:.2f}' for mean in regret.mean(axis=0))} | {regret.max():.2f} |"
         )
     lines += ["", "## How far each method is behind the best of the union, accuracy", ""]
-    lines += ["| method | mean | small tables | within half a point, tables | least |"]
-    lines.append("|---|---|---|---|---|")
+    lines.append(
+        "Means are over the splits of a table, then over tables, and small ones count twice."
+    )
+    lines.append("*Near*: tables on which the mean is within half a point at one of the totals.")
+    lines += ["", "| method | mean | small tables | near | least mean |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(name for case in cases for name in case["truth"]):
-        there = [case for case in cases if name in case["truth"]]
-        behind = [_behind(case, name) for case in there]
-        of_small = [values for case, values in zip(there, behind, strict=True) if _small(case)]
-        near = {
-            case["table"]
-            for case, values in zip(there, behind, strict=True)
-            if min(values) <= _CLOSE
-        }
-        tables = len({case["table"] for case in there})
+        means, of_small, near = [], [], set()
+        for (table, *_), some in kinds.items():
+            if name not in some[0]["truth"]:
+                continue
+            behind = np.mean([_behind(case, name) for case in some], axis=0)
+            means.append(behind)
+            of_small += [behind.mean()] if _small(some[0]) else []
+            near |= {table} if behind.min() <= _CLOSE else set()
+        tables = len({case["table"] for case in cases if name in case["truth"]})
         lines.append(
-            f"| {name} | {np.mean(behind):.2f} | {np.mean(of_small):.2f} | "
-            f"{len(near)} of {tables} | {np.min(behind):.2f} |"
+            f"| {name} | {np.mean(means):.2f} | {np.mean(of_small):.2f} | "
+            f"{len(near)} of {tables} | {np.min(means):.2f} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -436,7 +444,7 @@ def _summary(group: str, scoring: str, rows: Sequence[Results]) -> str:
     def mean(key: str) -> str:
         each = [np.mean([row[key] for row in rows if row["table"] == table]) for table in tables]
         error = np.std(each, ddof=1) / len(each) ** 0.5 if len(each) > 1 else np.nan
-        return f"{np.mean([row[key] for row in rows]):.2f} ± {error:.2f}"
+        return f"{np.mean(each):.2f} ± {error:.2f}"
 
     best = [row["regret"] + 100 * (row["score"] - row["pool"]) for row in rows]
     worst = max(row["regret"] for row in rows)
@@ -461,6 +469,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--small-splits", type=int, default=2)
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--only", nargs="*", help="names of tables")
+    parser.add_argument("--seconds", type=float, help="CPU seconds after which no case is begun")
     parser.add_argument("--write", action="store_true", help="write docs/results/choose")
     given = parser.parse_args(arguments)
     sources: dict[str, Callable[[], Source]] = {name: DATA[name] for name in given.data}
@@ -468,18 +477,27 @@ def main(arguments: list[str] | None = None) -> None:
     if given.tables is not None:
         for path in sorted(given.tables.glob("*.csv")):
             sources[path.stem] = partial(table_of, path)
-    cases = []
+    if given.only:
+        sources = {name: sources[name] for name in given.only}
+    asked = []
     for name, source in sources.items():
-        if given.only and name not in given.only:
-            continue
         small = len(source().rows) < SMALL
-        for few in (False, True) if small else (False,):
-            for split in range(given.small_splits if small else given.splits):
-                path = given.cache / f"{name}-{split}{'-few' * few}.json"
-                measured = not small or split < _MEASURED
-                made = partial(case_of, name, source, split, few, measured)
-                cases.append(cached_result(path, made))
-                print(name, split, few, cases[-1]["seconds"], flush=True)
+        splits = given.small_splits if small else given.splits
+        asked += [
+            (split, few, name, small)
+            for few in ((0, 1) if small else (0,))
+            for split in range(splits)
+        ]
+    cases = []
+    for split, few, name, small in sorted(asked, key=lambda one: one[0]):
+        path = given.cache / f"{name}-{split}{'-few' * few}.json"
+        if given.seconds is not None and not path.exists() and time.process_time() > given.seconds:
+            continue
+        made = partial(
+            case_of, name, sources[name], split, bool(few), not small or split < _MEASURED
+        )
+        cases.append(cached_result(path, made))
+        print(name, split, few, cases[-1]["seconds"], flush=True)
     page = markdown(cases)
     print(page)
     if given.write:

@@ -51,6 +51,7 @@ Settings = dict[str, Any]
 EPSILONS = (0.1, 1.0)
 DELTA = 1e-6
 SEEDS = (1, 2, 3)
+START, POOL = "start from public regressors", "its public regressors alone"
 
 _MOST = 60_000
 _SCORED = 5000
@@ -246,7 +247,7 @@ def _grids(features: int, n_private: int) -> dict[str, list[Any]]:
         "noisy gradient descent": [
             _reaching(settings, reach) for settings in steps for reach in _REACHES
         ],
-        "start from public regressors": [{"records": n_private}],
+        START: [{"records": n_private}],
         "sufficient statistics": [
             {**settings, "share": share, "added": 0.0} for settings in rival for share in (1.0, 3.0)
         ],
@@ -266,7 +267,7 @@ def _reaching(settings: Settings, reach: float) -> Settings:
 
 FITS: dict[str, Callable[..., Any]] = {
     "noisy gradient descent": ours(NoisyGradientRegressor),
-    "start from public regressors": ours(PublicStartRegressor),
+    START: ours(PublicStartRegressor),
     "sufficient statistics": sufficient_statistics,
     "the same, public rows added": sufficient_statistics,
     "functional mechanism": functional_mechanism,
@@ -321,6 +322,7 @@ def regression_run(data: str, seed: int) -> dict[str, Any]:
         "public rows alone": scores(
             public_alone(parts, seed=seed).predict(parts.scored), parts.scored_y
         ),
+        POOL: {},  # read off the start
     }
     for epsilon in EPSILONS:
         grids = _grids(parts.public.shape[1], len(parts.private))
@@ -328,6 +330,9 @@ def regression_run(data: str, seed: int) -> dict[str, Any]:
             best = chosen(name, parts, grid, epsilon=epsilon)
             model = FITS[name](parts, best, epsilon=epsilon, scale=1.0, seed=100 + seed)
             found[f"{name} at {epsilon:g}"] = scores(model.predict(parts.scored), parts.scored_y)
+            if name == START:
+                model.weights_ = np.zeros_like(model.weights_)
+                found[POOL] = scores(model.predict(parts.scored), parts.scored_y)
     return found
 
 
@@ -403,8 +408,9 @@ _INTRODUCTION = f"""# Regression and several labels from private records
 `python -m papers.choose.regression`, delta = 1e-6, one record more or less. A twentieth of the
 records is public, targets included; settings of every method are chosen on public rows, which every
 method may use. {len(SEEDS)} splits, each with noise of its own; standard errors are over splits.
-*Warm*: from ridge regression on public targets; *public rows added*: their exact sums are added to
-the noisy ones, with a weight. [How it works](../../votes.md)."""
+*Start*: `PublicStartRegressor` as it is by default; *its public regressors alone*: the pool it
+starts from, no private record. *Public rows added*: their exact sums are added to the noisy ones,
+with a weight. [How it works](../../votes.md)."""
 
 _SEVERAL = """
 ## Several columns: one release, or one for each

@@ -5,8 +5,9 @@ environment for each library under ``--cache``, with the versions pinned here. N
 part of this repository. ``--draws`` bounds the draws of all rows.
 
 Each row's result is kept as a JSON file under ``--results``, so that a run that was stopped goes on
-where it ended. A file counts only for the row, the requirements, the code of answers and of bets
-and the draws that it was made with. An installation that takes longer than ``--install`` seconds is a result too.
+where it ended. A file counts only for the row, the requirements, the code of answers and of bets,
+and the draws that it was made with. An installation that takes longer than ``--install`` seconds
+is a result too.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from reticent.audit import (
     distance_to_instability_case,
     finite_channel_case,
     hop_release_case,
-    laplace_test_case,
     logits_case,
     noisy_argmax_case,
     noisy_screening_case,
@@ -37,7 +36,6 @@ from reticent.mechanisms import (
     HopRelease,
     KNormMechanism,
     LaplaceMechanism,
-    LaplaceTestRelease,
     NoisyArgmax,
     NoisyAttributes,
     NoisyMaxRelease,
@@ -46,7 +44,6 @@ from reticent.mechanisms import (
     ProposeTestRelease,
     SignedDistanceRelease,
     SoftmaxRelease,
-    SparseVectorScreening,
     StabilityRelease,
     StabilityResponse,
     SumBlock,
@@ -80,28 +77,17 @@ def _gaussian() -> AuditCase:
     return _additive(mechanism, DELTA)
 
 
-def _tested(kind: str) -> AuditCase:
+def _tested() -> AuditCase:
     inner = _laplace(0.5)
-    if kind == "lattice":
-        mechanism = ProposeTestRelease(
-            radius=2.0, proposal=0.5, epsilon_test=0.5, delta_test=DELTA, inner=inner
-        )
-        return propose_test_release_case(
-            mechanism,
-            levels=worst_levels(mechanism),
-            shift=worst_shift(inner),
-            epsilon=mechanism.guarantee.epsilon,
-            delta=mechanism.guarantee.delta,
-        )
-    test = LaplaceTestRelease(
-        radius=2.0, tolerance=0.0, proposal=0.5, epsilon_test=0.5, delta_test=DELTA, inner=inner
+    mechanism = ProposeTestRelease(
+        radius=2.0, proposal=0.5, epsilon_test=0.5, delta_test=DELTA, inner=inner
     )
-    return laplace_test_case(
-        test,
-        radii=(2.0 + test.threshold, test.threshold),
+    return propose_test_release_case(
+        mechanism,
+        levels=worst_levels(mechanism),
         shift=worst_shift(inner),
-        epsilon=1.0,
-        delta=DELTA,
+        epsilon=mechanism.guarantee.epsilon,
+        delta=mechanism.guarantee.delta,
     )
 
 
@@ -172,26 +158,6 @@ def _sums() -> AuditCase:
     return noisy_sums_case(mechanism, epsilon=1.0, delta=0.05)
 
 
-def _sparse() -> AuditCase:
-    """The last vote passes first, or one before it: all others lie one lower, it one higher."""
-    mechanism = SparseVectorScreening(
-        threshold=10,
-        epsilon_threshold=0.5,
-        epsilon_query=0.5,
-        limit=1,
-        paid="passes",
-        adjacency=RECORD,
-    )
-    votes = np.array([[6] * 9 + [16], [7] * 9 + [15]])
-
-    def run(side: int, runs: int, sampler: Sampler) -> Array:
-        found = [mechanism.release(votes[side], sampler=sampler)[-1] for _ in range(runs)]
-        return np.asarray(found, dtype=np.float64)
-
-    name = f"{mechanism.name}, votes {votes[0].tolist()} and {votes[1].tolist()}"
-    return AuditCase(name, 1.0, 0.0, partial(run, 0), partial(run, 1))
-
-
 def _attributes() -> AuditCase:
     """A record that moves as many votes as it may, wherever it is sampled."""
     rate, votes = 0.6, 256 * np.array([[9, 9, 10, 10], [10, 10, 9, 9]])
@@ -225,8 +191,7 @@ OURS: dict[str, Callable[[], AuditCase]] = {
     "KNormMechanism, linf": lambda: _k_norm(Norm.LINF),
     "KNormMechanism, l2": lambda: _k_norm(Norm.L2),
     "GaussianMechanism": _gaussian,
-    "ProposeTestRelease": lambda: _tested("lattice"),
-    "LaplaceTestRelease": lambda: _tested("laplace"),
+    "ProposeTestRelease": _tested,
     "SoftmaxRelease": lambda: _logits(SoftmaxRelease),
     "NoisyMaxRelease": lambda: _logits(NoisyMaxRelease),
     "StabilityResponse": _response,
@@ -238,7 +203,6 @@ OURS: dict[str, Callable[[], AuditCase]] = {
     "NoisyArgmax": lambda: _voting("argmax"),
     "NoisyScreening": lambda: _voting("screening"),
     "NoisySums": _sums,
-    "SparseVectorScreening": _sparse,
     "NoisyAttributes": _attributes,
 }
 

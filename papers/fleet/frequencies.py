@@ -50,7 +50,7 @@ def errors(devices: int, epsilon: float, *, local: float, seed: int) -> Results:
     counts = np.bincount(codes, minlength=LABELS)
     even = np.full(LABELS, 1 / LABELS)
     found = {
-        "shuffled": node_shares(counts, response.matrix, masses=even).values,
+        "shuffled": node_shares(counts, response.matrix, masses=even, rows=1).values,
         "local": subset_shares(labels, epsilon, random),
         # a replaced device moves two counts by one each
         "curator": truth + random.laplace(scale=2.0 / epsilon, size=LABELS) / devices,

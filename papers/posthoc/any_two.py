@@ -4,7 +4,7 @@ Sentence embeddings of reviews (``RETICENT_DATA``), 384 numbers, are released wi
 two of them are neighbours. Each way is fitted on 16,000 public reviews, without labels and with
 them. Scores are of 4,000 held-out ones: the share of their variance that the released vector
 explains, and the accuracy of a linear server that learns from 16,000 released vectors. Beside them
-stand ``CodeEncoder`` for both, and its code for the label alone.
+stand PrivUnit as published, ``CodeEncoder`` for both, and its code for the vector alone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
+from papers.posthoc.unit_vectors import priv_unit
 from papers.result_files import write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Array
@@ -27,6 +29,7 @@ from reticent.training.parts import PublicParts, PublicPCA, PublicSigns
 
 EPSILONS = (2.0, 5.0, 10.0, 20.0)
 _PUBLIC, _HELD = 16_000, 4_000
+_COMPONENTS = (4, 16, 64)
 Labels = npt.NDArray[np.int64]
 
 
@@ -44,6 +47,20 @@ def read(values: Array, rows: Array) -> Array:
     """The best linear reading of ``rows`` from noisy values, with its weights."""
     inputs = np.column_stack([values, np.ones(len(values))])
     return np.asarray(np.linalg.lstsq(inputs, rows, rcond=None)[0])
+
+
+def published(public: Array, held: Array, *, size: int, epsilon: float, seed: int) -> list[Array]:
+    """What PrivUnit tells of public and held-out rows: of their first principal components, as unit
+    vectors, with the best linear reading of the rows.
+    """
+    axes = PCA(size, random_state=seed).fit(public)
+    told = []
+    for place, rows in enumerate((public, held)):
+        values = axes.transform(rows)
+        units = values / np.linalg.norm(values, axis=1, keepdims=True)
+        told.append(priv_unit(units, epsilon=epsilon, seed=2 * seed + place))
+    reading = read(told[0], public)
+    return [np.column_stack([part, np.ones(len(part))]) @ reading for part in told]
 
 
 def measured(seed: int, epsilon: float) -> dict[str, Any]:
@@ -75,6 +92,10 @@ def measured(seed: int, epsilon: float) -> dict[str, Any]:
         if encoder.query_.means is None:
             reading = read(told[0], public)
             told = [np.column_stack([part, np.ones(len(part))]) @ reading for part in told]
+        found[name] = scores((told[0], told[1]), held, truth)
+    for size in _COMPONENTS:
+        told = published(public, held, size=size, epsilon=epsilon, seed=seed)
+        name = f"PrivUnit on {size} principal components"
         found[name] = scores((told[0], told[1]), held, truth)
     for name, targets in (
         ("CodeEncoder, label and vector", ("target", ExplainedVariance())),

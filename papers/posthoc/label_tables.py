@@ -47,8 +47,7 @@ from reticent.systems.posthoc.label_lattice import (
     LatticeRows,
     cell_weights,
     fitted_rules,
-    label_lattices,
-    promising_lattice,
+    label_lattice,
 )
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
@@ -180,12 +179,7 @@ class Rungs:
 
     def table(self, *, epsilon: float, radius: float, iterations: int) -> Results:
         """The table, what it is worth on public weights, and the bound on every such table."""
-        lattice = promising_lattice(
-            self.public,
-            label_lattices(self.public, radius=radius),
-            epsilon=epsilon,
-            seed=self.points.seed,
-        )
+        lattice = label_lattice(self.public, radius=radius)
         weights = cell_weights(self.public, lattice, seed=self.points.seed)
         found: ExactTable = exact_table(
             weights, lattice=lattice, epsilon=epsilon, iterations=iterations, report=self.report

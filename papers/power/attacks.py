@@ -9,13 +9,13 @@ import numpy as np
 from papers.power.default_mode import default_encoder
 from papers.power.parts import Array, Parts, Results
 from papers.power.published_mode import dp_adam_encoder, published_encoder
+from papers.power.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.attacks.hijacking import (
     HijackingConfig,
     hijacking_quality,
     majority_guess,
     train_hijacker,
 )
-from reticent.attacks.reconstruction_bound import reconstruction_bound, smoothed
 from reticent.noise import SeededSampler
 from reticent.published.density import KernelDensity, bandwidth, fisher_bound
 

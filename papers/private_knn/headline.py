@@ -23,19 +23,25 @@ import numpy.typing as npt
 import torch
 
 from papers.private_knn.pate_teachers import PateTeachers
+from papers.private_knn.query_choice import representatives
+from papers.private_knn.students import Student, StudentConfig, UnitLength, train_student
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, epsilon_per_answer
 from reticent.core.arrays import Integers
+from reticent.core.guarantees import AddRemove, Unit
 from reticent.datasets import Dataset, load
-from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
+from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
-from reticent.systems import Features, Neighbours, PrivateKNNStudent
 from reticent.systems.private_knn.inputs import feature_map_of, grid_of
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
-from reticent.training.features import FeatureMap, ReducedFeatures, upright
+from reticent.training.features import (
+    FeatureMap,
+    ModuleFeatures,
+    Origin,
+    ReducedFeatures,
+    upright,
+)
 from reticent.training.progress import Report, bar, silent
-from reticent.training.query_choice import representatives
-from reticent.training.students import Student, StudentConfig, train_student
 
 Array = npt.NDArray[np.float64]
 Results = dict[str, Any]
@@ -195,29 +201,61 @@ def parts_of(data: Dataset, settings: HeadlineSettings) -> Parts:
 
 
 def calibrated(parts: Parts, settings: HeadlineSettings, seed: int, report: Report) -> Results:
-    """Private-kNN in rounds at the required total."""
-    shape = (-1, *settings.image_shape)
-    student = PrivateKNNStudent(
+    """Private-kNN in rounds at the required total.
+
+    A round asks for the middles of clusters, in the features of the student before it, and leaves
+    out the labels that this student contradicts: its features were worse.
+    """
+    plan = KnnNoise.of(
         epsilon=settings.epsilon,
         delta=DELTA,
-        queries=settings.rounds,
-        neighbours=Neighbours(
-            number=settings.neighbours, sampling_probability=settings.sampling_probability
-        ),
-        features=Features(map=settings.features, components=settings.reduce_to),
-        student=(settings.student, replace(settings.student, epochs=settings.last_epochs)),
-        classes=range(parts.classes),
-        random_state=seed,
-    ).fit(
-        parts.private.reshape(shape), parts.codes, public=parts.public.reshape(shape), report=report
+        queries=sum(settings.rounds),
+        answers=None,
+        neighbours=settings.neighbours,
+        sampling_probability=settings.sampling_probability,
+        threshold=None,
+        classes=parts.classes,
+        adjacency=AddRemove(1, Unit.RECORD),
     )
-    rounds = [
-        float((student.released_[places] == parts.public_truth[places]).mean())
-        for places in student.rounds_
-    ]
-    plan = student.plan_
-    assert isinstance(student.student_, Student)
-    return {**_scores(student.student_, parts), **_cost(plan), "released right, by round": rounds}
+    features = _features(parts, settings)
+    labels = np.full(len(parts.public), UNANSWERED, dtype=np.int64)
+    lessons, rounds, asked = labels.copy(), [], np.zeros(0, dtype=np.int64)
+    student: Student | None = None
+    for number, wanted in enumerate(settings.rounds):
+        lessons = labels.copy()
+        if student is not None:
+            features = ModuleFeatures(
+                torch.nn.Sequential(student.features, UnitLength()),
+                settings.image_shape,
+                Origin.RELEASED,
+            )
+            contradicted = student.probabilities(parts.public).argmax(axis=1) != labels
+            lessons[asked[contradicted[asked]]] = UNANSWERED
+        public = features.features(parts.public)
+        places = representatives(public, wanted, asked=asked, seed=seed + number)
+        grid = PointGrid.around(public)
+        voters = SampledNeighbours(
+            NeighbourSearch(
+                Records.of(grid.points(features.features(parts.private)), parts.codes, None)
+            ),
+            neighbours=settings.neighbours,
+            probability=settings.sampling_probability,
+        )
+        answers = plan.answer(grid.points(public[places]), voters, sampler=SecureSampler())
+        labels[places] = lessons[places] = answers
+        rounds.append(float((answers == parts.public_truth[places]).mean()))
+        asked = np.concatenate([asked, places])
+        last = number == len(settings.rounds) - 1
+        epochs = settings.last_epochs if last else settings.student.epochs
+        student = train_student(
+            parts.public,
+            lessons,
+            classes=parts.classes,
+            config=replace(settings.student, epochs=epochs, seed=seed + number),
+            report=report,
+        )
+    assert student is not None
+    return {**_scores(student, parts), **_cost(plan), "released right, by round": rounds}
 
 
 def as_in_the_paper(parts: Parts, settings: HeadlineSettings, seed: int, report: Report) -> Results:

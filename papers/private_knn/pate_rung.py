@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from papers.private_knn.pate_teachers import PateTeachers
 from papers.private_knn.rung_rows import DELTA, Found, Rows, asked_places, taught_right
+from papers.private_knn.surest_student import surest_student
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
 from reticent.core.arrays import Integers
-from reticent.training.surest_student import surest_student
 
 Array = npt.NDArray[np.float64]
 

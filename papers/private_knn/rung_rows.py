@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from papers.private_knn.surest_student import surest_student
 from reticent.core.arrays import Integers
 from reticent.datasets import load
 from reticent.training.public_features import PatchFeatures
-from reticent.training.surest_student import surest_student
 
 Array = npt.NDArray[np.float64]
 

@@ -7,11 +7,9 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent.attacks.candidates import attackable_query, candidates_of, points_of
-from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.noise import AuditSampler
 from reticent.systems import (
     Calibration,
-    NoisyGradientClassifier,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
@@ -100,13 +98,3 @@ def test_steps_are_those_of_the_guarantee() -> None:
         query = attackable_query(any_two)
         found = candidates_of(query, points_of(query, any_two.checked(X[[0, 60, 140]])))
         np.testing.assert_array_equal(found.steps, 1 - np.eye(3, dtype=int))
-
-
-def test_other_systems_are_refused() -> None:
-    descent = NoisyGradientClassifier(epsilon=1.0, delta=0.0, classes=[0, 1, 2])
-    with pytest.raises((InvalidInput, NotFittedYet)):
-        attackable_query(descent)
-    with pytest.raises(InvalidInput, match="a dict cannot be attacked"):
-        attackable_query({})
-    with pytest.raises(NotFittedYet):
-        attackable_query(PosthocEncoder(epsilon=1.0, delta=0.0, radius=1.0))

@@ -14,7 +14,6 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import FiniteChannel
 from reticent.systems import (
     Calibration,
-    PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
     VectorTraining,
@@ -64,20 +63,6 @@ def test_half_of_the_noise_is_found_out(mechanism: str) -> None:
     assert any(name.startswith("which of two neighbours") for name in found.exceeded)
     assert "refuted: " in found.verdict
     assert "Refuted" in attack_page(found)
-
-
-def test_labels_and_a_table_rule() -> None:
-    system = PosthocClassifier(
-        epsilon=1.0, delta=0.0, radius=0.2, embedder="identity", mechanism="table", random_state=0
-    ).fit(X, Y)
-    found = attack_fitted(system, X, columns={"kind": Y}, **QUICK)
-    assert found.exceeded == ()
-    claimed = replace(
-        system.query_.requirement, epsilon=0.4
-    )  # a claim that the table does not keep
-    system.query_ = replace(system.query_, requirement=claimed)
-    system.query_.__dict__["mechanism"] = system.query_.rule
-    assert attack_fitted(system, X, **QUICK).exceeded
 
 
 def test_rows_of_tables() -> None:
@@ -132,9 +117,3 @@ def test_what_cannot_be_is_refused_before_anything_is_drawn() -> None:
             attack_fitted(system, X, **{**QUICK, **changes})
     with pytest.raises(InvalidInput):
         attack_fitted(system, X[:3], **QUICK)
-
-
-def test_one_seed_one_attack() -> None:
-    system = encoder()
-    first, second = (attack_fitted(system, X, **QUICK) for _ in range(2))
-    assert first == second

@@ -23,11 +23,11 @@ from reticent.audit import (
     distance_to_instability_case,
     finite_channel_case,
     hop_release_case,
-    laplace_test_case,
     logits_case,
     noisy_argmax_case,
     noisy_screening_case,
     propose_test_release_case,
+    published_test_case,
     response_case,
     signed_distance_case,
     stability_release_case,
@@ -46,7 +46,6 @@ from reticent.mechanisms import (
     HopRelease,
     KNormMechanism,
     LaplaceMechanism,
-    LaplaceTestRelease,
     NoisyArgmax,
     NoisyMaxRelease,
     NoisyScreening,
@@ -109,22 +108,6 @@ def ptr_case(epsilon: float, norm: Norm | None = None) -> AuditCase:
         shift=shift,
         epsilon=total.epsilon,
         delta=total.delta,
-    )
-
-
-def laplace_tested(epsilon: float) -> AuditCase:
-    additive = laplace(epsilon / 2)
-    mechanism = LaplaceTestRelease(
-        radius=RADIUS,
-        tolerance=0.0,
-        proposal=0.5,
-        epsilon_test=epsilon / 2,
-        delta_test=DELTA,
-        inner=additive,
-    )
-    radii = (RADIUS + mechanism.threshold, mechanism.threshold)
-    return laplace_test_case(
-        mechanism, radii=radii, shift=worst_shift(additive), epsilon=epsilon, delta=DELTA
     )
 
 
@@ -226,7 +209,6 @@ MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
     "Gaussian": (gaussian, 0.75),
     "propose-test-release": (ptr_case, 0.75),
     "propose-test-release, K-norm": (lambda e: ptr_case(e, Norm.LINF), 0.7),
-    "Laplace test": (laplace_tested, 0.75),
     "softmax": (softmax, 0.7),
     "noisy max": (noisy_max, 0.75),
     "stability response, labels differ": (
@@ -268,7 +250,7 @@ def published_case(
 ) -> AuditCase:
     """Against the papers' own claim: 2 epsilon, delta / 2."""
     first = np.array([shift, 0.0, 0.0])
-    return laplace_test_case(
+    return published_test_case(
         mechanism,
         radii=radii,
         shift=first,

@@ -21,13 +21,15 @@ from reticent import (
 from reticent.audit import audit_records
 from reticent.core.errors import InvalidInput
 from reticent.mechanisms import SumSession
-from reticent.systems import Ball, Features, Neighbours
+from reticent.systems import Ball, Features, Neighbours, PublicReference
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(-0.7, 0.7, size=(40, 2))
 y = np.arange(40) % 2
 PUBLIC = RANDOM.uniform(-0.7, 0.7, size=(30, 2))
 CLAIM = {"epsilon": 2.0, "delta": 1e-5, "classes": [0, 1]}
+OPEN = {"public_X": PUBLIC, "public_y": (PUBLIC[:, 0] > 0).astype(int)}
+REFERENCE = PublicReference(models=[], rows="embedding", records=40)
 
 
 def descent(**settings):
@@ -75,7 +77,9 @@ def half_the_noise(monkeypatch):
             ),
             {"remove": 0},
         ),
+        (LinearVoteClassifier(**CLAIM, answers=3, features=REFERENCE), {**OPEN, "remove": 3}),
         (ConvexCertifiedClassifier(epsilon=1.0, delta=0.0, classes=[0, 1]), {}),
+        (ConvexCertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], features=REFERENCE), OPEN),
         (
             CertifiedNetwork(
                 epsilon=1.0, classes=[0, 1], training=HiddenLayer(records=50, random_state=0)

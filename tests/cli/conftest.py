@@ -12,20 +12,15 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent.cli.main import run
-from reticent.datasets import load_digits
 from reticent.systems import (
-    Features,
     LabelAware,
-    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
-    PrivateKNNStudent,
     VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
-from reticent.training.students import StudentConfig
 
 SETTINGS = {
     "delta": 0.0,
@@ -90,27 +85,6 @@ def power_bundle(
     }
     encoder = PowerEncoder(epsilon=1e5, delta=0.0, radius=0.2, schema=FLOWER_SCHEMA, **settings)
     return encoder.fit(*flowers).save(tmp_path_factory.mktemp("bundles") / "power")
-
-
-@pytest.fixture(scope="session")
-def student_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pictures = load_digits()
-    student = PrivateKNNStudent(
-        epsilon=4.0,
-        delta=1e-5,
-        queries=(20,),
-        neighbours=Neighbours(number=20, sampling_probability=0.5),
-        features=Features(),
-        classes=range(10),
-        student=StudentConfig(image_shape=(1, 8, 8), channels=(4, 4), width=8, epochs=1),
-        random_state=0,
-    )
-    student.fit(
-        pictures.train_images[:600],
-        pictures.train_labels[:600],
-        public=pictures.train_images[600:640],
-    )
-    return student.save(tmp_path_factory.mktemp("bundles") / "student")
 
 
 @pytest.fixture

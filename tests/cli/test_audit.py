@@ -9,25 +9,6 @@ from reticent.mechanisms import SumSession
 from reticent.systems import PosthocEncoder
 from reticent.systems.loading import load
 
-QUICK = ("--draws", "2000", "--seed", "3")
-
-
-def test_the_bound_the_claim_and_what_was_tried(command, encoder_bundle, inputs, tmp_path):
-    page = tmp_path / "audit.html"
-    words = ("audit", "bundle", encoder_bundle, "--input", inputs, *QUICK, "--page", page)
-    answer = command(*words)
-    assert answer.status == 0
-    assert "claim: " in answer.out
-    assert "no budget was charged" in answer.out
-    assert "draws=2000, alpha=0.001, seed=3" in answer.out
-    assert "not examined: " in answer.out
-    assert "written to" in answer.out
-    assert "<h2" in page.read_text(encoding="utf-8")
-    again = command(*words)
-    assert again.status == 2
-    assert "exists" in again.err
-    assert command(*words, "--overwrite").out == answer.out  # one seed, one audit
-
 
 def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkeypatch):
     """A bundle whose mechanism was edited to half of its noise."""

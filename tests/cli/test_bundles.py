@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import subprocess
@@ -25,38 +24,7 @@ from reticent.systems import (
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
-    PrivateKNNStudent,
 )
-
-
-def test_release_writes_values_mask_and_receipt(command, encoder_bundle, inputs, tmp_path):
-    answer = command("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "out.npz")
-    assert (answer.status, answer.err) == (0, "")
-    assert "20 answer(s)" in answer.out
-    assert "epsilon=4, delta=0" in answer.out
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
-        assert written["values"].shape == (20, 2)
-        assert written["withheld"].tolist() == [False] * 20
-        receipt = json.loads(written["receipt"].tobytes())
-    assert receipt["answers"] == 20
-    assert receipt["seeded"] is False
-    assert receipt["guarantee"]["epsilon"] == pytest.approx(4.0)
-    assert receipt["bundle"] == PosthocEncoder.load(encoder_bundle).bundle_identity_
-
-
-def test_two_releases_differ_and_nothing_is_overwritten_unasked(
-    command, encoder_bundle, inputs, tmp_path
-):
-    words = ("release", encoder_bundle, "--input", inputs, "--output", tmp_path / "out.npz")
-    assert command(*words).status == 0
-    first = (tmp_path / "out.npz").read_bytes()
-    again = command(*words)
-    assert again.status == 2
-    assert "exists already" in again.err
-    assert (tmp_path / "out.npz").read_bytes() == first
-    assert command(*words, "--overwrite").status == 0
-    with np.load(tmp_path / "out.npz") as second, np.load(io.BytesIO(first)) as before:
-        assert not np.array_equal(before["values"], second["values"])
 
 
 def test_release_books_its_cost_and_stops_when_nothing_is_left(
@@ -114,7 +82,6 @@ def test_certify_prints_bounds_and_says_that_they_are_private(
         ("encoder_bundle", PosthocEncoder),
         ("classifier_bundle", PosthocClassifier),
         ("power_bundle", PowerEncoder),
-        ("student_bundle", PrivateKNNStudent),
     ],
 )
 def test_card_as_text_and_as_json(command, request, bundle, system):
@@ -145,14 +112,6 @@ def test_a_card_is_shown_without_arrays_and_not_when_anything_was_changed(
         with (folder / name).open("ab") as file:
             file.write(b" ")
         assert command("card", folder).status == CorruptBundle.code
-
-
-def test_a_student_has_nothing_left_to_release(command, student_bundle, inputs, tmp_path):
-    answer = command("release", student_bundle, "--input", inputs, "--output", tmp_path / "out.npz")
-    assert answer.status == 2
-    assert "post-processing" in answer.err
-    assert "PrivateKNNStudent.load(folder).predict(inputs)" in answer.err
-    assert not (tmp_path / "out.npz").exists()
 
 
 def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatch):
@@ -249,3 +208,20 @@ def test_an_algorithm_as_printed_needs_the_word_research(command, inputs, tmp_pa
         "--ledger", tmp_path / "ledger.db", "--research", "--overwrite",
     )  # fmt: skip
     assert "nothing is booked" in booked.err
+    surveyed = ("radius", inputs, "--bundle", folder, "--json")
+    assert "--research" in command(*surveyed).err
+    answer = command(*surveyed, "--research")
+    assert answer.status == 0
+    caps = json.loads(answer.out)["caps"]
+    # what a sound account gives, and not what the paper states
+    assert [cap["epsilon"] for cap in caps] == [pytest.approx(printed.spent().epsilon)]
+
+
+def test_answers_that_are_charged_are_not_predicted_for_nothing(
+    command, classifier_bundle, inputs, tmp_path
+):
+    told = command(
+        "predict", classifier_bundle, "--input", inputs, "--output", tmp_path / "told.csv"
+    )
+    assert told.status != 0
+    assert not (tmp_path / "told.csv").exists()

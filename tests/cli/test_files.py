@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,10 +13,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from reticent import load
-from reticent.cli.files import read_array, read_labels
-from reticent.cli.fit_config import FitConfig, fitting
 from reticent.cli.main import run
-from reticent.core.errors import InvalidInput
 
 FIT = """
 estimator = "PowerEncoder"
@@ -149,26 +143,6 @@ def certified(wine: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--format", "csv"], "format"),
-        (["--rows-per-part", "50", "--overwrite"], "overwrite"),
-        (["--rows-per-part", "50", "--format", "xlsx"], "xlsx"),
-        (["--output", "answers.xlsx"], ".npz"),
-        (["--principal", "a", "--jobs", "2", "--rows-per-part", "9"], "jobs"),
-    ],
-)
-def test_options_that_would_do_nothing_are_refused(
-    certified: Path, tmp_path: Path, command, words: list[str], message: str
-) -> None:
-    call = ["release", certified / "certified", "--input", certified / "public.csv"]
-    refused = command(*call, "--ignore-column", "kind", "--output", tmp_path / "out", *words)
-    assert refused.status in (2, 4)
-    assert message in refused.err
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_file_that_cannot_be_written_is_known_before_the_charge(
     certified: Path, tmp_path: Path, command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,70 +153,3 @@ def test_a_file_that_cannot_be_written_is_known_before_the_charge(
     refused = command(*call)
     assert "pyarrow" in refused.err
     assert refused.status not in (0, 70)
-
-
-@pytest.mark.parametrize("shape", [(10**15,), (10**9, 10**9), (-1, 3)])
-def test_a_header_may_state_any_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    np.save(tmp_path / "x.npy", np.zeros(3))
-    content = (tmp_path / "x.npy").read_bytes()
-    stated = f"'shape': {shape}, }}".encode()
-    start = content.index(b"'shape'")
-    changed = content[:start] + stated + content[start + len(stated) :]
-    (tmp_path / "x.npy").write_bytes(changed)
-    with pytest.raises(InvalidInput, match="damaged, cut short"):
-        read_array(tmp_path / "x.npy", name="input")
-
-
-def in_every_format(folder: Path, name: str, frame: pd.DataFrame) -> list[Path]:
-    """One table as files of every format that holds names."""
-    frame.to_csv(folder / f"{name}.csv", index=False)
-    frame.to_csv(folder / f"{name}.txt", index=False, sep=";", decimal=",")
-    frame.to_parquet(folder / f"{name}.parquet")
-    frame.to_feather(folder / f"{name}.arrow", compression="uncompressed")
-    return [folder / f"{name}.{end}" for end in ("csv", "txt", "parquet", "arrow")]
-
-
-@pytest.mark.parametrize("cells", [[3, -1, 20, 3], ["b", "a", "b", "7"]])
-def test_labels_are_the_same_in_every_format(tmp_path: Path, cells: list[Any]) -> None:
-    np.save(tmp_path / "y.npy", cells)
-    np.savez(tmp_path / "y.npz", kinds=cells)
-    tables = in_every_format(tmp_path, "y", pd.DataFrame({"kind": cells}))
-    for path in (tmp_path / "y.npy", tmp_path / "y.npz", *tables):
-        found = read_labels(path, name="labels")
-        assert found.tolist() == cells, path
-    (tmp_path / "two.csv").write_text("kind,other\n1,2\n")
-    with pytest.raises(InvalidInput, match="one column"):
-        read_labels(tmp_path / "two.csv", name="labels")
-
-
-def test_a_fit_reads_all_its_data_in_every_format(wine: pd.DataFrame, tmp_path: Path) -> None:
-    """Rows, labels, public rows beside their labels, and persons: columns are found by name."""
-    inputs = in_every_format(tmp_path, "inputs", wine.iloc[:90])
-    public = in_every_format(tmp_path, "public", wine.iloc[90:, ::-1])
-    labels = in_every_format(tmp_path, "labels", wine[["kind"]].iloc[90:])
-    persons = in_every_format(tmp_path, "persons", pd.DataFrame({"who": np.arange(90) % 30}))
-    for files in zip(inputs, public, labels, persons, strict=True):
-        names = [path.name for path in files]
-        (tmp_path / "fit.toml").write_text(
-            'estimator = "NoisyGradientClassifier"\nbundle = "b"\n[parameters]\nepsilon = 2.0\n'
-            "delta = 1e-5\nclasses = [0, 1, 2]\n[data]\n"
-            f'inputs = "{names[0]}"\nlabel_column = "kind"\nfurther = {{public_X = "{names[1]}", '
-            f'public_y = "{names[2]}", persons = "{names[3]}"}}\n'
-        )
-        _, data = fitting(FitConfig.read(tmp_path / "fit.toml"))
-        np.testing.assert_array_equal(data.inputs, wine.iloc[:90, :-1])
-        np.testing.assert_array_equal(data.labels, wine["kind"].iloc[:90])
-        np.testing.assert_array_equal(data.further["public_X"], wine.iloc[90:, :-1])
-        np.testing.assert_array_equal(data.further["public_y"], wine["kind"].iloc[90:])
-        np.testing.assert_array_equal(data.further["persons"], np.arange(90) % 30)
-
-
-def test_a_pipe_may_be_read(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.arange(3))
-    os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(
-        target=lambda: (tmp_path / "pipe").write_bytes((tmp_path / "x.npy").read_bytes())
-    )
-    writer.start()
-    np.testing.assert_array_equal(read_array(tmp_path / "pipe", name="input"), np.arange(3))
-    writer.join()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
 
@@ -22,9 +23,7 @@ from reticent.release.bundle import Bundle
 from reticent.systems import (
     NoiseAware,
     PosthocEncoder,
-    PowerEncoder,
 )
-from reticent.systems.methods import BUILT_IN, GROUP
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 GUIDE = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -128,20 +127,6 @@ def test_a_fit_is_what_python_fits(fit: Any, place: Path) -> None:
     assert Bundle.read(place / "out" / "bundle").identity == encoder.bundle_identity_
 
 
-def test_a_radius_for_every_attribute_is_a_table_of_numbers(fit: Any, place: Path) -> None:
-    radii = '{"sepal length" = 1, "petal length" = inf, garden = 0}'
-    kept = re.sub(r"^(radius|mechanism|training) = .*\n", "", EXAMPLES["PowerEncoder"], flags=re.M)
-    training = '{part = "VectorTraining", epochs = 1}'
-    asked = f'[parameters]\nradius = {radii}\nmechanism = "clear-noise"\ntraining = {training}'
-    content = kept.replace("[parameters]", asked)
-    assert fit(content).status == 0
-    loaded = PowerEncoder.load(place / "bundle")
-    assert loaded.radius == {"sepal length": 1.0, "petal length": float("inf"), "garden": 0.0}
-    found = fit(content.replace(", garden = 0", ""), "--overwrite")
-    assert found.status != 0
-    assert "missing: garden" in found.err
-
-
 def _without(key: str) -> str:
     return re.sub(rf"^{key} = .*\n", "", POSTHOC, flags=re.M)
 
@@ -174,8 +159,13 @@ REFUSED = {
     "schema where none is taken": (f'{POSTHOC}schema = "schema.json"\n', "data.schema"),
     "column that is not there": (EXAMPLES["PowerEncoder"].replace('"kind"', '"sort"'), "'sort'"),
     "no further data": (
-        EXAMPLES["PrivateKNNStudent"].replace("further = ", "#"),
-        "public = FILE",
+        re.sub(
+            "^(steps|features) .*\n",
+            "",
+            EXAMPLES["NoisyGradientClassifier"].replace("NoisyGradient", "PublicStart"),
+            flags=re.M,
+        ),
+        "public_X: expected public rows",
     ),
 }
 
@@ -241,19 +231,6 @@ def test_an_estimator_and_a_part_of_another_package(
     assert bundle.card in answer.out
 
 
-def test_a_broken_package_is_told_beside_the_list(command, tmp_path, monkeypatch):
-    information = tmp_path / "ward_methods-2.5.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Name: ward-methods\nVersion: 2.5\n")
-    (information / "entry_points.txt").write_text(f"[{GROUP}]\nward = ward_missing:METHODS\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    answer = command("methods")
-    assert answer.status == 0
-    assert len(answer.out.splitlines()) == len(BUILT_IN)
-    assert answer.err.startswith("warning: ward-methods 2.5, entry point 'ward'")
-    assert answer.err.count("\n") == 1
-
-
 PUBLIC = """
 estimator = "PublicModelsClassifier"
 bundle = "bundle"
@@ -294,6 +271,12 @@ def test_public_rows_of_a_table_are_described_and_a_fit_is_booked(
     assert answer.status == 0, answer.err
     loaded = reticent.PublicStartClassifier.load(place / "bundle")
     assert "island" not in str(loaded.schema_.to_dict())
+    asked = command("predict", place / "bundle", "--input", place / "private.csv",
+                    "--ignore-column", "kind", "--output", place / "kinds.csv")  # fmt: skip
+    assert asked.status == 0, asked.err
+    rows = pd.read_csv(place / "private.csv")
+    told = pd.read_csv(place / "kinds.csv")["predictions"]
+    assert told.tolist() == loaded.predict(rows[["length", "garden"]]).tolist()
     assert fit(PUBLIC, *books, "--overwrite").status == 0
     assert fit(started, *books, "--overwrite").status != 0  # the second one is beyond the budget
     with closing(Ledger.open(ledger)) as book:

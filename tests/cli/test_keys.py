@@ -48,18 +48,3 @@ def test_a_key_is_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     shown = json.loads(run("list", "--json"))
     assert [key["state"] for key in shown] == ["revoked", "valid"]
     ledger.close()
-
-
-def test_a_list_fits_a_terminal_and_cuts_nothing(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL").close()
-    names = "q" * 30, "ab" * 32, "x" * 50
-    run("create", "--principal", names[0], "--bundle", names[1], "--subject", names[2])
-    monkeypatch.setenv("COLUMNS", "80")
-    head, *lines = run("list").splitlines()
-    assert max(len(line.rstrip()) for line in (head, *lines)) <= 80
-    columns = [(head.index(name), name) for name in ("principal", "bundles", "subjects")]
-    for (start, _), end, name in zip(columns, ("role", "subjects", "expires"), names, strict=True):
-        stop = head.index(end)
-        assert "".join(line[start:stop].strip() for line in lines) == name

@@ -16,7 +16,7 @@ from reticent.core.errors import (
     InvalidInput,
     ReticentError,
 )
-from reticent.ledger import Ledger, check_export
+from reticent.ledger import Ledger
 
 Run = Callable[..., str]
 EVENT = PrivacyEvent("test", Guarantee(0.1, 1e-9, AddRemove()))
@@ -79,13 +79,6 @@ def test_preview_says_what_would_fit(run: Run, path: str) -> None:
     assert Ledger.open(path).report().entries == 4
 
 
-def test_verify_says_that_entries_are_in_order(run: Run, path: str) -> None:
-    text = run("verify", "--ledger", path)
-    assert "4 entries in order" in text
-    anchor = text.split("anchor ")[1].strip()
-    assert "in order" in run("verify", "--ledger", path, "--anchor", anchor)
-
-
 def test_verify_of_a_changed_ledger_has_its_own_exit_status(
     command: Callable[..., Any], path: str
 ) -> None:
@@ -96,15 +89,6 @@ def test_verify_of_a_changed_ledger_has_its_own_exit_status(
     assert answer.status == CorruptLedger.code == 17
     assert "account principal=acme, subject=ward-7" in answer.err
     assert "reticent ledger restore" in answer.err
-
-
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_export(run: Run, path: str, tmp_path: Path, form: str) -> None:
-    output = tmp_path / f"entries.{form}"
-    assert "4 entries written" in run("export", "--ledger", path, "--output", str(output))
-    assert run("export", "--ledger", path, "--format", form, "--output", "-") == output.read_text()
-    if form == "jsonl":
-        assert check_export(output.read_text().splitlines()) == 4
 
 
 GRANT = ("--epsilon", "1", "--delta", "0", "--neighbours")

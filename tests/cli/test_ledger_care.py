@@ -51,20 +51,6 @@ def receipt_of(path: Path, answers: int) -> Receipt:
     return receipt
 
 
-def test_policies(command: Command, tmp_path: Path) -> None:
-    first, other = ("--ledger", tmp_path / "a.db"), ("--ledger", tmp_path / "b.db")
-    assert "subject" in command("init", *first)[1]
-    assert "need not name" in command("init", *other, "--require-nothing")[1]
-    assert "names its principal" in command("policy", *other, "--require", "principal")[1]
-    assert "names its principal" in command("init", *other)[1]  # making it again changes nothing
-    assert json.loads(command("report", *first, "--json")[1])["required"] == ["subject"]
-    both = ("policy", "--require", "subject", "--require-nothing")
-    for words in (("policy", "--require", "person"), both):
-        status, _, error = command(*words, *first)
-        assert status in (2, 4)
-        assert "require" in error
-
-
 def test_a_backup_is_put_back(command: Command, path: Path, tmp_path: Path) -> None:
     receipt_of(path, 2)
     status, out, _ = command("backup", "--ledger", path, "--output", tmp_path / "backup.db")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reticent.cli.neighbours import GRAMMAR, guarantee_for, statement
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Norm, Replace, Unit
@@ -62,23 +60,6 @@ def test_what_the_grammar_says(text, adjacency) -> None:
         assert guarantee_for(statement(one), 1.0, 0.0) == one
 
 
-NAMES = st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=9)
-
-
-@given(
-    st.sampled_from([AddRemove, Replace]), st.integers(1, 99), st.sampled_from(list(Unit)), NAMES
-)
-def test_what_is_printed_is_read(made, records, unit, name) -> None:
-    one = Guarantee(1.0, 0.0, made(records, unit, name))
-    assert guarantee_for(statement(one), 1.0, 0.0) == one
-
-
-@given(st.sampled_from(list(Norm)), st.floats(1e-9, 1e9), st.sampled_from(["", "6f1c"]), NAMES)
-def test_a_space_that_is_printed_is_read(norm, radius, identity, space) -> None:
-    one = Guarantee(1.0, 0.0, Neighborhood(norm, radius, space, identity))
-    assert guarantee_for(statement(one), 1.0, 0.0) == one
-
-
 WRONG = """add add-remove:family add-remove:record:0 add-remove:record:two replace:record:1.0
 within within:l3:1 within:l2 within:l2:0 within:l2:nan within:l2:inf bundle bundle: receipt:
 lipschitz lipschitz:bundle:folder Add-Remove"""
@@ -92,11 +73,6 @@ def test_what_is_not_in_the_grammar_grants_nothing(command, book, text) -> None:
     ledger = Ledger.open(book)
     assert ledger.report().entries == 0
     ledger.close()
-
-
-@pytest.mark.parametrize("text", ["bundle:nowhere", "receipt:nowhere", "receipt:."])
-def test_what_does_not_exist_grants_nothing(command, book, text) -> None:
-    assert command(*grant(book, text)).status == InvalidInput.code
 
 
 def test_a_grant_takes_what_a_bundle_or_its_receipt_says(command, book, tmp_path):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-
 import numpy as np
 import pytest
 
@@ -57,31 +54,3 @@ def test_a_csv_file_from_end_to_end(place, command):
     assert "only to compare with" not in answer.out  # nothing here has an estimator
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert command(*words(place, "--page", page)).status == 2
-
-
-def test_radii_and_json(place, command):
-    answer = command(*words(place, "--attribute-radius", "age=5", "--json"))
-    assert answer.status == 0, answer.err
-    found = json.loads(answer.out)
-    assert found["protects"] == "inputs"
-    assert found["guarantee"]["adjacency"]["type"] == "Neighborhood"
-    assert {row["method"] for row in found["rows"]} == {"randomised response", "majority"}
-
-
-def test_an_array_with_labels_of_their_own(place, command):
-    rows = np.genfromtxt(place / "public.csv", delimiter=",", skip_header=1, dtype=str)
-    np.savez(place / "rows.npz", rows=rows[:, :2].astype(float), other=np.zeros(3))
-    (place / "kinds.csv").write_text("\n".join(["kind", *rows[:, 2]]) + "\n")
-    given = (
-        "plan-inputs",
-        place / "rows.npz",
-        "--array",
-        "rows",
-        "--schema",
-        place / "schema.json",
-    )
-    labelled = (*given, *WANTED, "--json", "--labels", place / "kinds.csv")
-    one, other = (command(*call).out for call in (labelled, words(place, "--json")))
-    assert re.sub(r'"seconds": .*', "", one) == re.sub(r'"seconds": .*', "", other) != ""
-    assert command(*given, *WANTED).status == 2
-    assert command(*labelled, "--label-column", "kind").status == 2

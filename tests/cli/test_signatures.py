@@ -70,14 +70,3 @@ def test_a_key_that_cannot_sign_is_found_before_anything_is_answered(
     assert answer.status == 2
     assert "private Ed25519 key" in answer.err
     assert not (tmp_path / "a.npz").exists()
-
-
-@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04" + bytes(50)])
-def test_a_file_without_a_receipt_is_refused(command, keys, tmp_path, content):
-    (tmp_path / "a.npz").write_bytes(content)
-    answer = command("verify", tmp_path / "a.npz", "--trusted-key", keys[1])
-    assert answer.status == 2
-    assert "expected an .npz file" in answer.err
-    np.savez(tmp_path / "b.npz", values=np.zeros(2))
-    assert "holds no receipt" in command("verify", tmp_path / "b.npz", "--trusted-key", keys[1]).err
-    assert "not a plain file" in command("verify", "/dev/zero", "--trusted-key", keys[1]).err

@@ -149,23 +149,3 @@ def test_columns_that_do_not_name_people_cost_nothing(
     assert "person 0" not in refused.err
     assert clinic.spent() == {}
     assert not clinic.output.exists()
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--subjects-from", "{rows}"], "both or neither"),
-        (["--subjects-from", "{rows}", "--subject-column", "persons"], "'persons'"),
-        (["--subjects-from", "{rows}.gz", "--subject-column", "person"], "subjects_from="),
-    ],
-)
-def test_grants_that_name_nobody_are_not_made(
-    power_bundle, clinic, command: Command, more, message
-) -> None:
-    words = [word.format(rows=clinic.rows) for word in more]
-    refused = command(*grant(power_bundle, clinic, 3, *words))
-    assert refused.status == 2
-    assert message in refused.err
-    book = Ledger.open(clinic.book)
-    assert book.report().entries == 0
-    book.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -53,32 +52,3 @@ def test_a_model_is_stored_and_predicts(released: Path, command: Any, kind: str)
     again = train(command, released, "--kind", kind)
     assert again.status == 2
     assert train(command, released, "--kind", kind, "--overwrite").status == 0
-
-
-def test_values_of_another_bundle_and_rows_are_refused(
-    released: Path, records_bundle: Path, command: Any
-) -> None:
-    refused = {}
-    refused["rows"] = train(command, released, values="rows.npy")
-    refused["nothing"] = train(command, released, values="none.npz")
-    with np.load(released / "values.npz") as stored:
-        parts = dict(stored)
-    receipt = json.loads(parts["receipt"].tobytes())
-    text = json.dumps({**receipt, "bundle": "0" * 64}, indent=2, sort_keys=True) + "\n"
-    changed = np.frombuffer(text.encode(), dtype=np.uint8)
-    np.savez(released / "other.npz", **{**parts, "receipt": changed})
-    refused["another bundle"] = train(command, released, values="other.npz")
-    np.savez(released / "labels.npz", **{**parts, "values": np.arange(150)})
-    refused["released labels"] = train(command, released, values="labels.npz")
-    np.save(released / "labels.npy", np.arange(7))
-    refused["too few labels"] = train(command, released)
-    shutil.rmtree(released / "bundle")
-    shutil.copytree(records_bundle, released / "bundle")
-    refused["records"] = train(command, released)
-    for what, answer in refused.items():
-        assert answer.status == 2, what
-        assert answer.err.startswith("error: "), what
-        assert answer.err.count("\n") == 1, what
-    assert "protects records" in refused["records"].err
-    assert "expected vectors" in refused["released labels"].err
-    assert not (released / "model").exists()

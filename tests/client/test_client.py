@@ -72,17 +72,6 @@ def test_answers_are_charged_once_and_signed(client: Client) -> None:
     assert client.anchor()["anchor"]["seq"] >= found.receipt.position
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_frames_in_any_order_of_columns_give_frames(client: Client, library: str) -> None:
-    module: Any = pytest.importorskip(library)
-    columns = {name: X[:3, place] for place, name in reversed(list(enumerate(NAMES)))}
-    make = module.table if library == "pyarrow" else module.DataFrame
-    found = client.answers(make(columns), bundle="records").to_frame()
-    assert type(found) is type(make(columns))
-    assert len(found) == 3
-    assert "withheld" in list(getattr(found, "column_names", None) or found.columns)
-
-
 def test_a_large_table_takes_several_requests_and_reports_its_progress(
     client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,30 +234,6 @@ def test_no_proxy_of_the_environment_sees_what_stays_on_this_machine(
         assert seen  # as an argument it is taken
 
 
-def test_a_client_for_asyncio(service: Running) -> None:
-    async def ask() -> tuple[list[Any], Counter[int]]:
-        async with AsyncClient(
-            service.url, service.client, trusted_key=service.public_key
-        ) as client:
-            offers = await client.bundles()
-            found = await asyncio.gather(
-                *(client.answers(NamedRows(X[:5], NAMES), bundle="records") for _ in range(4))
-            )
-            cost = await client.preview(3, bundle="records")
-            assert cost.fits
-            assert await client.card("records")
-            assert await client.budget(subject="ward 7")
-            assert await client.anchor()
-            assert len(await client.models()) == 1
-            first = found[0].receipt
-            assert await client.receipt(first.identifier) == first
-            return list(offers), Counter(part.receipt.answers for part in found)
-
-    offers, answers = asyncio.run(ask())
-    assert len(offers) == 2
-    assert answers == {5: 4}
-
-
 @pytest.mark.parametrize("position", [0, 20, 300, 900])
 def test_an_answer_that_is_cut_off_is_asked_for_again_and_charged_once(
     client: Client, service: Running, position: int
@@ -321,3 +286,27 @@ def test_no_row_and_no_key_is_in_the_log(client: Client, service: Running) -> No
     assert str(canary) not in text
     assert service.client not in text
     assert all(json.loads(line) for line in text.splitlines() if line.startswith("{"))
+
+
+def test_a_client_for_asyncio(service: Running) -> None:
+    async def ask() -> tuple[list[Any], Counter[int]]:
+        async with AsyncClient(
+            service.url, service.client, trusted_key=service.public_key
+        ) as client:
+            offers = await client.bundles()
+            found = await asyncio.gather(
+                *(client.answers(NamedRows(X[:5], NAMES), bundle="records") for _ in range(4))
+            )
+            cost = await client.preview(3, bundle="records")
+            assert cost.fits
+            assert await client.card("records")
+            assert await client.budget(subject="ward 7")
+            assert await client.anchor()
+            assert len(await client.models()) == 1
+            first = found[0].receipt
+            assert await client.receipt(first.identifier) == first
+            return list(offers), Counter(part.receipt.answers for part in found)
+
+    offers, answers = asyncio.run(ask())
+    assert len(offers) == 2
+    assert answers == {5: 4}

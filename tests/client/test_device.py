@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from sklearn.datasets import load_iris
 import reticent
 from reticent import CertifiedClassifier
 from reticent.client import Device, Pin
-from reticent.core import Neighborhood
 from reticent.core.errors import (
     BudgetExceeded,
     CorruptBundle,
@@ -28,7 +26,6 @@ from reticent.release.bundle import Bundle, sign_bundle
 from reticent.systems import ClippedDescent
 from reticent.systems.loading import load_answering
 from tests.client.services import Running, key_files
-from tests.test_without_torch import run_without_torch
 
 BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
 
@@ -209,53 +206,3 @@ def test_a_bundle_that_protects_records_is_not_for_a_device(tmp_path: Path) -> N
     folder = fitted.fit(X, y).save(tmp_path / "records")
     with pytest.raises(InvalidInput, match="protects the records"):
         Device(folder, home=tmp_path)
-
-
-WITHOUT = """
-import numpy as np
-from reticent.client import Device
-for place, name in enumerate(sys.argv[1:]):
-    try:
-        with Device(name, home=f"home-{place}") as device:
-            device.grant("me", epsilon=40.0, delta=0.0)
-            found = device.release(np.full((3, 4), 2.0), subject="me")
-            print(len(found), device.guarantee.epsilon)
-    except ImportError as error:
-        print(error)
-print("torch" in sys.modules)
-"""
-
-
-def test_a_device_needs_torch_for_networks_of_torch_alone(
-    rows_bundle: Path, vectors_bundle: Path, tmp_path: Path
-) -> None:
-    from torch import nn
-
-    X, y = load_iris(return_X_y=True)
-    own = nn.Sequential(nn.Linear(4, 2), nn.Tanh())
-    encoder = reticent.PosthocEncoder(
-        epsilon=8.0, delta=0.0, radius=0.2, embedder=own, obfuscator="identity", random_state=0
-    )
-    folder = encoder.fit(X, y).save(tmp_path / "own")
-    with Device(folder, home=tmp_path, embedder=own) as device:
-        assert isinstance(device.guarantee.adjacency, Neighborhood)
-    bundles = map(str, (rows_bundle, vectors_bundle, folder))
-    *answers, line, loaded = run_without_torch(WITHOUT, tmp_path, *bundles)
-    assert answers == ["3 4.0", "3 8.0"]
-    assert "torch>=" in line
-    assert loaded == "False"
-
-
-def test_four_threads_may_start_one_home(service: Running, tmp_path: Path) -> None:
-    def start(_: int) -> str:
-        with Device(
-            service.url,
-            service.client,
-            bundle="rows",
-            trusted_key=service.bundles_key,
-            home=tmp_path / "home",
-        ) as device:
-            return device.bundle
-
-    with ThreadPoolExecutor(4) as threads:
-        assert len(set(threads.map(start, range(4)))) == 1

@@ -42,26 +42,6 @@ def test_a_device_takes_a_bundle_and_sends_released_values_only(
     assert np.isin(np.array(values), (0.0, 1.0)).all()
 
 
-def test_what_was_downloaded_is_kept_and_checked_again(service: Running, tmp_path: Path) -> None:
-    def opened(url: str) -> str:
-        with Device(
-            url, service.client, bundle="rows", trusted_key=service.bundles_key, home=tmp_path
-        ) as device:
-            return device.bundle
-
-    with relayed(service.url, lambda path, content: content) as (url, seen):
-        identity = opened(url)
-        first = sum(b"weights" in request for request in seen)
-        assert opened(url) == identity
-        assert (first, sum(b"weights" in request for request in seen)) == (1, 1)
-        weights = tmp_path / "bundles" / identity / "weights.safetensors"
-        weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-        opened(url)
-        assert sum(b"weights" in request for request in seen) == 2
-    with Device(tmp_path / "bundles" / identity, home=tmp_path) as device:
-        assert device.bundle == identity
-
-
 def changed_files(folder: Path, key: Path | None, **plan: Any) -> dict[str, bytes]:
     """Files of a bundle with another plan, whose manifest fits; signed by ``key``, if any."""
     stored = Bundle.read(folder)

@@ -10,7 +10,7 @@ import pytest
 from reticent.client.sessions import Session
 from reticent.client.steps import Reply, Retries
 from reticent.core import AddRemove, Guarantee
-from reticent.core.errors import UnknownName, UntrustedSignature
+from reticent.core.errors import UnknownName
 
 GOOD, WEAK = "a" * 64, "b" * 64
 
@@ -41,8 +41,3 @@ def test_an_identity_is_never_a_name_that_a_server_chose() -> None:
         offered(GOOD, [entry(WEAK, GOOD)])
     assert offered(GOOD, [entry(GOOD, "good"), entry(WEAK, GOOD)]) == GOOD
     assert offered("good", [entry(GOOD, "good")]) == GOOD
-
-
-def test_one_identity_is_listed_once() -> None:
-    with pytest.raises(UntrustedSignature):
-        offered(GOOD, [entry(GOOD, "good"), entry(GOOD, "other")])

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from reticent.client.steps import Call, Lost, Pause, Reply, Retries, error_of, persistent
-from reticent.core import errors
-from reticent.core.errors import InvalidInput, ReticentError, ServiceUnreachable
+from reticent.client.steps import Call, Lost, Pause, Reply, Retries, persistent
+from reticent.core.errors import ReticentError
 
 CALL = Call("POST", "/v1/answers", (("Idempotency-Key", "one-of-a-test"),), b"{}")
 
@@ -53,16 +52,6 @@ def test_what_is_decided_is_not_asked_again(status: int) -> None:
     assert (found.status, len(calls), pauses) == (status, 1, [])
 
 
-def test_after_the_last_attempt_a_reply_is_given_back_and_silence_is_an_error() -> None:
-    found, calls, pauses = played([reply(429)] * 3, Retries(attempts=3))
-    assert (found.status, len(calls), len(pauses)) == (429, 3, 2)
-    found, calls, _ = played([Lost("ConnectError")] * 2, Retries(attempts=2))
-    assert isinstance(found, ServiceUnreachable)
-    assert len(calls) == 2
-    assert "POST /v1/answers in 2 attempt(s), the last time: ConnectError" in str(found)
-    assert str(found).endswith("do this")
-
-
 def test_pauses_double_and_wait_as_long_as_the_server_asks_but_not_forever() -> None:
     retries = Retries(attempts=9, first_pause=0.1, longest_pause=3.0)
     _, _, pauses = played([reply(503)] * 9, retries)
@@ -73,14 +62,3 @@ def test_pauses_double_and_wait_as_long_as_the_server_asks_but_not_forever() -> 
     assert asked == [2.0]
     assert played([reply(429, retry_after="900"), reply(200)], retries)[2] == [3.0]
     assert played([reply(429, retry_after="soon"), reply(200)], retries)[2][0] <= 0.1
-
-
-def test_a_problem_is_the_error_with_its_code() -> None:
-    for kind in (errors.BudgetExceeded, errors.LedgerUnavailable, errors.UnknownName):
-        found = error_of(403, {"code": kind.code, "detail": "why"})
-        assert type(found) is kind
-        assert str(found) == "why"
-    for problem in (None, [], {"code": True}, {"code": 999, "detail": 7}):
-        assert type(error_of(400, problem)) is InvalidInput
-        assert type(error_of(502, problem)) is ServiceUnreachable
-        assert "status 502" in str(error_of(502, problem))

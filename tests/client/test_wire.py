@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.client.wire import (
-    checked_subjects,
     json_bytes,
     json_cells,
     receipt_of,
@@ -44,16 +43,6 @@ def test_rows_are_lists_of_cells(rows: Any, cells: list[list[Any]]) -> None:
     assert json.loads(json_bytes(found)) == cells
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_frames_keep_their_names(library: str) -> None:
-    module: Any = pytest.importorskip(library)
-    columns = {"age": [39, 50], "work": ["Private", None]}
-    made = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
-    found, names = json_cells(getattr(module, made)(columns))
-    assert names == ["age", "work"]
-    assert [[float(row[0]), row[1]] for row in found] == [[39.0, "Private"], [50.0, None]]
-
-
 @pytest.mark.parametrize("number", [float("inf"), -float("inf")])
 def test_rows_that_json_has_not_are_refused(number: float) -> None:
     for rows in ([[1.0, number]], np.array([[1.0, number, "a"]], dtype=object)):
@@ -65,17 +54,6 @@ def test_rows_that_json_has_not_are_refused(number: float) -> None:
             json_cells(np.zeros(shape))
     with pytest.raises(InvalidInput, match="got bytes"):
         json_cells(np.array([[b"secret", 1]], dtype=object))
-
-
-def test_subjects_are_one_or_one_a_row() -> None:
-    assert checked_subjects(None, 3) == (None, None)
-    assert checked_subjects("Zoë", 3) == ("Zoë", None)
-    assert checked_subjects(["a", "b"], 2) == (None, ("a", "b"))
-    with pytest.raises(InvalidInput, match="each of the 3 rows, got 2"):
-        checked_subjects(["a", "b"], 3)
-    for name in ("", "a\u200bb", 7):
-        with pytest.raises(InvalidInput, match="subject"):
-            checked_subjects([name], 1)  # type: ignore[list-item]
 
 
 def test_a_receipt_has_every_field_or_is_none() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.core.coded_rows import CodedRows
-from reticent.core.errors import InvalidInput
 
 
 def drawn(seed: int, rows: int) -> tuple[CodedRows, np.ndarray]:
@@ -50,11 +48,3 @@ def test_products_are_those_of_whole_rows_and_of_each_row_alone(seed, rows, colu
     )
     assert np.array_equal(product, coded.times(np.asfortranarray(matrix)))
     assert np.array_equal(CodedRows.of(whole).dense(), whole)
-
-
-def test_refuses_numbers_that_do_not_fit_their_places():
-    with pytest.raises(
-        InvalidInput,
-        match=r"a number for each of 2 places in each of 3 rows, got numbers of shape \(3, 1\)",
-    ):
-        CodedRows(np.zeros((3, 1)), np.zeros(2, np.int32), np.zeros((3, 1), np.int32), 1.0, 5)

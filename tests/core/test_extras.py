@@ -13,7 +13,6 @@ import pytest
 
 from reticent.core.errors import MissingExtra
 from reticent.core.extras import WHOLE_MODULES, require
-from reticent.core.lazy import lazy_names
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "reticent"
@@ -97,21 +96,6 @@ def test_optional_packages_are_imported_through_require_alone(trees: dict[str, a
     assert {name: packages for name, packages in direct.items() if packages} == {}
 
 
-def test_what_whole_modules_are_built_on_is_imported_at_their_top_or_through_require(
-    trees: dict[str, ast.Module],
-) -> None:
-    inside = {
-        name: sorted(
-            package
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef)
-            for package in imports_when_loaded_or_called(node) & set(WHOLE_MODULES)
-        )
-        for name, tree in trees.items()
-    }
-    assert {name: packages for name, packages in inside.items() if packages} == {}
-
-
 def test_what_is_required_is_in_the_extra_that_the_message_names(
     trees: dict[str, ast.Module],
 ) -> None:
@@ -134,19 +118,6 @@ def test_the_extras_are_declared_and_not_needed_otherwise() -> None:
     tools = {"all", "dev", "docs", "test"}
     assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - tools
     assert "reticent[all,docs,test]" in extras["dev"]
-
-
-def test_a_name_whose_module_needs_a_missing_package_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "reticent_test_built_on_torch.py").write_text("import torch\nvalue = 1")
-    monkeypatch.syspath_prepend(tmp_path)
-    find = lazy_names("example", {"reticent_test_built_on_torch": ("value",)})
-    with monkeypatch.context() as without:
-        without.setitem(sys.modules, "torch", None)
-        with pytest.raises(MissingExtra, match=r'^torch is not .*"torch>='):
-            find("value")
-    assert find("value") == 1
 
 
 def test_a_package_that_is_there_and_broken_is_not_called_missing(

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from reticent.core import Norm
-from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import operator_norm
 from reticent.core.rounding import operator_norm_bound, spectral_norm_bound, sum_error
 
@@ -36,12 +35,6 @@ def test_a_sum_in_the_worst_order_is_within_the_margin(terms: int) -> None:
     assert exact <= computed * (1 + sum_error(terms))
     # The margin is not far from what is lost.
     assert exact >= computed * (1 + 0.4 * sum_error(terms))
-
-
-def test_bad_lengths_are_refused() -> None:
-    for terms in (-1, 2**41):
-        with pytest.raises(InvalidParameter, match="terms"):
-            sum_error(terms)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -105,9 +98,3 @@ def test_spectral_norms_are_bounded_and_tight(shape: tuple[int, int], scale: flo
             bound = spectral_norm_bound(matrix * scale)
             assert bound >= exact * scale
             assert bound <= exact * scale * (1 + 1e-10)
-
-
-def test_spectral_norms_of_nothing_and_of_too_much() -> None:
-    assert spectral_norm_bound(np.zeros((3, 2))) == 0.0
-    with pytest.raises(UnsupportedNorm, match="4096"):
-        spectral_norm_bound(np.broadcast_to(np.ones(1), (5000, 5000)))

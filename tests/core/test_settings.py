@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from reticent.core.settings import Group, learned, with_settings
 
@@ -53,28 +52,6 @@ def test_needed_settings_come_first_and_then_the_estimators_own() -> None:
     assert {each.kind for each in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
     assert parameters["seed"].default == 7
     assert parameters["steps"].annotation == "int"
-
-
-def test_values_are_stored_as_they_are() -> None:
-    classes, schedule = ["a", "b"], Schedule(epochs=9)
-    model = Model(epsilon=1.0, classes=classes, schedule=schedule)
-    assert vars(model) == {
-        "epsilon": 1.0, "classes": classes, "steps": 5, "seed": 7, "schedule": schedule
-    }  # fmt: skip
-    assert model.classes is classes
-    assert not hasattr(model, "rows_")
-
-
-def test_scikit_learn_copies_sets_and_shows_them() -> None:
-    model = Model(epsilon=1.0, classes=["a"], schedule=Schedule(epochs=9))
-    assert model.get_params()["schedule__epochs"] == 9
-    assert Model(epsilon=1.0, classes=["a"]).get_params().keys() == {
-        "epsilon", "classes", "steps", "seed", "schedule"
-    }  # fmt: skip
-    for again in (clone(model), pickle.loads(pickle.dumps(model))):
-        assert again.get_params() == model.get_params()
-    assert model.set_params(steps=8).steps == 8
-    assert repr(Model(epsilon=1.0, classes=["a"])) == "Model(classes=['a'], epsilon=1.0)"
 
 
 @pytest.mark.parametrize("given", [{}, {"epsilon": 1.0, "colour": "red"}])

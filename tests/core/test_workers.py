@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy as np
 import pytest
 
 from reticent.core import workers
@@ -17,10 +15,6 @@ from reticent.core.workers import results_of
 
 def _where(number: int) -> tuple[int, int, int]:
     return number, os.getpid(), threading.get_ident()
-
-
-def _mapped(array: np.ndarray) -> bool:
-    return isinstance(array, np.memmap)
 
 
 def _fails(_: int) -> None:
@@ -48,10 +42,3 @@ def test_one_worker_is_this_thread_and_starts_with_the_first_result(
         assert next(found) == (0, os.getpid(), threading.get_ident())
         with pytest.raises(ZeroDivisionError):
             next(found)
-
-
-def test_large_arrays_are_never_put_into_files(tmp_path: Path) -> None:
-    rows = np.zeros(2**18)  # twice the size from which joblib maps files
-    with joblib.parallel_config(backend="loky", n_jobs=2, temp_folder=str(tmp_path)):
-        assert joblib.Parallel()([joblib.delayed(_mapped)(rows)] * 2) == [True, True]
-        assert list(results_of([(_mapped, rows)] * 2, n_jobs=None)) == [False, False]

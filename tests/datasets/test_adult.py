@@ -43,35 +43,6 @@ def test_reads_fields_labels_and_the_comment_line(
     assert np.square(encoded[0] - encoded[1]).sum() <= 14
 
 
-@pytest.mark.parametrize(
-    ("train", "message"),
-    [
-        (f"{LINE}<=50K\n", "expected 2 records, 1 of them above 50K, got 1 and 0"),
-        ("39, State-gov\n", "expected 15 fields in every line"),
-        (
-            LINE.replace("77516", "many") + "<=50K\n" + OTHER + ">50K\n",
-            "expected numbers in the numeric columns",
-        ),
-    ],
-)
-def test_refuses_other_files(
-    tmp_path, monkeypatch: pytest.MonkeyPatch, train: str, message: str
-) -> None:
-    monkeypatch.setattr(adult, "_FILES", {"adult.data.gz": (2, 1), "adult.test.gz": (1, 1)})
-    write(tmp_path, train, f"{OTHER}>50K.\n")
-    with pytest.raises(DataUnavailable, match=message):
-        adult.load_adult(tmp_path)
-
-
-def test_refuses_missing_and_damaged_files(tmp_path) -> None:
-    with pytest.raises(DataUnavailable, match=r"expected adult\.data\.gz"):
-        adult.load_adult(tmp_path)
-    write(tmp_path, "", "")
-    (tmp_path / "adult.data.gz").write_bytes(b"not gzip")
-    with pytest.raises(DataUnavailable, match="whole gzip file"):
-        adult.load_adult(tmp_path)
-
-
 @pytest.mark.data
 def test_the_real_files() -> None:
     folder = os.environ.get("RETICENT_DATA")

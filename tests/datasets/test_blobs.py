@@ -15,12 +15,3 @@ def test_best_rule_is_as_good_as_stated(kind: str) -> None:
     right = ((data.test_rows.sum(axis=1) > 0) == data.test_labels).mean()
     best = stats.norm.cdf(np.sqrt(2) * CENTERS[kind])
     assert abs(right - best) < 4.5 * np.sqrt(best * (1 - best) / 20_000)  # false alarm below 1e-5
-
-
-def test_seed_decides_and_parts_differ() -> None:
-    first, again, other = (
-        load_blobs("close", points=50, held_out=50, seed=seed) for seed in (3, 3, 4)
-    )
-    np.testing.assert_array_equal(first.train_rows, again.train_rows)
-    assert not np.array_equal(first.train_rows, other.train_rows)
-    assert not np.array_equal(first.train_rows, first.test_rows)

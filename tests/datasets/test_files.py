@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz, read_idx
+from reticent.datasets.files import DATA_VARIABLE, data_folder, read_idx
 
 VALUES = np.arange(24, dtype=np.uint8)
 GOOD = struct.pack(">4B3I", 0, 0, 8, 3, 2, 3, 4) + VALUES.tobytes()
@@ -56,36 +56,3 @@ def test_folder_by_argument_by_variable_or_none(
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "absent"))
     with pytest.raises(DataUnavailable, match=DATA_VARIABLE):
         data_folder(None)
-
-
-def test_an_npz_file_that_is_damaged_or_another_is_refused(tmp_path: Path) -> None:
-    np.savez_compressed(tmp_path / "whole.npz", X=np.random.default_rng(0).integers(0, 255, 5000))
-    whole = (tmp_path / "whole.npz").read_bytes()
-    middle = len(whole) // 2
-    np.save(tmp_path / "array.npy", VALUES)
-    np.savez(tmp_path / "words.npz", X=np.array(["a", "b"]))
-    np.savez(tmp_path / "objects.npz", X=np.array([{}], dtype=object))
-    spoiled = {
-        "empty": b"",
-        "cut": whole[:middle],
-        "flipped": whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :],
-        "text": b"not an archive",
-        "one array": (tmp_path / "array.npy").read_bytes(),
-        "words": (tmp_path / "words.npz").read_bytes(),
-        "objects": (tmp_path / "objects.npz").read_bytes(),
-    }
-    for content in spoiled.values():
-        (tmp_path / "data.npz").write_bytes(content)
-        with (
-            pytest.raises(
-                DataUnavailable,
-                match=r"data\.npz: expected a whole npz file with X; fetch the file again",
-            ),
-            opened_npz(tmp_path / "data.npz", holds="X") as stored,
-        ):
-            stored["X"].astype(np.int64)
-    with (
-        pytest.raises(DataUnavailable, match="expected a whole npz file with Z"),
-        opened_npz(tmp_path / "whole.npz", holds="Z") as stored,
-    ):
-        _ = stored["Z"]

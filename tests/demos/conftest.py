@@ -8,11 +8,8 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-
-from tests.browser import WIDTHS, chromium
 
 Element = tuple[str, dict[str, str | None]]
 
@@ -70,26 +67,3 @@ def read_page() -> Callable[[str], list[Element]]:
         return reader.elements
 
     return read
-
-
-@pytest.fixture
-def open_page(tmp_path: Path) -> Callable[[str], int]:
-    """Opens a page in a browser, in a wide and a narrow window: no sideways scrolling, no broken
-    picture, no error, no request to anywhere.
-
-    It returns the bytes of a screenshot.
-    """
-
-    def opens(html: str) -> int:
-        page, picture = tmp_path / "page.html", tmp_path / "page.png"
-        page.write_text(html, encoding="utf-8")
-        with chromium(tmp_path / "profile") as browser:
-            for width in WIDTHS:
-                assert browser.faults(page, width) == []
-                assert {each for each in browser.requests if not each.startswith("data:")} == {
-                    f"file://{page}"
-                }
-            browser.picture(picture)
-        return picture.stat().st_size
-
-    return opens

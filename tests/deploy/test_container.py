@@ -99,16 +99,3 @@ def test_the_steps_fill_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
                 total += path.stat().st_size
     print(f"{own / 1e6:.0f} MB of our own, {total / 1e6:.0f} MB in all")
     assert total + BASE < LARGEST
-
-
-@pytest.mark.soak
-@pytest.mark.slow
-def test_the_steps_with_packages_of_an_index(wheel: Path, tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    total = installed(tmp_path / "root", wheel)
-    print(f"{total / 1e6:.0f} MB")
-    assert total + BASE < LARGEST
-    program = "import reticent.service.app, reticent.systems.certified.convex_classifier, psycopg"
-    subprocess.run(
-        [tmp_path / "root/opt/reticent/bin/python", "-c", program], check=True, cwd=tmp_path
-    )

@@ -60,11 +60,10 @@ def _spending(names: dict[str, Any], url: str = "book.sqlite") -> Any:
         book.close()
 
 
-def student(names: dict[str, Any]) -> None:
+def model(names: dict[str, Any]) -> None:
     shares = names["lines"]["what the plan takes", "ours", "circle"]
     assert shares[4.0] > shares[0.5] + 0.1
     assert shares[2.0] > 0.8
-    assert names["taught"] > 0.5
 
 
 def service(names: dict[str, Any]) -> None:
@@ -93,14 +92,22 @@ def strangers(names: dict[str, Any]) -> None:
     assert Path("audit.html").read_text().startswith("<!doctype html>")
 
 
+def sentences(names: dict[str, Any]) -> None:
+    """Fails by chance less than once in 10^6 runs: five standard errors of 480 remarks."""
+    assert names["shares"]["topic"] > 0.65
+    assert names["shares"]["pleased"] > 0.8
+    assert names["encoder"].query_.crowd[0] < 0.2 + 1e-6
+
+
 CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "01-protect-a-table": table,
     "02-release-embeddings": embeddings,
     "03-label-queries": queries,
-    "04-publish-a-student": student,
+    "04-publish-a-model": model,
     "05-serve-over-http": service,
     "06-audit-a-claim": audit,
     "07-audit-what-you-run": strangers,
+    "08-send-sentences": sentences,
 }
 
 
@@ -114,35 +121,3 @@ def test_a_page_runs_as_it_stands(
         assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
     monkeypatch.chdir(tmp_path)
     CLAIMS[page.stem](names)
-
-
-@pytest.mark.parametrize(
-    ("shown", "printed", "same"),
-    [
-        ("right on 82.5% of 3,000\n", "right on 9% of 20\n", True),
-        ("a 1.5e-06 b\n", "a   -2 b\n", True),
-        ("first\n...\nlast\n", "first\nx\ny\nlast\n", True),
-        ("first\n...\n", "first\n", True),
-        ("first\n...\nlast\n", "first\nx\n", False),
-        ("withheld: 0\n", "released: 0\n", False),
-        ("one\n", "one\ntwo\n", False),
-        ("a.c\n", "abc\n", False),
-    ],
-)
-def test_what_counts_as_the_same_output(shown: str, printed: str, same: bool) -> None:
-    assert (run.as_shown(shown, printed) is not None) is same
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("```python\nprint('a')\n```\n\n```text\nb\n```\n", "line 5: shown"),
-        ("```console\n$ rm -r .\n```\n", "expected a command of reticent or openssl"),
-        ("```console\n$ reticent card nowhere\n```\n", "exit status"),
-    ],
-)
-def test_a_page_that_is_wrong_fails(tmp_path: Path, body: str, words: str) -> None:
-    page = tmp_path / "09-wrong.md"
-    page.write_text(body, encoding="utf-8")
-    with pytest.raises(run.Mismatch, match=words):
-        run.run_page(page, tmp_path)

@@ -16,27 +16,12 @@ from reticent.grids.arithmetic import (
     Interval,
     around,
     euclidean_norm,
-    power_of_two_at_least,
     sum_of_magnitudes,
     unit_of_sum,
 )
 from reticent.networks import Affine, Convolution
 
 reals = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda value: value == 0 or abs(value) > 1e-6)
-
-
-@given(st.floats(1e-300, 1e300))
-def test_power_of_two_at_least(value):
-    power = power_of_two_at_least(value)
-    assert power / 2 < value <= power
-    assert np.frexp(power)[0] == 0.5
-
-
-def test_power_of_two_of_zero_and_of_what_outgrew_float64():
-    assert power_of_two_at_least(0.0) == 1.0
-    for value in (float("inf"), float("nan")):
-        with pytest.raises(CertificationFailed, match="outgrow float64"):
-            power_of_two_at_least(value)
 
 
 @given(st.lists(reals, min_size=1, max_size=5), st.integers(-30, 10))

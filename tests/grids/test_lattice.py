@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.lattice import MOST_CELLS, Lattice, cells_along
 
 SMALL = {
@@ -31,13 +30,12 @@ def indices(lattice: Lattice, points) -> np.ndarray:
 @given(
     radius=st.floats(1e-6, 1e6),
     reach=st.integers(1, 4),
-    offset=st.floats(0, 1),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_neighbours_lie_in_touching_cells(radius, reach, offset, seed) -> None:
+def test_neighbours_lie_in_touching_cells(radius, reach, seed) -> None:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(50, 2)) * radius * 5
-    lattice = Lattice.over(points, radius=radius, tail=0.1, reach=reach, offset=offset)
+    lattice = Lattice.over(points, radius=radius, tail=0.1, reach=reach)
     assert lattice.covers(radius)
     step = rng.choice([-1.0, 0.0, 1.0, 0.999], size=points.shape) * radius
     # only steps that stay within the radius in exact arithmetic count
@@ -108,42 +106,3 @@ def test_maxima_and_hops_are_those_of_brute_force(shape, reach) -> None:
     hops = np.where(marked[None], -(-apart // reach), 99).min(axis=1)
     for most in (1, 2, 9):
         assert np.array_equal(lattice.hops(marked, most=most), np.minimum(hops, most))
-
-
-def test_nothing_marked_is_as_far_as_can_be() -> None:
-    lattice = Lattice(**SMALL)
-    assert set(lattice.hops(np.zeros(12, dtype=bool), most=3).tolist()) == {3}
-
-
-def test_plain_values_are_read_back() -> None:
-    lattice = Lattice(**SMALL)
-    assert Lattice(**lattice.to_dict()) == lattice
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"side": 0}, "side=0"),
-        ({"reach": 0}, "reach=0"),
-        ({"shape": (4,)}, "as many lower ends"),
-        ({"shape": (4, 0)}, "shape=0"),
-        ({"coordinates": (2, 0)}, "increasing places"),
-        ({"coordinates": (0, 3)}, "increasing places"),
-        ({"shape": (2**20, 2**20)}, "cells that end"),
-        ({"exponent": 901}, "exponent=901"),
-        ({"lower": (0.5, 0)}, "lower=0.5"),
-    ],
-)
-def test_refusals(changes, said) -> None:
-    with pytest.raises(InvalidParameter, match=said):
-        Lattice(**{**SMALL, **changes})
-
-
-def test_points_that_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="NaN"):
-        Lattice(**SMALL).cells([[math.nan, 0.0, 0.0]])
-    with pytest.raises(InvalidInput, match="features"):
-        Lattice(**SMALL).cells([[0.0, 0.0]])
-    assert Lattice(**SMALL).cells(np.zeros((0, 3))).shape == (0,)
-    with pytest.raises(InvalidInput, match="values"):
-        Lattice(**SMALL).touching_maximum(np.zeros(3))

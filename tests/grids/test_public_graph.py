@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from reticent.core import Norm
-from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.grids.public_graph import MOST_NODES, UNCONNECTED, PublicGraph
+from reticent.core.errors import InvalidInput
+from reticent.grids.public_graph import UNCONNECTED, PublicGraph
 
 POINTS = np.random.default_rng(0).normal(size=(60, 3))
 VALUES = np.random.default_rng(1).integers(0, 3, 60)
@@ -146,15 +146,6 @@ def test_the_identity_is_that_of_points_and_edges() -> None:
     assert PublicGraph(points=POINTS, edges=graph.edges[1:]).adjacency != graph.adjacency
 
 
-def test_arrays_cannot_be_changed_afterwards() -> None:
-    given = POINTS.copy()
-    graph = PublicGraph.nearest(given, neighbours=1)
-    given[:] = 0
-    assert np.array_equal(graph.points, POINTS)
-    with pytest.raises(ValueError, match="read-only"):
-        graph.edges[0, 0] = 5
-
-
 @pytest.mark.parametrize(
     "edges",
     [
@@ -171,20 +162,3 @@ def test_arrays_cannot_be_changed_afterwards() -> None:
 def test_edges_of_another_form_are_refused(edges: list[list[float]]) -> None:
     with pytest.raises(InvalidInput, match="edges"):
         PublicGraph(points=POINTS, edges=edges)
-
-
-def test_what_makes_no_graph_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="2 to 20000 nodes"):
-        PublicGraph(points=np.zeros((MOST_NODES + 1, 1)), edges=[])
-    with pytest.raises(InvalidInput, match="fewer than the 60 points"):
-        PublicGraph.nearest(POINTS, neighbours=60)
-    with pytest.raises(InvalidParameter, match="neighbours"):
-        PublicGraph.nearest(POINTS, neighbours=0)
-    with pytest.raises(InvalidInput, match="no two alike"):
-        PublicGraph.nearest([[0.0], [0.0], [1.0]], neighbours=1)
-    with pytest.raises(InvalidInput, match="two values or more"):
-        PublicGraph.counterfactual(POINTS, np.zeros(60), neighbours=1)
-    with pytest.raises(InvalidInput, match="expected 60, one a point"):
-        PublicGraph.counterfactual(POINTS, VALUES[1:], neighbours=1)
-    with pytest.raises(InvalidInput, match="NaN"):
-        PublicGraph.nearest(np.full((3, 1), np.nan), neighbours=1)

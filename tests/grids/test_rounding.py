@@ -12,9 +12,7 @@ from reticent.grids.rounding import (
     OFFSET,
     Surd,
     float_error,
-    fractions,
     grid_point,
-    quotient,
     rounded_up,
     steps_up,
 )
@@ -116,24 +114,6 @@ def test_float_error_covers_dot_products_that_cancel(precision):
                 / float_error(length, scale, precision),
             )
     assert 0 < worst < 0.1
-
-
-def test_fractions_keep_values_and_shape():
-    values = np.array([[0.1, -3.0], [2.0**-1074, 1e300]])
-    exact = fractions(values)
-    assert exact.shape == (2, 2)
-    assert all(isinstance(x, Fraction) for x in exact.ravel())
-    assert np.array_equal(exact.astype(float), values)
-
-
-def test_quotients_of_objects_stay_fractions():
-    """Python's 1 / 2 of two whole numbers is a float; one of them would turn all that follows
-    into floating point.
-    """
-    numerators = np.array([Fraction(1, 3), 0, 1, Fraction(2)], dtype=object)
-    result = quotient(numerators, np.array([Fraction(2), 0, 3, Fraction(0)], dtype=object))
-    assert result.tolist() == [Fraction(1, 6), 0, Fraction(1, 3), 2]
-    assert all(isinstance(x, Fraction) for x in result)
 
 
 def test_surds_round_up_like_whole_numbers_do():

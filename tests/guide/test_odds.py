@@ -8,10 +8,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from guide import odds
-from reticent.accounting.telling_apart import which_of_two_cap
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -49,28 +47,6 @@ def test_no_test_finds_more_than_the_trade_off() -> None:
         assert found == pytest.approx(cap, abs=1e-12)
 
 
-def test_gaussian_noise_is_guessed_as_two_normal_curves_are() -> None:
-    for epsilon in (0.5, 1.0, 8.0):
-        share = odds.gaussian_right_guess(epsilon=epsilon, delta=1e-5)
-        apart = 2.0 * stats.norm.ppf(share)
-        # The privacy profile of two normal distributions (Balle and Wang 2018, theorem 8).
-        delta = stats.norm.cdf(apart / 2 - epsilon / apart) - math.exp(epsilon) * stats.norm.cdf(
-            -apart / 2 - epsilon / apart
-        )
-        assert delta == pytest.approx(1e-5, rel=1e-3)
-        assert share < which_of_two_cap(epsilon, 1e-5)
-
-
-def test_a_group_is_promised_no_less_than_so_many_steps() -> None:
-    for row in odds.group_table().splitlines()[2:]:
-        records, epsilon, stated = (float(cell) for cell in row.strip("| ").split("|"))
-        total = 0.0
-        for _ in range(int(records)):
-            total = math.e * total + 1e-6
-        assert epsilon == records
-        assert total * (1 - 1e-9) <= stated <= 1.1 * total
-
-
 def test_concentrated_agrees_with_what_the_census_bureau_states() -> None:
     # Abowd and others (2022) state rho with two digits, US Census Bureau (2021) epsilon.
     stated = {use.what: use.epsilon for use in odds.OTHERS if use.source == "census2021"}
@@ -80,22 +56,6 @@ def test_concentrated_agrees_with_what_the_census_bureau_states() -> None:
     assert odds.concentrated(0.07, delta=1e-10) == pytest.approx(
         stated["2020 redistricting tables, housing units"], rel=0.05
     )
-
-
-def test_concentrated_is_no_better_than_gaussian_noise_is_and_no_worse_than_the_simple_bound() -> (
-    None
-):
-    for rho in (0.05, 0.5, 2.0):
-        exact = odds.gaussian_right_guess(epsilon=1.0, delta=1e-5)
-        assert 0.5 < exact < 1.0
-        simple = rho + 2.0 * math.sqrt(rho * math.log(1e6))
-        found = odds.concentrated(rho, delta=1e-6)
-        noise = 1.0 / math.sqrt(2.0 * rho)
-        delta = stats.norm.cdf(0.5 / noise - found * noise) - math.exp(found) * stats.norm.cdf(
-            -0.5 / noise - found * noise
-        )
-        assert delta <= 1e-6
-        assert found < simple
 
 
 def test_percent_never_rounds_to_certainty() -> None:

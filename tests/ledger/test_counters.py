@@ -15,8 +15,6 @@ from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     BudgetExceeded,
     CorruptLedger,
-    InvalidInput,
-    InvalidParameter,
     LedgerUnavailable,
 )
 from reticent.ledger import Ledger, PlanCounter
@@ -72,32 +70,6 @@ def test_the_database_itself_counts_no_further(ledger: Ledger) -> None:
     opened(ledger)
     with pytest.raises(LedgerUnavailable), ledger.store.write() as connection:
         connection.execute(sa.text("UPDATE plan_counts SET asked = 21"))
-
-
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        ({"name": ""}, InvalidInput),
-        ({"name": "x" * 65}, InvalidInput),
-        ({"name": 7}, InvalidInput),
-        ({"queries": 0}, InvalidParameter),
-    ],
-)
-def test_what_is_no_plan_is_refused(
-    ledger: Ledger, change: dict[str, object], error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        PlanCounter.open(
-            ledger,
-            **{
-                "name": "plan",
-                "booked": "1a2b3c4d/7",
-                "queries": 2,
-                "answers": 2,
-                **PAID,
-                **change,
-            },
-        )  # type: ignore[arg-type]
 
 
 def test_a_count_that_is_gone_answers_nothing(ledger: Ledger) -> None:

@@ -209,20 +209,6 @@ def test_a_batch_may_trade_delta_for_epsilon(
     assert (account.answers, account.reservations) == (1000, 1)
 
 
-@pytest.mark.parametrize("answers", [np.int64(3), np.uint8(3)])
-def test_numbers_of_numpy_are_numbers(
-    ledger: Ledger, scope: Scope, make_event: EventMaker, answers: int
-) -> None:
-    ledger.grant(scope, Guarantee(np.float64(1.0), np.float32(0.0), AddRemove(np.int64(1))))
-    event = make_event(epsilon=np.float64(0.1), adjacency=AddRemove(np.int64(1)))
-    with ledger.reserve(scope, event, answers=answers, slack_delta=np.float64(0.0)) as reservation:
-        reservation.commit("receipt")
-    assert ledger.preview(scope, event, answers=answers, slack_delta=np.float32(0.0)).largest == 7
-    assert ledger.report(limit=np.int64(5)).accounts[0].answers == 3
-    assert left(ledger) == [700_000]
-    assert ledger.verify().problems == ()
-
-
 @pytest.mark.parametrize(
     "answers",
     [0, -1, 1.5, True, np.bool_(True), np.float64(3.0), "3", np.array([3]), None],

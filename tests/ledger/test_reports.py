@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from reticent.accounting import PrivacyEvent
@@ -42,14 +41,6 @@ def test_report_names_the_tightest_budget_and_the_largest_spender_first(filled: 
         ("q", "s", 300_000),
     ]
     assert (report.entries, report.accounts_total) == (6, 3)
-
-
-def test_spending_adds_up_over_time(filled: Ledger) -> None:
-    series = {item.budget.scope.subject: item for item in filled.spending(points=4)}
-    assert series["s"].epsilon == pytest.approx([0.2, 0.5, 0.5, 0.9])
-    assert series["t"].epsilon == pytest.approx([0.0, 0.0, 0.9, 0.9])
-    assert np.all(np.diff(series["s"].at) > np.timedelta64(0, "us"))
-    assert [item.budget.scope.subject for item in filled.spending(Scope(subject="t"))] == ["t"]
 
 
 EventMaker = Callable[..., PrivacyEvent]

@@ -78,17 +78,3 @@ def test_sums_stay_exact_in_float64():
             assert np.array_equal(part, np.round(part))
         on, unstable = np.split(np.abs(center) + spread, 2)
         assert 2 * np.maximum(on, unstable).sum(axis=0).max() < 2.0**53
-
-
-def test_many_directions_keep_the_arrays():
-    """A table of 2**13 directions would take more memory than it saves."""
-    rng = np.random.default_rng(0)
-    network = affine_chain(
-        [rng.normal(size=(70, 14)), rng.normal(size=(2, 70))], [np.zeros(70), np.zeros(2)]
-    )
-    assert (
-        EnumerationBound(
-            network, domain=Box.cube(14, 1.0), input_norm=Norm.LINF, output=Norm.L2
-        )._table
-        is None
-    )

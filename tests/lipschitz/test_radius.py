@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reticent.core import Box, Norm
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.lipschitz import (
     EnumerationBound,
     IntervalBound,
@@ -199,20 +199,6 @@ def test_psi_on_a_network_known_in_closed_form():
         ]
         == 0.0
     ).all()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({"proposal": value} for value in (0.0, np.nan, "1")),
-        *({"radius": value} for value in (-1.0, np.inf, np.nan, 1e-5, 1e308, 1e20)),
-        *({"max_level": value} for value in (0, 2.5)),
-    ],
-)
-def test_bad_level_tests(change):
-    arguments = {"proposal": 1.0, "radius": 0.1, "max_level": 3, **change}
-    with pytest.raises(InvalidParameter, match=next(iter(change))):
-        LevelTest(small_bound("interval", "linf"), **arguments)
 
 
 @pytest.mark.parametrize(

@@ -181,15 +181,6 @@ def test_neighbours_that_the_nodes_do_not_cover_are_refused() -> None:
             channel(nodes, shares=shares_of(nodes), adjacency=adjacency)
 
 
-def test_a_later_change_of_the_array_changes_nothing() -> None:
-    shares = shares_of(lattice(1)).copy()
-    made = channel(shares=shares)
-    shares[:] = 0
-    assert int(made.shares[:, 0].sum(dtype=np.uint64)) == WHOLE
-    with pytest.raises(ValueError, match="read-only"):
-        made.shares[0, 0] = 1
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_description_is_read_back_and_checked(kind: str) -> None:
     made, adjacency = channel(KINDS[kind]), adjacency_of(KINDS[kind])

@@ -61,12 +61,6 @@ def test_the_noise_is_in_whole_votes() -> None:
     assert stats.binomtest(on, runs, stats.norm.cdf(2.0)).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("votes", [[[11 * 256, 0]], [[-1, 0]], [[1]], [[0.5, 0.5]]])
-def test_votes_that_there_cannot_be_are_refused(votes: list) -> None:
-    with pytest.raises(InvalidInput, match="votes: expected"):
-        _attributes(tau=1).release(votes, sampler=SecureSampler())
-
-
 def test_more_than_tau_votes_of_every_neighbour_are_refused() -> None:
     with pytest.raises(InvalidInput, match="at most tau"):
         _attributes(tau=1).release([[6 * 256, 5 * 256]], sampler=SecureSampler())

@@ -13,7 +13,7 @@ import pytest
 from scipy import optimize, stats
 
 from reticent.core import Neighborhood, Norm
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidParameter
 from reticent.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
@@ -161,36 +161,6 @@ def test_an_inner_mechanism_that_covers_less_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"delta_test": 0.0},
-        {"delta_test": 1.0},
-        {"epsilon_test": 0.0},
-        {"epsilon_test": 1e-10},
-        {"radius": 0.0},
-        {"proposal": -1.0},
-    ],
-)
-def test_parameters_out_of_range(changes) -> None:
-    with pytest.raises(InvalidParameter):
-        ptr(**changes)
-
-
 def test_a_test_of_too_many_levels_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="levels"):
         optimal_test(epsilon=1e-7, delta=1e-12)
-
-
-@pytest.mark.parametrize("levels", [[0], [0, -1], [0.0, 1.0], [[0, 1]]])
-def test_bad_levels(levels) -> None:
-    with pytest.raises(InvalidInput):
-        ptr().release(np.zeros((2, 2)), levels, sampler=SecureSampler())
-
-
-def test_empty_batch() -> None:
-    released, withheld = ptr().release(
-        np.zeros((0, 2)), np.zeros(0, dtype=int), sampler=SecureSampler()
-    )
-    assert released.shape == (0, 2)
-    assert withheld.shape == (0,)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from reticent.core import Neighborhood, Norm
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import SoftmaxRelease
 from reticent.mechanisms.label_mechanism import gaps_to_top
-from reticent.noise import SecureSampler, SeededSampler
+from reticent.noise import SeededSampler
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 
@@ -65,29 +64,8 @@ def test_labels_follow_the_softmax() -> None:
         )
 
 
-def test_temperature_costs_next_to_nothing() -> None:
-    assert softmax(epsilon=0.5, sensitivity=3.0).temperature == pytest.approx(6.0, rel=1e-5)
-
-
 def test_extreme_settings_do_not_overflow() -> None:
     for epsilon in (1e-9, 1e6):
         p = softmax(epsilon=epsilon).probabilities([[1e300, -1e300, 0.0, 5.0]])
         assert p.sum() == pytest.approx(1.0)
         assert (p > 0).all()
-
-
-def test_refusals_and_edges() -> None:
-    for changes in (
-        {"classes": 1},
-        {"classes": 1001},
-        {"epsilon": 1e-10},
-        {"sensitivity": 0.0},
-        {"evaluation_error": -1.0},
-    ):
-        with pytest.raises(InvalidParameter):
-            softmax(**changes)
-    with pytest.raises(InvalidInput):
-        softmax().release([[0.0, 1.0]], sampler=SecureSampler())
-    assert softmax().release(np.zeros((0, 4)), sampler=SecureSampler()).shape == (0,)
-    assert softmax().guarantee.delta == 0.0
-    assert softmax().event.guarantee == softmax().guarantee

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.core import Neighborhood, Norm
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import StabilityRelease
 from reticent.mechanisms.label_mechanism import gaps_to_top
 from reticent.noise import SecureSampler, SeededSampler
@@ -64,18 +63,3 @@ def test_far_margins_are_certain_and_ties_are_not() -> None:
         mechanism.release(np.tile([0.0, 0.0, 500.0], (1000, 1)), sampler=SecureSampler()) == 2
     ).all()
     assert mechanism.levels([[0.0, 0.0, 0.0]]).tolist() == [0]
-
-
-def test_refusals() -> None:
-    for changes in (
-        {"classes": 1},
-        {"sensitivity": -1.0},
-        {"epsilon": 0.0},
-        {"evaluation_error": float("nan")},
-    ):
-        with pytest.raises(InvalidParameter):
-            stability(**changes)
-    with pytest.raises(InvalidInput):
-        stability().release([[0.0, 1.0]], sampler=SecureSampler())
-    assert stability().release(np.zeros((0, 3)), sampler=SecureSampler()).shape == (0,)
-    assert stability().event.guarantee == stability().guarantee

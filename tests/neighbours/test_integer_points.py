@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.core.errors import InvalidInput
 from reticent.neighbours import POINT_RADIUS, PointGrid
 from reticent.neighbours.exhaustive import Exhaustive
-from reticent.neighbours.integer_points import check_points
 
 
 @settings(max_examples=60, deadline=None)
@@ -45,12 +43,6 @@ def test_squared_distances_are_exact_at_the_ends_of_the_ball() -> None:
         assert (np.stack([distances for distances, _ in found]).astype(np.int64) == exact).all()
 
 
-def test_public_features_use_half_of_the_radius() -> None:
-    features = np.array([[1.0, 1.0], [3.0, 1.0], [2.0, 4.0]])
-    points = PointGrid.around(features).points(features)
-    assert abs(np.linalg.norm(points, axis=1).max() - POINT_RADIUS / 2) < 1
-
-
 @pytest.mark.parametrize("features", [[[0.0, 0.0]], [[5.0, 0.0]], [[5.0, 1.0], [5.0, 1.0]]])
 def test_a_single_public_row_still_gives_a_scale(features: list[list[float]]) -> None:
     grid = PointGrid.around(features)
@@ -71,18 +63,6 @@ def test_any_finite_record_is_a_point(value: float) -> None:
         2047.0,
         0.0,
     ]
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_values_that_are_not_finite_are_refused(value: float) -> None:
-    with pytest.raises(InvalidInput, match="features: contains"):
-        PointGrid.around([[0.0, 1.0]]).points([[value, 0.0]])
-
-
-@pytest.mark.parametrize("points", [[[0.5, 1.0]], [[2000.0, 2000.0]], [[0.0, 2049.0]]])
-def test_points_that_were_not_made_by_a_grid_are_refused(points: list[list[float]]) -> None:
-    with pytest.raises(InvalidInput, match=r"make them with PointGrid\.points"):
-        check_points(points, name="points")
 
 
 @pytest.mark.parametrize("d", [9, 100, 300, 1000])

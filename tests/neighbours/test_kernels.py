@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidParameter
 from reticent.neighbours import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 
 
@@ -36,18 +35,3 @@ def test_weights_are_the_stated_integers(power: int, ends: tuple[int, int]) -> N
     assert (np.diff(found) <= 0).all()
     assert set(found[found > 0] >= LEAST_WEIGHT) <= {True}
     assert found[0] == WEIGHT_STEPS
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"squared_inner": 5, "squared_radius": 5},
-        {"squared_inner": -1},
-        {"squared_radius": 2**25},
-        {"power": 3},
-        {"power": True},
-    ],
-)
-def test_what_is_no_kernel_is_refused(changes: dict[str, int]) -> None:
-    with pytest.raises(InvalidParameter):
-        RadiusKernel(**{"squared_inner": 0, "squared_radius": 9, "power": 1, **changes})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.neighbours import Records
 
 
@@ -62,12 +60,3 @@ def test_a_text_and_a_number_are_different_keys() -> None:
     records = Records.of(np.zeros((3, 1)), [0, 0, 0], ["1", 1, b"1"])
     assert records.units is not None
     assert len(set(records.units.tolist())) == 3
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    for votes in ([0, 1], [0.5, 1.0, 1.0], [0, -1, 0]):
-        with pytest.raises(InvalidInput, match="votes"):
-            Records.of(np.zeros((3, 2)), votes, None)
-    for persons in (["a"], [1.5, "a", "b"]):
-        with pytest.raises(InvalidInput, match="persons"):
-            Records.of(np.zeros((3, 2)), [0, 1, 1], persons)

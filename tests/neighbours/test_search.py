@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.neighbours import NeighbourSearch, Records
 
 
@@ -54,20 +53,8 @@ def test_more_records_than_the_sample_that_suggests_a_distance() -> None:
         assert listed == _brute_force(records, queries[row])[: len(listed)]
 
 
-def test_all_records_in_one_place() -> None:
-    records = Records.of(np.zeros((50, 2)), np.arange(50) % 3, None)
-    (block,) = NeighbourSearch(records).lists([[3, 4]], depth=5)
-    assert block.order[0].tolist() == list(range(5))
-
-
 def test_no_records_give_empty_lists() -> None:
     records = Records.of(np.zeros((0, 2)), np.zeros(0, dtype=int), None)
     (block,) = NeighbourSearch(records).lists([[0, 0], [1, 1]], depth=4)
     assert block.order.shape == (2, 0)
     assert block.lengths.tolist() == [0, 0]
-
-
-def test_queries_of_another_width_are_refused() -> None:
-    records = _records(10, 2, 3)
-    with pytest.raises(InvalidInput, match="queries: expected 2 features"):
-        next(NeighbourSearch(records).lists([[0, 0, 0]], depth=1))

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.core.errors import InvalidInput
 from reticent.neighbours import (
     NeighbourSearch,
     Records,
@@ -92,21 +91,3 @@ def test_places_are_those_of_one_table() -> None:
     same = [units[:, None] == units for units in (many.units, one.units)]
     np.testing.assert_array_equal(*same)
     assert (len(many), many.dimension) == (N, 2)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    good = ([[0, 1]], [0])
-    for shards, keys in (
-        ([], None),
-        ([good, ([[0, 1, 2]], [0])], None),
-        ([good, ([[0, 1]], [[0, 1]])], None),
-        ([good, ([[0, 1]], [0, 1])], None),
-        ([good, ([[0, 0.5]], [0])], None),
-        ([good], [["a", "b"]]),
-        ([good, good], [["a"]]),
-        ([good], [["a"], ["b"]]),
-    ):
-        with pytest.raises(InvalidInput):
-            ShardedRecords.of(shards, persons=keys)
-    with pytest.raises(InvalidInput, match="engine='faiss': expected 'numpy'"):
-        NeighbourSearch(ShardedRecords.of([good]), engine="faiss")

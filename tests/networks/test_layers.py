@@ -5,16 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import InvalidInput, UnsupportedNetwork
 from reticent.networks import (
-    Activation,
     ActivationKind,
     Affine,
     Convolution,
-    Residual,
     average_pool,
 )
-from reticent.networks.layers import width_after, without_bias
+from reticent.networks.layers import without_bias
 
 CONVOLUTIONS = [
     ((4, 6, 5), (4, 4, 3, 2), (1, 1), (0, 0), 1),
@@ -96,39 +93,6 @@ def test_activations_and_slopes(kind):
     assert kind.slope(values) == pytest.approx(slopes, abs=1e-13)
     dense = np.linspace(-40, 40, 100_001)
     assert np.abs(kind.slope(dense)).max() <= kind.lipschitz
-
-
-def _convolution(kernel, shape, biases=1, **changes):
-    return Convolution(np.ones(kernel), np.zeros(biases), input_shape=shape, **changes)
-
-
-@pytest.mark.parametrize(
-    ("build", "named"),
-    [
-        (lambda: Affine([[1.0]], [1.0, 2.0]), "bias"),
-        (lambda: Affine([[np.nan]], [1.0]), "NaN"),
-        (lambda: Affine([1.0], [1.0]), "axes"),
-        (lambda: Affine(np.zeros((0, 3)), []), "weight"),
-        (lambda: _convolution((1, 2, 1, 1), (3, 4, 4)), "input"),
-        (lambda: _convolution((1, 1, 5, 5), (1, 4, 4)), "kernel"),
-        (lambda: _convolution((2, 1, 2, 2), (1, 4, 4)), "biases"),
-        (lambda: _convolution((3, 1, 2, 2), (2, 4, 4), 3, groups=2), "groups"),
-        (lambda: _convolution((1, 1, 2, 2), (1, 4, 4), stride=(0, 1)), "stride"),
-    ],
-)
-def test_bad_layers(build, named):
-    with pytest.raises(InvalidInput, match=named):
-        build()
-
-
-def test_widths():
-    layer = Affine(np.ones((3, 2)), np.zeros(3))
-    assert width_after(layer, 2) == 3
-    assert width_after(Activation(ActivationKind.RELU), 9) == 9
-    with pytest.raises(UnsupportedNetwork, match="expects 2 inputs, the layer before gives 4"):
-        width_after(layer, 4)
-    with pytest.raises(UnsupportedNetwork, match="turns 2 values into 3"):
-        width_after(Residual((layer,)), 2)
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (2, 7)])

@@ -92,16 +92,6 @@ def test_rounding_error_covers_underflow():
     assert abs(computed - exact) <= network.rounding_error(Box.cube(1, 1.0)) < np.inf
 
 
-def test_forward_reads_flat_and_shaped_inputs():
-    network = Network((Affine(np.ones((1, 4)), np.zeros(1)),), (1, 2, 2))
-    assert network.forward(np.ones((3, 1, 2, 2))).tolist() == [[4.0]] * 3
-    assert network.forward(np.ones((3, 4))).tolist() == [[4.0]] * 3
-    assert network.forward(np.ones((3, 4), dtype=np.float32)).dtype == np.float64
-    frozen = np.ones((3, 4))
-    frozen.flags.writeable = False
-    assert network.forward(frozen).tolist() == [[4.0]] * 3
-
-
 @pytest.mark.parametrize("way", ["forward", "forward_each"])
 def test_bad_inputs(way):
     network = Network((Affine(np.ones((1, 4)), np.zeros(1)),), (1, 2, 2))
@@ -109,35 +99,6 @@ def test_bad_inputs(way):
     for inputs in (*shapes, np.full((1, 4), np.nan), [["a"] * 4]):
         with pytest.raises(InvalidInput, match="inputs"):
             getattr(network, way)(inputs)
-
-
-def test_bad_networks():
-    layer = Affine(np.ones((1, 4)), np.zeros(1))
-    for layers, shape in (((), (2,)), ((Activation(ActivationKind.RELU),), (2,)), ((layer,), (3,))):
-        with pytest.raises(UnsupportedNetwork):
-            Network(layers, shape)
-
-
-def test_relu_chains():
-    affine, relu, tanh = (
-        Affine(np.eye(2), np.zeros(2)),
-        Activation(ActivationKind.RELU),
-        Activation(ActivationKind.TANH),
-    )
-    chains = {
-        (affine,): True,
-        (affine, relu, affine): True,
-        (affine, relu): False,
-        (affine, tanh, affine): False,
-    }
-    chains |= {(affine, affine): False, (relu, affine): False, (affine, relu, relu, affine): False}
-    for layers, expected in chains.items():
-        assert Network(layers, (2,)).is_relu_chain() == expected
-
-
-def test_affine_chain_of_nothing():
-    with pytest.raises(UnsupportedNetwork, match="at least one linear layer"):
-        affine_chain([], [])
 
 
 def many_shapes(rng):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.core.errors import InvalidParameter
-from reticent.noise import SecureSampler, SeededSampler
+from reticent.noise import SeededSampler
 from reticent.noise.coins import coins
 
 
@@ -55,15 +54,3 @@ def test_a_probability_cut_to_sixteen_bits_would_be_noticed() -> None:
     tosses, p = 4_000_000, 2.0**-16 + 2.0**-17
     heads = int(coins(tosses, probability=2.0**-16, sampler=SeededSampler(1)).sum())
     assert stats.binomtest(heads, tosses, p).pvalue < 1e-3
-
-
-def test_shapes_and_certain_coins() -> None:
-    assert coins((3, 5), probability=0.3, sampler=SecureSampler()).shape == (3, 5)
-    assert coins((0, 4), probability=0.3, sampler=SecureSampler()).shape == (0, 4)
-    assert coins(7, probability=1.0, sampler=_Words([])).all()
-
-
-@pytest.mark.parametrize("p", [0.0, -0.1, 1.5, float("nan")])
-def test_probabilities_out_of_range_are_refused(p: float) -> None:
-    with pytest.raises(InvalidParameter, match="probability"):
-        coins(3, probability=p, sampler=SecureSampler())

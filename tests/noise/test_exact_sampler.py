@@ -104,22 +104,6 @@ def test_uniform_integers_keep_their_shape_whatever_the_ends(ends) -> None:
     assert (drawn < np.array(ends)).all()
 
 
-@pytest.mark.parametrize("sampler", [SecureSampler(), AuditSampler(1)], ids=["secure", "audit"])
-def test_shapes(sampler: ExactSampler) -> None:
-    assert sampler.discrete_laplace((2, 3), scale=1.0).shape == (2, 3)
-    assert sampler.geometric((2, 3), scale=1.0).shape == (2, 3)
-    assert sampler.discrete_gaussian((2, 3), sigma=1.0).shape == (2, 3)
-    assert sampler.bernoulli(np.full((2, 3), 0.5)).shape == (2, 3)
-    assert sampler.bernoulli(0.5).shape == ()
-    assert sampler.uniform_integers(5).shape == ()
-    for empty in (
-        sampler.discrete_laplace(0, scale=1.0),
-        sampler.geometric((0, 3), scale=1.0),
-        sampler.bernoulli([]),
-    ):
-        assert empty.size == 0
-
-
 def test_bad_arguments_are_refused_before_any_word_is_asked_for(listed) -> None:
     sampler = Scripted(listed([]))
     for scale in (0.0, -1.0, float("nan"), float("inf"), 2.0**51):

@@ -136,8 +136,3 @@ def test_the_exponential_is_within_its_bound() -> None:
         true = [mpmath.exp(-mpmath.mpf(x)) for x in exponents.tolist()]
         worst = max(abs(mpmath.mpf(p) - t) for p, t in zip(computed.tolist(), true, strict=True))
     assert worst < EXPONENTIAL_ERROR / 2
-
-
-@pytest.mark.parametrize("count", [0, 1, 2**14 + 1])
-def test_counts(count: int) -> None:
-    assert discrete_gaussian(count, 3.0, seeded(5)).shape == (count,)

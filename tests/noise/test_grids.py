@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.core.errors import InvalidParameter
 from reticent.noise import Grid
 from reticent.noise.grids import LIMIT
 
@@ -61,14 +60,3 @@ def test_sums_end_where_every_saturated_draw_lies_beyond() -> None:
         -2 * LIMIT,
     ]
     assert grid.sum(ends, np.array([-5, 7])).tolist() == [LIMIT - 5, 7 - LIMIT]
-
-
-def test_values_come_back() -> None:
-    grid = Grid(-3)
-    assert grid.values(grid.round(np.array([[0.25, -1.5]]))).tolist() == [[0.25, -1.5]]
-
-
-def test_unusable_steps_are_refused() -> None:
-    for bad in (0.0, -1.0, float("inf"), 1e-300, 1e300):
-        with pytest.raises(InvalidParameter):
-            Grid.finer_than(bad)

@@ -4,15 +4,12 @@ asks for it alone.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.core.errors import InvalidParameter, MissingExtra
-from reticent.noise import OpenDPSampler, SecureSampler, release_samplers
+from reticent.core.errors import InvalidParameter
+from reticent.noise import OpenDPSampler, SecureSampler
 
 ALARM = 1e-6
 
@@ -53,20 +50,3 @@ def test_the_rest_comes_from_the_words_of_the_operating_system() -> None:
     assert sampler.discrete_laplace((0, 2), scale=1.0).shape == (0, 2)
     with pytest.raises(InvalidParameter, match="sigma"):
         sampler.discrete_gaussian(3, sigma=0.0)
-
-
-def test_importing_the_samplers_does_not_import_opendp() -> None:
-    code = (
-        "import sys, reticent.noise as noise; noise.SecureSampler().discrete_gaussian(3, "
-        "sigma=2.0); "
-        "sys.exit('opendp' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_a_missing_opendp_is_named(monkeypatch) -> None:
-    release_samplers._opendp.cache_clear()
-    monkeypatch.setitem(sys.modules, "opendp", None)
-    with pytest.raises(MissingExtra, match="opendp"):
-        OpenDPSampler()
-    release_samplers._opendp.cache_clear()

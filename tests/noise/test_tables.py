@@ -97,8 +97,3 @@ def test_heads_and_blocks_cover_what_is_asked_for(listed) -> None:
     places = np.arange(40_000)
     assert np.concatenate([places[place] for place in blocks(40_000)]).tolist() == places.tolist()
     assert list(blocks(0)) == []
-
-
-def test_too_many_symbols_are_refused() -> None:
-    with pytest.raises(ValueError, match="at most 1024"):
-        SymbolTable(GeometricShares(1, 1000, size=2000, open=True))

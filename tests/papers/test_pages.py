@@ -59,9 +59,7 @@ MAKERS: dict[str, Callable[[Path, Any], str]] = {
     "certified/figure[24568]-*": charts,
     "certified/figuresurvive-*": charts,
     "certified/table1": lambda _, stored: certified_table.markdown(stored),
-    # Those of blobs and imdb were measured before the command told one more number.
-    "certified/rungs-blobs-close": rungs,
-    "certified/rungs-pneumonia": rungs,
+    "certified/rungs-*": rungs,
     "certified/late-figure?": late_figures.page_of,
     "knn/figures": lambda _, stored: knn_figures.markdown(stored),
     "knn/headline-*": lambda path, stored: headline.table(

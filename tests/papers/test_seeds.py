@@ -26,10 +26,3 @@ def test_numbers_lists_words_and_missing_keys() -> None:
     assert errors["a"] == pytest.approx(np.std([1, 2, 6], ddof=1) / math.sqrt(3))
     assert errors["curve"] == pytest.approx([2 / math.sqrt(3), 0.0])
     assert math.isnan(errors["late"])
-
-
-def test_one_run_has_no_error() -> None:
-    means, errors = combined([{"a": 1, "b": [1, 2]}])
-    assert means == {"a": 1.0, "b": [1.0, 2.0]}
-    assert math.isnan(errors["a"])
-    assert np.isnan(errors["b"]).all()

@@ -7,7 +7,7 @@ import pytest
 from reticent.core.errors import InvalidInput
 from reticent.planning.methods import PublicUse
 from reticent.planning.planner import plan
-from tests.demos.conftest import open_page, read_page  # noqa: F401
+from tests.demos.conftest import read_page  # noqa: F401
 from tests.planning.fakes import Known, floor, rows_and_labels
 
 
@@ -50,8 +50,3 @@ def test_the_page_is_whole_and_loads_nothing(found, tmp_path, read_page):  # noq
     with pytest.raises(InvalidInput):
         found.page(path)
     found.page(path, overwrite=True)
-
-
-@pytest.mark.browser
-def test_it_opens_in_a_browser(found, tmp_path, open_page):  # noqa: F811
-    assert open_page(found.page(tmp_path / "a" / "plan.html").read_text(encoding="utf-8")) > 10_000

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.guarantees import AddRemove, Guarantee
+from reticent.planning.fitting import fit_plan
 from reticent.planning.methods import (
     Constant,
     ConstantStart,
@@ -24,7 +25,10 @@ from reticent.planning.methods import (
 )
 from reticent.planning.parts import PublicParts
 from reticent.planning.planner import plan
+from reticent.planning.queries import CertifiedLabels
 from reticent.planning.tasks import Task
+from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+from reticent.systems.public_reference import PublicReference
 from reticent.systems.votes.public_start import PublicStartClassifier
 from tests.planning.fakes import Known, floor, rows_and_labels
 
@@ -123,7 +127,7 @@ def test_labels_that_rows_say_nothing_about_are_not_learned():
 def test_features_of_a_fold_do_not_know_its_labels():
     """Other labels inside a fold leave the points of all its rows as they were, to the last bit."""
     X, y = rows_and_labels(100)
-    task = Task(Guarantee(1.0, 1e-6, AddRemove()), 1000, 100, 2, 2)
+    task = Task(Guarantee(1.0, 1e-6, AddRemove()), 1000, 100, 2)
     parts = PublicParts(X, y, task, 0)
     inside = parts.folds[0][1]
     flipped = y.copy()
@@ -261,13 +265,58 @@ def test_noise_has_the_effect_that_it_will_have():
     X, y = rows_and_labels(200)
     scores = []
     for n_private in (10, 100_000):
-        task = Task(Guarantee(0.02, 1e-6, AddRemove()), n_private, 200, 2, 2)
+        task = Task(Guarantee(0.02, 1e-6, AddRemove()), n_private, 200, 2)
         parts = PublicParts(X, y, task, 0)
         [draws] = ConstantStart().answers([task], parts)
         logs = [np.log(one.probabilities[np.arange(200), y]).mean() for one in draws]
         scores.append(np.mean(logs))
     assert scores[0] == pytest.approx(math.log(0.5), abs=0.05)
     assert scores[1] > math.log(0.8)
+
+
+def test_certified_labels_are_those_that_as_many_records_will_give() -> None:
+    """With public models that know nothing: 3,000 records are worth what 240 stand-ins say, and
+    few are worth little. The noise of real answers moves their share by .013.
+    """
+    X, y = rows_and_labels(300)
+    X[:, 0] += np.random.default_rng(5).normal(size=300) * 0.45
+    records, labels = rows_and_labels(4000, seed=6)
+    records[:, 0] += np.random.default_rng(7).normal(size=4000) * 0.45
+    known: dict[str, object] = {"offsets": np.full((300, 2), np.log(0.5))}
+    for answers, epsilon in ((20, 1.0), (1000, 4.0)):
+        right = []
+        for n_private in (60, 3000):
+            guarantee = Guarantee(epsilon, 1e-5, AddRemove())
+            task = Task(guarantee, n_private, 300, 2, answers=answers)
+            parts = PublicParts(X, y, task, 0)
+            parts.__dict__.update(known)
+            [draws] = CertifiedLabels().answers([task], parts)
+            right.append(np.mean([(draw.labels == y).mean() for draw in draws]))
+            known = {name: parts.__dict__[name] for name in ("folds", "points", "offsets")}
+        made = CertifiedLabels().estimator(task)
+        made.set_params(features=PublicReference(models=[]))
+        made.fit(records[:3000], labels[:3000], public_X=X, public_y=y)
+        spent = made.total(answers=answers, delta=1e-5).epsilon
+        assert 0.9 * epsilon < spent < epsilon * (1 + 1e-6)
+        reached = (made.release(records[3000:]).values == labels[3000:]).mean()
+        assert right[0] + 0.05 < right[1]
+        assert right[1] == pytest.approx(reached, abs=0.12)
+
+
+def test_a_winner_that_answers_one_by_one_is_fitted_and_charged_by_its_answers() -> None:
+    class Certified(Known):
+        def estimator(self, task: Task) -> ConvexCertifiedClassifier:
+            return ConvexCertifiedClassifier(
+                epsilon=1.0, classes=range(2), features=PublicReference(models=[])
+            )
+
+    found = planned([floor(), Certified(USUAL, 0.9, limited=True)], answers=10)
+    X, y = rows_and_labels(400)
+    records, labels = rows_and_labels(500, seed=1)
+    fitted = fit_plan(found, records, labels, public_X=X, public_y=y, data_set="ward 7")
+    assert fitted.estimator.data_set_ == "ward 7"
+    assert math.isnan(fitted.expected.value)
+    assert fitted.estimator.release(X[:3]).receipt.guarantee.epsilon == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Faults of the ledger, the service and its client; see ``faults.py``.
 
-Each row of the attacks in docs/service.md and docs/threats.md has at least one.
+Each row of the attacks in docs/results/service.md and docs/results/defences.md has at least one.
 """
 
 from __future__ import annotations
@@ -51,6 +51,27 @@ DOORS: tuple[Fault, ...] = (
         ("fleet",),
     ),
     Fault(
+        "intervals of a fleet leave out the chance in public rows",
+        "fleet/estimates.py",
+        "np.sqrt((within + between) / rows),",
+        "np.sqrt(0.0 * (within + between) / rows),",
+        ("fleet",),
+    ),
+    Fault(
+        "a planned code is taken whatever its central epsilon is",
+        "fleet/plans.py",
+        "if central <= epsilon and (",
+        "if central <= 2 * epsilon and (",
+        ("fleet",),
+    ),
+    Fault(
+        "a server's model takes odds the wrong way round",
+        "fleet/models.py",
+        "odds = channel @ (self._counts / self._counts.sum() / expected)",
+        "odds = channel @ (expected / (self._counts / self._counts.sum()).clip(1e-9))",
+        ("fleet",),
+    ),
+    Fault(
         "copies of a sealed report are counted",
         "fleet/aggregator.py",
         "sealed = {content[at : at + SEALED] for at in range(0, len(content), SEALED)}",
@@ -74,8 +95,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "an entry's digest leaves out the one before it",
         "ledger/chain.py",
-        "return hashlib.sha256(previous + _encode(self[:-1]).encode()).digest()",
-        "return hashlib.sha256(_encode(self[:-1]).encode()).digest()",
+        "return hashlib.sha256(previous + _canonical(self[:-1])).digest()",
+        "return hashlib.sha256(_canonical(self[:-1])).digest()",
         ("ledger",),
     ),
     Fault(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 
 import pytest
 
-from tests.planted.__main__ import ROOT, Outcome, main, planted, table
+from tests.planted.__main__ import ROOT, main, planted
 from tests.planted.faults import FAULTS, Fault
 
 
@@ -21,24 +20,11 @@ def test_a_fault_has_one_place_in_the_source_and_can_be_run(fault: Fault) -> Non
         assert list((ROOT / "tests" / room).rglob("test_*.py"))
 
 
-def test_faults_are_many_and_each_has_a_name() -> None:
-    assert len(FAULTS) >= 40
-    assert Counter(fault.name for fault in FAULTS).most_common(1)[0][1] == 1
-    assert not any("|" in fault.name for fault in FAULTS)
-
-
 def test_a_text_that_occurs_twice_is_no_place() -> None:
     fault = Fault("twice", "core/names.py", "a", "b", ("core",))
     with pytest.raises(ValueError, match="2 places"):
         planted("a a", fault)
     assert planted("a c", fault) == "b c"
-
-
-def test_survivors_show_in_the_table() -> None:
-    fault = Fault("a fault", "core/names.py", "a", "b", ("core",))
-    shown = table([Outcome(fault, "test_names.py::test_words[a|b]"), Outcome(fault, "")])
-    assert "| a fault | core | `test_names.py::test_words` |" in shown
-    assert "| a fault | core | **no test** |" in shown
 
 
 @pytest.mark.soak

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.norms import Norm
 from reticent.radius import survey_radius
 from reticent.radius.distances import row_distances
@@ -131,16 +130,3 @@ def test_a_radius_that_buys_nothing_is_named() -> None:
     assert "R = 8 " in little
     assert "R = 12 " in nothing
     assert found.at[2].random_pairs > 0.5 > found.at[1].random_pairs
-
-
-def test_what_cannot_be_is_refused() -> None:
-    points = np.random.default_rng(1).uniform(size=(50, 2))
-    settings = {"radii": [0.1], "epsilons": [1.0]}
-    with pytest.raises(InvalidInput, match="more than neighbour=10 rows, got 5"):
-        survey_radius(points[:5], **settings)
-    with pytest.raises(InvalidInput, match=r"columns\['y'\]: expected one value for each of 50"):
-        survey_radius(points, columns={"y": [1]}, **settings)
-    with pytest.raises(InvalidParameter, match="radii"):
-        survey_radius(points, radii=[0.0], epsilons=[1.0])
-    with pytest.raises(InvalidInput, match="pairs=3"):
-        survey_radius(points, pairs=3, **settings)

@@ -85,12 +85,6 @@ def test_every_row_is_charged_to_its_own_scope_before_it_is_answered(
     assert ledger.verify().ok
 
 
-def test_one_scope_pays_for_all_rows(ledger: Ledger) -> None:
-    release = ask(Echo(ledger), Scope("clinic", "ana"))
-    assert spent(ledger) == {"ana": (2_000_000, 4, 1)}
-    assert release.receipt.booked == f"{ledger.report().ledger[:8]}/4"
-
-
 def test_one_person_without_budget_stops_every_row(ledger: Ledger) -> None:
     query = Echo(ledger)
     ledger.reserve(

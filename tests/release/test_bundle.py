@@ -25,21 +25,6 @@ def stored(tmp_path: Path) -> Path:
     )
 
 
-def test_round_trip_keeps_everything(stored: Path) -> None:
-    read = Bundle.read(stored)
-    assert read.system == "Nothing"
-    assert read.settings == {"radius": 0.5, "names": ["a", "b"]}
-    np.testing.assert_array_equal(read.arrays["weight"], np.arange(6.0).reshape(2, 3))
-    assert read.arrays["steps"].dtype == np.int64
-    assert read.card == "# card\n"
-    assert sorted(path.name for path in stored.iterdir()) == [
-        "bundle.json",
-        "card.md",
-        "manifest.json",
-        "weights.safetensors",
-    ]
-
-
 def test_identity_is_of_what_decides_an_answer(stored: Path) -> None:
     base = Bundle.read(stored)
     changed = [

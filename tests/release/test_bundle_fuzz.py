@@ -36,18 +36,14 @@ from reticent.systems import (
     CertifiedEnsemble,
     ClippedDescent,
     CodeEncoder,
-    Features,
     LabelAware,
     NearRows,
-    Neighbours,
     NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
-    PrivateKNNStudent,
     VectorTraining,
 )
-from reticent.training.students import StudentConfig
 
 FILES = ("bundle.json", "card.md", "manifest.json", "weights.safetensors")
 SECONDS = 20
@@ -60,21 +56,6 @@ PICTURES = np.random.default_rng(0).uniform(size=(80, 8, 8))
 DIGITS = np.arange(80) % 3
 POSTHOC: dict[str, Any] = {"radius": 0.2, "random_state": 0}
 TRAINING: dict[str, Any] = {"hidden": (4,), "epochs": 1}
-
-
-def _student() -> PrivateKNNStudent:
-    settings = StudentConfig(image_shape=(1, 8, 8), epochs=1, channels=(2, 2), width=4)
-    student = PrivateKNNStudent(
-        epsilon=4.0,
-        delta=1e-5,
-        queries=(5,),
-        neighbours=Neighbours(number=10, sampling_probability=0.5),
-        student=settings,
-        classes=range(3),
-        random_state=0,
-        features=Features(),
-    )
-    return student.fit(PICTURES[:60], DIGITS[:60], public=PICTURES[60:])
 
 
 SYSTEMS: dict[str, Callable[[], Any]] = {
@@ -123,13 +104,12 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         random_state=0,
         training=VectorTraining(outputs=2, hidden=(4,), epochs=1),
     ).fit(X, Y),
-    "student": _student,
 }
 LOADERS: dict[str, Any] = {
     system.__name__: system
     for system in (
         *(PosthocEncoder, PosthocClassifier, CertifiedClassifier, CertifiedEnsemble),
-        *(CodeEncoder, PowerEncoder, PrivateKNNStudent),
+        *(CodeEncoder, PowerEncoder),
     )
 }
 
@@ -347,10 +327,7 @@ def _check_usable(found: Any, folder: Path, where: str) -> None:
     try:
         with _in_time(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            inputs = np.full((2, found.n_features_in_), 0.5)
-            found.predict(inputs) if isinstance(found, PrivateKNNStudent) else found.simulate(
-                inputs, seed=0
-            )
+            found.simulate(np.full((2, found.n_features_in_), 0.5), seed=0)
     except ReticentError:
         pass
     except BaseException as error:

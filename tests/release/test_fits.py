@@ -17,10 +17,7 @@ from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Rep
 from reticent.core.errors import IncompatibleGuarantees, InvalidInput, PrivacyWarning
 from reticent.noise import SecureSampler, SeededSampler
 from reticent.release.fits import (
-    LEAST_ROWS,
     DataUse,
-    _hashes,
-    _ranking,
     forget_fits,
     not_counted,
     use_of,
@@ -65,38 +62,6 @@ def test_the_same_records_are_known_again(columns: int) -> None:
     assert counts(table, table[200:])  # .2^64 of the keys have no row in common
     assert not counts(table, rows(1000, seed=1, columns=columns))
     assert not counts(table[:500], table[500:])
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.bool_, object])
-def test_numbers_of_any_type_are_the_same_records(dtype: type) -> None:
-    table = np.random.default_rng(0).integers(0, 2, size=(40, 30))
-    assert counts(table.astype(np.float64), table.astype(dtype))
-    assert counts(-0.0 * table, 0.0 * table)
-
-
-@pytest.mark.parametrize("columns", [7, 200])
-def test_blocks_of_any_size_rank_alike(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = np.random.default_rng(0).integers(0, 2, size=(3000, columns)).astype(float)
-    table[:, 3:] *= np.random.default_rng(1).random((3000, columns - 3)) < 0.01
-    whole = fitted(table)
-    monkeypatch.setattr("reticent.release.fits._AT_ONCE", 2**11)
-    blocks = fitted(table[np.random.default_rng(2).permutation(3000)])
-    assert whole._rows == blocks._rows
-    assert len(whole._rows) == min(LEAST_ROWS, len(np.unique(table, axis=0)))
-
-
-def test_rows_of_small_whole_numbers_have_hashes_apart() -> None:
-    # Doubles of 0 and 1 differ in their high bits alone. 2^23 pairs, of which two are equal by
-    # chance with 2^-44 each.
-    table = np.array(list(np.ndindex(*(2,) * 12)), dtype=np.float64)
-    assert len(np.unique(_hashes(table, _ranking(12)[1]))) == 2**12
-
-
-def test_few_common_rows_among_many_are_found_as_often_as_minima_say() -> None:
-    # 200 of 1,000 rows are in both, a ninth of all: none of them is among the first 64 of all, and
-    # so of both, with (1 - 1/9)^64 = .0005 of the keys.
-    table = rows(1800)
-    assert counts(table[:1000], table[800:])
 
 
 def test_a_name_is_enough_and_another_name_does_not_hide_the_rows() -> None:
@@ -233,13 +198,3 @@ def test_no_release_of_many_threads_is_lost() -> None:
     assert together is not None
     assert (together.fits, together.releases) == (2, 16000)
     assert together.costs[0][1] == 16000.0
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (5, 0), (0,), (1,)])
-def test_tables_without_rows_or_columns_share_no_records(shape: tuple[int, ...]) -> None:
-    use = fitted(np.zeros(shape))
-    fitted(rows(10)).spent(COST)
-    use.spent(COST)
-    together = use.together()
-    assert together is not None
-    assert together.fits == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidParameter
 from reticent.retraining.class_weights import checked_weights, weights_of_prevalence
 
 
@@ -19,18 +18,3 @@ def test_weighted_labels_count_alike() -> None:
     assert weights_of_prevalence(None, np.arange(3)) == (1.0, 1.0, 1.0)
     assert weights_of_prevalence({0: 30, 1: 10}, np.arange(2)) == pytest.approx((1 / 3, 1.0))
     checked_weights(weights, classes=3)
-
-
-@pytest.mark.parametrize(
-    "prevalence",
-    [{"a": 0.5}, {"a": 0.5, "b": 0.0}, {"a": 1, "b": 1, "c": 1}, [0.5, 0.5], "balanced"],
-)
-def test_shares_that_do_not_fit_are_refused(prevalence: object) -> None:
-    with pytest.raises(InvalidParameter, match="prevalence"):
-        weights_of_prevalence(prevalence, np.array(["a", "b"]))
-
-
-@pytest.mark.parametrize("weights", [(1.0,), (1.0, 1.5), (0.5, 0.5), (0.0, 1.0)])
-def test_weights_out_of_range_are_refused(weights: tuple[float, ...]) -> None:
-    with pytest.raises(InvalidParameter, match="class_weights"):
-        checked_weights(weights, classes=2)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from papers.certified.plain_training import plain_training
-from reticent.core.errors import InvalidInput
 from reticent.published import published_vote_distances
 from reticent.retraining import (
     ParameterIntervals,
@@ -240,21 +239,6 @@ def test_the_published_sum_jumps_between_neighbours() -> None:
     ).tolist() == [101]
     ours = [vote_distances(given, costs, classes=2)[1][0] for given in (votes, joined)]
     assert ours == [403, 404]
-
-
-@pytest.mark.parametrize(
-    ("labels", "distances"),
-    [
-        ([0, 1], [0, 1]),
-        ([[0, 2]], [[0, 0]]),
-        ([[0, 1]], [[0, -1]]),
-        ([[0.0, 1.0]], [[0, 0]]),
-        ([[0, 1]], [[0]]),
-    ],
-)
-def test_votes_that_cannot_be_counted_are_refused(labels: Any, distances: Any) -> None:
-    with pytest.raises(InvalidInput, match="labels, distances: expected"):
-        vote_distances(labels, distances, classes=2)
 
 
 def test_labels_that_change_have_distance_zero_where_they_do() -> None:

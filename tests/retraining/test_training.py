@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from papers.certified.plain_training import plain_training
-from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter
+from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.retraining import (
     ParameterIntervals,
     TrainingSettings,
@@ -247,40 +247,6 @@ def test_positional_batches_are_not_covered() -> None:
     )
     by_key = certified(settings, (X, labels), 1)
     assert by_key.contains(retrained(settings, (longer, more)), 1)
-
-
-def test_intervals_of_one_sided_changes_are_narrower() -> None:
-    random = np.random.default_rng(12)
-    data = draw(random, 1000, 2)
-    ends = {
-        counting: parameter_intervals(
-            *data, TrainingSettings(features=3, classes=2, counting=counting), k_max=20
-        )
-        for counting in ("add-remove", "remove", "insert")
-    }
-    for counting in ("remove", "insert"):
-        for low, high, least, most in zip(
-            ends[counting].lower,
-            ends[counting].upper,
-            ends["add-remove"].lower,
-            ends["add-remove"].upper,
-            strict=True,
-        ):
-            assert (low >= least).all()
-            assert (high <= most).all()
-            assert (high[20] - low[20]).mean() < 0.9 * (most[20] - least[20]).mean()
-        with pytest.raises(InvalidParameter, match="protects no record"):
-            _ = ends[counting].settings.adjacency
-
-
-def test_a_weight_of_one_changes_nothing() -> None:
-    data = draw(np.random.default_rng(3), 60, 2)
-    plain, weighted = (
-        certified(TrainingSettings(features=3, classes=2, class_weights=weights), data, 3)
-        for weights in (None, (1.0, 1.0))
-    )
-    for low, other in zip(plain.lower, weighted.lower, strict=True):
-        np.testing.assert_array_equal(low, other)
 
 
 @pytest.mark.parametrize(

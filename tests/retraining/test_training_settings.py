@@ -8,34 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core import AddRemove, Replace
 from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.retraining.training import parameter_intervals
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("classes", 1), ("features", 0), ("hidden", (4, 0)), ("clip", 0.0)),
-        *(("learning_rate", -1.0), ("rate_decay", -0.1), ("momentum", 1.0)),
-        *(("weight_decay", 2.0), ("input_bound", math.inf), ("counting", "hamming")),
-    ],
-)
-def test_settings_out_of_range_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(InvalidInput, match=name):
-        TrainingSettings(**{"features": 2, "classes": 2, name: value})
-
-
-def test_each_counting_has_its_adjacency() -> None:
-    assert TrainingSettings(features=1, classes=2).adjacency == AddRemove(1)
-    assert TrainingSettings(features=1, classes=2, counting="replace").adjacency == Replace(1)
-
-
-def test_a_network_does_not_start_from_zeros() -> None:
-    with pytest.raises(InvalidInput, match="cannot start from zeros"):
-        TrainingSettings(features=2, classes=2, hidden=(3,)).initial(None)
-
 
 SHAPES: list[dict[str, Any]] = [
     {"features": 2, "classes": 2},

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,55 +123,3 @@ def test_saved_loaded_shown_and_served_at_no_cost(
     assert told.json()["answers"] == expected
     assert told.json()["receipt"] is None
     assert place.spent(RECORDS) == 0
-
-
-def student(X: Any, y: Any) -> Any:
-    """A small published student of noisy labels, whose public pictures and seeds are fixed."""
-    pytest.importorskip("torch")
-    from reticent.systems import Features, Neighbours
-    from reticent.systems.private_knn.student import PrivateKNNStudent
-    from reticent.training.students import StudentConfig
-
-    shape = StudentConfig(image_shape=(1, 4, 4), channels=(4, 4), width=8, epochs=1)
-    made = PrivateKNNStudent(
-        epsilon=0.5,
-        delta=1e-5,
-        queries=(20,),
-        neighbours=Neighbours(number=20, sampling_probability=0.3),
-        features=Features(),
-        classes=range(10),
-        student=shape,
-        data_set=RECORDS,
-        random_state=0,
-    )
-    return made.fit(X, y, public=PICTURES)
-
-
-PICTURES = np.random.default_rng(10).random((40, 4, 4))
-
-
-def private_pictures(seed: int, n: int) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    return rng.random((n, 4, 4)), rng.integers(0, 10, n)
-
-
-@pytest.mark.slow
-def test_a_bundle_of_a_student_holds_nothing_but_what_its_noisy_labels_taught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    X, y = private_pictures(0, 300)
-    same = [student(X, y).bundle() for _ in range(4)]
-    other = private_pictures(1, 277)
-    assert untouched(same, student(*other).bundle()) == []
-    kind = type(student(X, y))
-    made = kind.bundle
-
-    def with_count(model: Any) -> Bundle:
-        bundle = made(model)
-        return replace(bundle, settings={**bundle.settings, "records": len(seen[-1])})
-
-    seen = [X]
-    monkeypatch.setattr(kind, "bundle", with_count)
-    planted = [student(X, y).bundle() for _ in range(4)]
-    seen.append(other[0])
-    assert untouched(planted, student(*other).bundle()) == ["settings"]

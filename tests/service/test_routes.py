@@ -194,17 +194,6 @@ def test_a_preview_is_free(client: httpx.Client, place: Place) -> None:
     assert place.spent(RECORDS) == 0
 
 
-def test_cards_and_files(client: httpx.Client, place: Place) -> None:
-    card = client.get("/v1/bundles/labels/card").json()
-    assert card["card"]["guarantee"]["epsilon"] == 0.5
-    assert RECORDS in card["markdown"]
-    told = client.get("/v1/bundles/rows/files/bundle.json")
-    assert told.content == (place.bundles / "rows" / "bundle.json").read_bytes()
-    assert client.get("/v1/bundles/rows/files/other").status_code == 404
-    private = client.get("/v1/bundles/labels/files/weights.safetensors")
-    assert (private.status_code, private.json()["code"]) == (403, 21)
-
-
 def test_an_anchor_is_signed_and_known_to_the_ledger(client: httpx.Client, place: Place) -> None:
     ask(client, "labels", {"rows": ROWS})
     told = client.get("/v1/anchor").json()

@@ -20,9 +20,7 @@ from reticent.systems import (
     Features,
     Neighbours,
     PrivateKNNClassifier,
-    PrivateKNNStudent,
 )
-from reticent.training.students import StudentConfig
 
 X = np.random.default_rng(0).uniform(size=(60, 8, 8))
 Y = np.arange(60) % 2
@@ -48,19 +46,6 @@ def neighbours(data_set: str | None, keys: Any = None) -> Any:
     ).fit(X, Y, keys)
 
 
-def student(data_set: str | None, keys: Any = None, **booking: Any) -> Any:
-    settings = StudentConfig(image_shape=(1, 8, 8), epochs=1, channels=(2, 2), width=4)
-    made = PrivateKNNStudent(
-        queries=(5,),
-        data_set=data_set,
-        student=settings,
-        features=Features(),
-        random_state=0,
-        **PLAN,
-    )
-    return made.fit(X, Y, keys, public=PUBLIC, **booking)
-
-
 def certified(data_set: str | None, keys: Any = None) -> Any:
     return CertifiedClassifier(epsilon=1.0, k_max=1, classes=[0, 1], data_set=data_set).fit(
         X, Y, keys
@@ -69,7 +54,6 @@ def certified(data_set: str | None, keys: Any = None) -> Any:
 
 FITS: dict[str, Callable[..., Any]] = {
     "Private-kNN": neighbours,
-    "student": student,
     "certified": certified,
 }
 
@@ -87,9 +71,8 @@ def test_two_data_sets_do_not_add_up_and_two_fits_on_one_do(fit: Callable[..., A
             first.guarantee.compose(second.guarantee)
 
 
-@pytest.mark.parametrize("fit", [neighbours, student], ids=["Private-kNN", "student"])
-def test_persons_and_records_do_not_add_up(fit: Callable[..., Any]) -> None:
-    persons, records = fit("ward 7", KEYS), fit("ward 7")
+def test_persons_and_records_do_not_add_up() -> None:
+    persons, records = neighbours("ward 7", KEYS), neighbours("ward 7")
     assert persons.guarantee.adjacency == AddRemove(1, Unit.PERSON, "ward 7")
     assert records.guarantee.adjacency == AddRemove(1, Unit.RECORD, "ward 7")
     with pytest.raises(IncompatibleGuarantees, match=r"all records of 1 person\(s\)"):
@@ -97,8 +80,6 @@ def test_persons_and_records_do_not_add_up(fit: Callable[..., Any]) -> None:
 
 
 def booked(fit: Callable[..., Any], name: str | None, ledger: Ledger) -> Any:
-    if fit is student:
-        return student(name, ledger=ledger, scope=SCOPE)
     system = fit(name)
     return system.release(PUBLIC[:1], ledger=ledger, scope=SCOPE)
 
@@ -126,12 +107,9 @@ def test_a_ledger_charges_every_fit_to_the_name_and_takes_none_without(
         assert ledger.verify() == before
 
 
-@pytest.mark.parametrize("fit", [student, certified], ids=["student", "certified"])
 @pytest.mark.parametrize("name", ["ward 7", None])
-def test_a_bundle_keeps_its_data_set(
-    fit: Callable[..., Any], name: str | None, tmp_path: Path
-) -> None:
-    made = fit(name)
+def test_a_bundle_keeps_its_data_set(name: str | None, tmp_path: Path) -> None:
+    made = certified(name)
     loaded = type(made).load(made.save(tmp_path / "bundle"))
     assert loaded.guarantee == made.guarantee
     assert loaded.data_set == name

@@ -26,7 +26,6 @@ from reticent.systems import (
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
-    PublicRanges,
     VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
@@ -150,13 +149,6 @@ def test_transformed_rows_are_frames_where_asked(library: str) -> None:
         assert found.index.equals(table.index)
 
 
-def test_ranges_give_frames_and_find_columns_by_name() -> None:
-    ranges = PublicRanges((0.0, 1.0)).set_output(transform="pandas").fit(PANDAS)
-    found = ranges.transform(PANDAS[NAMES[::-1]])
-    assert list(found.columns) == NAMES
-    np.testing.assert_array_equal(found["age"], 2 * VALUES[:, 0] - 1)
-
-
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_other_columns_are_refused(name: str) -> None:
     system, (_, table) = fitted(name), SYSTEMS[name]
@@ -190,49 +182,3 @@ def test_names_travel_with_the_bundle(name: str, tmp_path: Path) -> None:
     assert loaded.feature_names_in_.tolist() == system.feature_names_in_.tolist()
     turned = loaded.simulate(table[table.columns[::-1]], seed=1)
     np.testing.assert_array_equal(turned.values, system.simulate(table, seed=1).values)
-
-
-def test_a_schema_refuses_a_frame_with_other_columns() -> None:
-    system, table = SYSTEMS["power"]
-    few = table[["age", "work"]]
-    for refuse in (
-        SCHEMA.encode,
-        lambda rows: clone(system).fit(rows, LABELS),
-        PublicRanges(SCHEMA).fit,
-    ):
-        with pytest.raises(InvalidInput, match="'hours'"):
-            refuse(few)
-
-
-def labels_of(kind: str) -> Any:
-    words = LABELS.tolist()
-    return {
-        "list": words,
-        "object": pd.Series(words, dtype=object),
-        "string": pd.Series(words, dtype="string"),
-        "categorical": pd.Series(words, dtype="category"),
-        "polars": pl.Series(words),
-        "arrow": pa.chunked_array([words]),
-    }[kind]
-
-
-@pytest.mark.parametrize("kind", ["list", "object", "string", "categorical", "polars", "arrow"])
-@pytest.mark.parametrize("name", ["certified", "posthoc classifier"])
-def test_labels_come_back_as_what_they_were(name: str, kind: str) -> None:
-    system, table = SYSTEMS[name]
-    found = clone(system).fit(table, labels_of(kind))
-    answers = found.simulate(table, seed=0)
-    assert set(answers.released) <= {"ill", "well"}
-    assert set(found.exact_predict(table)) <= {"ill", "well"}
-
-
-def test_truth_values_come_back_as_truth_values() -> None:
-    system, table = SYSTEMS["certified"]
-    for truth in (
-        LABELS == "ill",
-        pd.Series(LABELS == "ill"),
-        pl.Series((LABELS == "ill").tolist()),
-    ):
-        found = clone(system).set_params(classes=[False, True]).fit(table, truth)
-        answers = found.simulate(table, seed=0)
-        assert {type(value) for value in answers.released.tolist()} == {bool}

@@ -16,17 +16,13 @@ from sklearn.linear_model import LogisticRegression
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import (
     AdditiveHistogramClassifier,
-    ConvexCertifiedClassifier,
     Features,
-    IndividualKNNClassifier,
-    LinearVoteClassifier,
     NoisyGradientClassifier,
-    PrivateKNNClassifier,
     PublicModelsClassifier,
     PublicStartClassifier,
 )
 from reticent.systems.loading import load
-from reticent.tables import NamedRows, TabularSchema
+from reticent.tables import NamedRows
 
 COLUMNS = ("age", "place", "seen", "same")
 TOTAL: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-5, "classes": ["ill", "well"]}
@@ -90,62 +86,8 @@ def test_private_records_have_no_part_in_the_schema() -> None:
     assert max(part.upper for part in drafted[0].attributes if part.name == "age") <= 100
 
 
-def test_frames_of_pandas_are_the_same() -> None:
-    pandas = pytest.importorskip("pandas")
-    frames = [pandas.DataFrame(each.values, columns=list(COLUMNS)) for each in (PRIVATE, PUBLIC)]
-    models = [
-        clone(MODELS["public start"]).simulate_fit(
-            one, labels(PRIVATE), public_X=two, public_y=labels(PUBLIC), seed=3
-        )
-        for one, two in (frames, (PRIVATE, PUBLIC))
-    ]
-    assert np.array_equal(models[0].weights_, models[1].weights_)
-    assert np.array_equal(models[0].predict(frames[0][:9]), models[1].predict(PRIVATE[:9]))
-
-
-def test_systems_that_answer_one_by_one_take_frames() -> None:
-    schema = TabularSchema.from_frame(PUBLIC, ignore=["same"])
-    y, asked = labels(PRIVATE), NamedRows(PRIVATE.values[:5, :3], COLUMNS[:3])
-    given = NamedRows(PRIVATE.values[:, :3], COLUMNS[:3])
-    public = NamedRows(PUBLIC.values[:, :3], COLUMNS[:3])
-    common = {**TOTAL, "features": Features(schema=schema)}
-    fitted = [
-        LinearVoteClassifier(**common, answers=9).fit(given, y, public_X=public),
-        IndividualKNNClassifier(**common, votes=2.0).fit(given, y, public_X=public),
-        PrivateKNNClassifier(**common, queries=9).fit(given, y),
-        ConvexCertifiedClassifier(**common, norm_bound=4.0, regularization=10.0).fit(given, y),
-    ]
-    for model in fitted:
-        assert len(model.release(asked).values) == 5, type(model).__name__
-
-
-def test_a_certified_bundle_has_the_schema(tmp_path: Path) -> None:
-    model = ConvexCertifiedClassifier(
-        epsilon=1.0, classes=["ill", "well"], norm_bound=4.0, regularization=10.0
-    ).fit(PRIVATE, labels(PRIVATE), **TOLD)
-    found = load(model.save(tmp_path / "model"))
-    asked = rows(20, seed=2)
-    assert np.array_equal(found.exact_predict(asked), model.exact_predict(asked))
-    assert found.features.schema == model.schema_
-
-
 def test_words_without_a_schema_are_refused() -> None:
     with pytest.raises(InvalidInput, match="schema"):
         PublicStartClassifier(**TOTAL, **POOL).fit(PRIVATE, labels(PRIVATE))
     with pytest.raises(InvalidParameter, match="schema: expected a TabularSchema"):
         Features(schema=(0, 1))
-
-
-def test_costs_move_the_threshold_and_are_saved(tmp_path: Path) -> None:
-    model = clone(MODELS["public start"]).fit(PRIVATE, labels(PRIVATE), **TOLD)
-    asked = rows(80, seed=2)
-    shares = model.predict_proba(asked)
-    costs = np.array([[0.0, 1.0], [1e4, 0.0]])
-    moved = load(model.with_costs(costs).save(tmp_path / "model"))
-    wanted = model.classes_[(shares @ costs).argmin(axis=1)]
-    assert np.array_equal(moved.predict(asked), wanted)
-    assert np.array_equal(moved.predict_proba(asked), shares)
-    assert not np.array_equal(model.predict(asked), wanted)
-    assert np.array_equal(moved.with_costs(None).predict(asked), model.predict(asked))
-    with pytest.raises(InvalidInput):
-        model.with_costs([[0.0, 1.0]])

@@ -9,10 +9,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import reticent
-from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.release.bundle import Bundle
 from reticent.systems import ClippedDescent
-from reticent.systems.loading import load
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +34,3 @@ def test_a_bundle_becomes_the_estimator_that_wrote_it(bundle: Path) -> None:
     X = load_iris().data[:20]
     again = reticent.CertifiedClassifier.load(bundle)
     assert np.array_equal(loaded.simulate(X, seed=3).values, again.simulate(X, seed=3).values)
-
-
-def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="expected a bundle folder, found none"):
-        load(tmp_path / "none")
-    oracle = Bundle("Oracle", {}, {"w": np.zeros(1)}, "").write(tmp_path / "oracle")
-    with pytest.raises(InvalidInput, match="holds a Oracle, which no installed package knows"):
-        load(oracle)
-    damaged = Bundle.read(bundle).write(tmp_path / "damaged")
-    (damaged / "card.md").write_text("a better guarantee", encoding="utf-8")
-    with pytest.raises(CorruptBundle, match=r"card\.md does not match its checksum"):
-        load(damaged)

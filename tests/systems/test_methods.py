@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import reticent
-from reticent.core.errors import InvalidInput, UnknownName
-from reticent.systems.methods import BUILT_IN, GROUP, OWN, Method, find_methods
+from reticent.core.errors import UnknownName
+from reticent.systems.methods import BUILT_IN, GROUP, OWN, find_methods
 
 MODULE = """
 from reticent.systems.methods import Method
@@ -137,10 +137,3 @@ def test_a_broken_entry_point_is_told_in_a_line_and_stands_in_nobodys_way(
     assert found.methods[: len(BUILT_IN)] == BUILT_IN
     with pytest.raises(UnknownName, match=r"not loaded: ward-broken 2\.5"):
         found.named("Missing", role="part")
-
-
-def test_a_class_that_is_not_there_is_a_line_too() -> None:
-    for target in ("no_such_module:Thing", "fractions:Thing"):
-        method = Method(name="Thing", target=target, summary="it", role="part", origin="a 1")
-        with pytest.raises(InvalidInput, match=f"method 'Thing': {target} of a 1 cannot be"):
-            method.load()

@@ -15,21 +15,17 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
-    AdaBoostClassifier,
     BaggingClassifier,
     StackingClassifier,
     VotingClassifier,
 )
-from sklearn.exceptions import FitFailedWarning
 from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
 from sklearn.feature_selection import RFE, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer
-from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
     cross_val_predict,
-    cross_val_score,
     learning_curve,
     validation_curve,
 )
@@ -38,8 +34,7 @@ from sklearn.multioutput import (
     ClassifierChain,
     MultiOutputClassifier,
 )
-from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MinMaxScaler,
@@ -110,13 +105,6 @@ class Centred(BaseEstimator, TransformerMixin):
 
     def transform(self, X: Any) -> Any:
         return X - self.mean
-
-
-class Verbose(Pipeline):
-    """A pipeline of somebody else's."""
-
-    def fit(self, X: Any, y: Any = None, **settings: Any) -> Any:
-        return super().fit(X, y, **settings)
 
 
 BEHIND_A_FITTED_STEP: dict[str, Callable[[], Any]] = {
@@ -201,49 +189,10 @@ def test_what_fits_more_than_one_model_in_one_process_is_refused(name: str) -> N
         REPEATED_BY_ONE[name]()
 
 
-def test_the_search_is_named() -> None:
-    with pytest.raises(InvalidInput, match=r"BaggingClassifier of sklearn\.ensemble"):
-        BaggingClassifier(model(), n_estimators=2).fit(X, Y)
-    with pytest.raises(InvalidInput, match=r"cross_val_score of sklearn\.model_selection"):
-        cross_val_score(model(), X, Y, error_score="raise")
-
-
-def test_boosting_needs_what_no_model_takes_and_random_samples_are_refused() -> None:
-    with pytest.raises(ValueError, match="sample_weight"):
-        AdaBoostClassifier(model()).fit(X, Y)
-    with pytest.raises(InvalidInput, match="RANSACRegressor"):
-        RANSACRegressor(regressor(), min_samples=9).fit(X, X[:, 0])
-
-
 def curve(jobs: int, *steps: Any) -> Any:
     pipeline = make_pipeline(*steps, model())
     name, values = "noisygradientclassifier__epsilon", [1.0, 2.0]
     return validation_curve(pipeline, X, Y, param_name=name, param_range=values, cv=2, n_jobs=jobs)
-
-
-def test_failures_that_a_validation_curve_hides_are_warned_of() -> None:
-    with pytest.warns(PrivacyWarning, match="validation_curve"):
-        scores = curve(1)
-    assert np.isnan(scores).all()
-    with pytest.warns(PrivacyWarning, match="StandardScaler"):
-        scores = curve(1, StandardScaler())
-    assert np.isnan(scores).all()
-    with joblib.parallel_config("threading"), pytest.warns(PrivacyWarning, match="no ledger books"):
-        scores = curve(2)
-    assert np.isnan(scores).all()
-
-
-def test_one_failing_candidate_of_a_search_does_not_pass_as_a_score() -> None:
-    search = GridSearchCV(
-        Pipeline([("last", GaussianNB())]), {"last": [GaussianNB(), model()]}, cv=2
-    )
-    with (
-        pytest.warns(PrivacyWarning, match="no ledger books it"),
-        pytest.warns(FitFailedWarning, match="no ledger books it"),
-        pytest.warns(UserWarning, match="One or more of the test scores"),
-    ):
-        search.fit(X, Y)
-    assert isinstance(search.best_estimator_[-1], GaussianNB)
 
 
 AGAIN: dict[str, Callable[[], Any]] = {

@@ -13,7 +13,6 @@ from reticent.systems import (
     Features,
     Neighbours,
     PrivateKNNClassifier,
-    PrivateKNNStudent,
 )
 from reticent.systems.record_labels import record_labels
 
@@ -44,15 +43,6 @@ def test_nothing_is_taken_from_the_records_unless_it_is_said(name: str) -> None:
     assert "classes='observed'" not in MAKERS[name](classes=[0, 1]).fit(X, Y).card().to_markdown()
 
 
-def test_a_student_needs_them_as_well() -> None:
-    with pytest.raises(TypeError, match="classes"):
-        PrivateKNNStudent(epsilon=1.0, delta=1e-5)
-    with pytest.raises(InvalidParameter, match="classes="):
-        PrivateKNNStudent(epsilon=1.0, delta=1e-5, classes=None).fit(
-            X.reshape(-1, 1, 2), Y, public=X.reshape(-1, 1, 2)
-        )
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_one_record_with_a_label_of_its_own_changes_no_answer_s_possibility(name: str) -> None:
     """With labels taken from the records the third label is impossible without it, at any
@@ -67,11 +57,6 @@ def test_one_record_with_a_label_of_its_own_changes_no_answer_s_possibility(name
         MAKERS[name](classes="observed").fit(X, labels).classes_.tolist() for labels in (Y, other)
     ]
     assert observed == [[0, 1], [0, 1, 2]]
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_one_class_among_the_records_is_no_reason_to_refuse(name: str) -> None:
-    assert len(MAKERS[name](classes=[0, 1]).fit(X, np.zeros(40, int)).release(X[:2])) == 2
 
 
 @pytest.mark.parametrize(
@@ -95,8 +80,3 @@ def test_what_is_no_label_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         record_labels(y, 2, classes)
-
-
-def test_labels_and_classes_may_be_spelt_in_other_numbers() -> None:
-    classes, codes = record_labels(np.array([2.0, 0.0]), 2, (np.int8(2), np.int64(0), 1))
-    assert (classes.tolist(), codes.tolist()) == ([0, 1, 2], [2, 0])

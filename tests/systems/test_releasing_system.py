@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import InvalidInput, NotFittedYet, UnknownName
-from reticent.core.releases import Receipt
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
@@ -30,9 +28,6 @@ POSTHOC = {
     "embedder": "identity",
     "random_state": 0,
 }
-RECEIPT = Receipt(
-    "test", Guarantee(1.0, 0.0, AddRemove()), 3, "", "none", "seeded", seeded=True, booked=""
-)
 
 SYSTEMS = {
     "encoder": lambda: PosthocEncoder(
@@ -83,26 +78,6 @@ def test_the_source_of_noise_is_chosen_by_name_and_stands_on_the_receipt(name: s
     assert system.release(X[:2], sampler="opendp").receipt.sampler.startswith("OpenDP")
     with pytest.raises(UnknownName, match="sampler='numpy': expected one of exact, opendp"):
         system.release(X[:2], sampler="numpy")
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_a_stored_system_releases_the_same_under_one_seed(name: str, tmp_path: Path) -> None:
-    system: ReleasingSystem = SYSTEMS[name]().fit(X, np.array(["a", "b", "c"])[Y])
-    loaded = type(system).load(system.save(tmp_path / "bundle"))
-    assert loaded.bundle_identity_ == system.bundle_identity_
-    assert loaded.guarantee == system.guarantee
-    first, second = (one.simulate(X, seed=3) for one in (system, loaded))
-    assert first.values.tolist() == second.values.tolist()
-    assert first.receipt.bundle == system.bundle_identity_
-    with pytest.raises(
-        InvalidInput, match=f"X has 3 features, but {type(system).__name__} is expecting 4 features"
-    ):
-        system.release(X[:, :3])
-    other = SYSTEMS["certified" if name == "encoder" else "encoder"]()
-    with pytest.raises(
-        InvalidInput, match=f"holds a {type(system).__name__}, expected a {type(other).__name__}"
-    ):
-        type(other).load(tmp_path / "bundle")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from reticent.core.errors import InvalidInput, UnknownName
 from reticent.systems.scores import (
     CRITERIA,
     SCORINGS,
@@ -69,14 +68,6 @@ def test_a_row_that_counts_twice_is_two_rows() -> None:
         assert one.of(name) == pytest.approx(other.of(name))
 
 
-def test_labels_that_do_not_occur_are_left_out_of_means() -> None:
-    truth, p = np.array([0, 0, 2, 2]), np.full((4, 3), 1 / 3)
-    found = Predictions(np.array([0, 1, 2, 2]), p)
-    assert criterion_of("balanced_accuracy").of(found, truth, classes=3) == 0.75
-    assert criterion_of("roc_auc").of(found, truth, classes=3) == 0.5
-    assert criterion_of("roc_auc").of(found, np.zeros(4, int), classes=3) == 0.5
-
-
 @pytest.mark.parametrize("name", [name for name, one in CRITERIA.items() if one.proper])
 def test_true_probabilities_score_best(name: str) -> None:
     truth = (np.random.default_rng(1).random(20_000) < 0.3).astype(np.int64)
@@ -105,17 +96,6 @@ def test_joint_shares_are_counts_smoothed() -> None:
     assert found.shape == (3, 2)
     assert found.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(4 * found[:, 1], [1 + 1 / 6, 1 / 6, 1 + 1 / 6])
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="weights"):
-        prediction_scores([[0.5, 0.5]], [[1.0, 0.0, 0.0]])
-    with pytest.raises(InvalidInput, match="every label"):
-        prediction_scores([[0.5, 0.5]], [[1.0, 0.0]])
-    with pytest.raises(UnknownName, match="scoring"):
-        prediction_scores([[0.5, 0.5]], [[1.0, 1.0]]).of("f1")
-    with pytest.raises(UnknownName, match="scoring"):
-        criterion_of("f1")
 
 
 @pytest.mark.parametrize("name", CRITERIA)
@@ -152,9 +132,3 @@ def test_values_of_rows_have_the_standard_error_as_their_spread(name: str) -> No
     within = sum((labels == k).mean() * own[labels == k].var() for k in (0, 1))
     assert np.sqrt(within / len(own)) == pytest.approx(np.std(scores), rel=0.15)
     assert own.std() / len(own) ** 0.5 >= 0.95 * np.sqrt(within / len(own))
-
-
-def test_costs_are_those_of_the_least_expected_answer() -> None:
-    p, costs = np.array([[0.8, 0.2], [0.95, 0.05]]), np.array([[0.0, 1.0], [5.0, 0.0]])
-    found = row_scores("cost", Predictions.of(p), np.array([0, 1]), classes=2, costs=costs)
-    assert found.tolist() == [-1.0, -5.0]

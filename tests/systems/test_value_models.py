@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from reticent.core import Guarantee, Replace
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter, UnknownName
+from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.systems import train_server
-from reticent.systems.loading import load, load_answering
 from reticent.systems.value_models import KINDS, ValueModel, train_value_model
 from tests.test_without_torch import run_without_torch
 
@@ -64,67 +63,11 @@ def test_a_stored_model_predicts_as_the_one_that_was_trained(
     )
 
 
-def test_logistic_regression_of_raw_values_is_that_of_scaled_ones() -> None:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    model, values, labels = trained("linear")
-    known = np.isfinite(values).all(axis=1)
-    oracle = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    oracle.fit(values[known], labels[known])
-    assert np.allclose(oracle.predict_proba(values[known]), model.predict_proba(values)[known])
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        "values",
-        {"rows": []},
-        [[1.0, 2.0]],
-        [[1.0, 2.0, "3"]],
-        [[1.0, 2.0, float("nan")]],
-        [[1.0, 2.0, 10**400]],
-        [1.0, 2.0, 3.0],
-    ],
-)
-def test_what_is_no_released_value_is_refused(values: Any) -> None:
-    model, _, _ = trained("linear")
-    with pytest.raises(InvalidInput, match="values"):
-        model.predict(values)
-
-
 def test_a_channel_takes_its_own_outputs_only() -> None:
     model, _, _ = trained("channel")
     for row in ([0.5, 0.5, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]):
         with pytest.raises(InvalidInput, match="one 1 a row"):
             model.predict([row])
-
-
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"kind": "forest"}, UnknownName),
-        ({"labels": ["yes"] * 400}, InvalidInput),
-        ({"labels": ["yes"]}, InvalidInput),
-        ({"bundle": "somebody"}, InvalidInput),
-        ({"kind": "channel"}, InvalidParameter),
-        ({"channel": CHANNEL}, InvalidInput),
-    ],
-)
-def test_what_cannot_be_trained_is_refused(changes: dict[str, Any], error: type) -> None:
-    values, labels = rows("linear")
-    given = {
-        "kind": "linear",
-        "released": values,
-        "labels": labels,
-        "seed": 0,
-        "bundle": BUNDLE,
-        "guarantee": ONE,
-        **changes,
-    }
-    with pytest.raises(error):
-        train_value_model(given.pop("kind"), given.pop("released"), given.pop("labels"), **given)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,13 +104,3 @@ from reticent.systems.value_models import ValueModel
 print(ValueModel.load("model").predict([[9.0, 0.0, 0.0], [0.0, 0.0, 9.0]]).tolist())
 """
     assert run_without_torch(code, tmp_path) == ["['no', 'yes']"]
-
-
-def test_any_loader_knows_a_stored_model(tmp_path: Path) -> None:
-    model, values, _ = trained("linear")
-    loaded = load(model.save(tmp_path / "model"))
-    assert loaded.released_by_ == BUNDLE
-    assert loaded.n_features_in_ == 3
-    assert loaded.predict(values).tolist() == model.predict(values).tolist()
-    with pytest.raises(InvalidInput, match="answers nothing"):
-        load_answering(tmp_path / "model")

@@ -24,7 +24,6 @@ from reticent.tables import (
     Truth,
     read_rows,
 )
-from reticent.tables.decoding import decode
 
 SCHEMA = TabularSchema(
     (
@@ -161,21 +160,6 @@ def test_times_with_a_zone_are_moved_to_utc_and_texts_are_read() -> None:
     assert "yesterday" not in str(refused.value)
 
 
-def test_truth_values_are_written_in_many_ways() -> None:
-    yes = encoded("member", [True, 1, 1.0, "true", "Yes", np.True_])
-    no = encoded("member", [False, 0, "FALSE", "no", np.False_])
-    assert (yes == yes[0]).all()
-    assert (no == no[0]).all()
-    with pytest.raises(InvalidInput, match="not among truth values"):
-        encoded("member", [2])
-
-
-def test_ranks_are_equally_far_apart() -> None:
-    assert encoded("grade", ["low", "middle", "high"])[:, 0].tolist() == [0.0, 0.5, 1.0]
-    with pytest.raises(InvalidInput, match="column 'grade': 1 of 2 values are not among"):
-        encoded("grade", ["low", "best"])
-
-
 def test_buckets_depend_on_the_word_and_the_salt_alone() -> None:
     words = [f"town {number}" for number in range(2000)]
     column = Hashed("town", 64)
@@ -188,24 +172,6 @@ def test_buckets_depend_on_the_word_and_the_salt_alone() -> None:
     held = np.bincount(codes, minlength=64)
     assert np.abs(held - 2000 / 64).max() < 5.2 * np.sqrt(2000 / 64)
     assert (Hashed("town", 64, salt="other").code(cells) != codes).mean() > 0.9
-
-
-def test_decoding_gives_back_what_was_encoded() -> None:
-    rows = [
-        [50.0, "office", datetime(2021, 5, 1, 6), True, "middle", "Bonn"],
-        [-1.0, "?", None, None, None, None],
-    ]
-    found = decode(SCHEMA, SCHEMA.encode(rows))
-    bucket = SCHEMA.attributes[5].bucket("Bonn")  # type: ignore[union-attr]
-    assert found[0].tolist() == [
-        pytest.approx(50.0),
-        "office",
-        datetime(2021, 5, 1, 6),
-        True,
-        "middle",
-        f"bucket {bucket}",
-    ]
-    assert found[1].tolist() == rows[1]
 
 
 @pytest.mark.parametrize(

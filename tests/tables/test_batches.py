@@ -53,33 +53,3 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         assert names_in(path, "whose") == ["ana", "ben"]
         with pytest.raises(InvalidInput, match="column 'who', got 0"):
             names_in(path, "who")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("rows.xlsx", b"PK\x03\x04 a workbook"),
-        ("rows.csv", b"PK\x03\x04 a workbook"),
-        ("rows.xls", b"\xd0\xcf\x11\xe0"),
-        ("rows.json", b"[]"),
-        ("rows.npy", b"a\n1\n"),
-    ],
-)
-def test_other_files_are_refused_with_a_list_of_what_is_read(
-    tmp_path: Path, name: str, content: bytes
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
-    for read in (read_frame, lambda path: read_whole(path, ["a"])):
-        with pytest.raises(InvalidInput, match=r"\.parquet, \.arrow"):
-            read(path)
-
-
-def test_all_that_is_wrong_with_parquet_is_said_at_once(tmp_path: Path) -> None:
-    pd.DataFrame({"a": [1.0], "whose": [""], "b": [2]}).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InvalidInput) as refused:
-        read_whole(tmp_path / "rows.parquet", ["a", "c"], ignore=["d"], subject_column="who")
-    for part in ("not 'c'", "'who', got 0", "no column 'd'"):
-        assert part in str(refused.value)
-    with pytest.raises(InvalidInput, match="row 1, column 'whose': is empty"):
-        read_whole(tmp_path / "rows.parquet", ["a"], ignore=["b"], subject_column="whose")

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.tables import Categorical, Hashed, Numeric, OneHot, Ordered, TabularSchema
 from reticent.tables.columns import FEW
 
@@ -80,21 +79,3 @@ def test_codes_are_those_of_cells_read_one_by_one(frame: pd.DataFrame, form: Any
 
 def test_a_column_of_several_types_is_read_cell_by_cell(frame: pd.DataFrame) -> None:
     assert np.array_equal(SCHEMA.encode(frame), one_by_one(SCHEMA, frame))
-
-
-def test_a_narrow_index_of_words_has_a_place_for_no_value() -> None:
-    import pyarrow as pa
-
-    names = [f"c{place}" for place in range(128)]
-    codes = np.resize(np.arange(-1, 128), ROWS)
-    narrow = pa.array(codes, type=pa.int8(), mask=codes < 0)
-    table = pa.table({"word": pa.DictionaryArray.from_arrays(narrow, names)})
-    schema = TabularSchema((Categorical("word", tuple(names), missing="c5"),))
-    assert np.array_equal(schema.encode(table), one_by_one(schema, table))
-
-
-def test_refusals_count_cells_and_not_words(frame: pd.DataFrame) -> None:
-    schema = TabularSchema((Categorical("town", ("a", "b")),))
-    unknown = int((~frame["town"].isin(["a", "b"])).sum())
-    with pytest.raises(InvalidInput, match=f"'town': {unknown} of {ROWS} values"):
-        schema.encode(frame[["town"]])

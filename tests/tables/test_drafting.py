@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,9 @@ from hypothesis import strategies as st
 
 from reticent.core.errors import InvalidInput
 from reticent.tables import Categorical, Hashed, Instant, Numeric, TabularSchema, Truth
-from reticent.tables.drafting import draft_schema, outward, outward_dates
+from reticent.tables.batches import read_batches
+from reticent.tables.drafting import outward
+from reticent.tables.files import read_rows
 
 ROWS = 200
 random = np.random.default_rng(0)
@@ -52,35 +53,6 @@ def test_every_kind_of_column_is_drafted() -> None:
         strict.encode(holes)
 
 
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        (
-            [f"{'the quick brown fox jumps again ' * 2}{n}" for n in range(ROWS)],
-            "running text",
-        ),
-        ([f"id-{n}" for n in range(ROWS)], "names or identifiers"),
-        ([3.0] * ROWS, "fewer than two different values"),
-        ([None] * ROWS, "fewer than two different values"),
-        ([float("inf")] + [1.0] * (ROWS - 1), "holds infinity"),
-        ([(1, 2)] * (ROWS - 1) + [(1,)], "neither numbers, truth values, dates nor words"),
-    ],
-)
-def test_columns_that_nothing_can_be_drafted_from(column: Any, message: str) -> None:
-    table = pd.DataFrame({"age": TABLE["age"], "odd": pd.Series(column, dtype=object)})
-    with pytest.raises(InvalidInput, match=message) as refused:
-        TabularSchema.from_frame(table)
-    assert "'odd'" in str(refused.value)
-    assert len(TabularSchema.from_frame(table, ignore=["odd"]).attributes) == 1
-    if "infinity" in message or "neither" in message:
-        return
-    left = draft_schema(table, leave_out=True)
-    assert left.left_out == ("odd",)
-    assert "'odd'" in left.note
-    assert TabularSchema.from_dict(left.to_dict()) == left
-    assert np.array_equal(left.encode(table), left.encode(table[["age"]]))
-
-
 @given(
     ends=st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9)).filter(
         lambda pair: abs(pair[0] - pair[1]) > 1e-6
@@ -99,10 +71,22 @@ def test_ranges_are_rounded_outward_and_not_far(ends: tuple[float, float]) -> No
     assert upper - high <= slack
 
 
-@given(times=st.tuples(st.datetimes(datetime(1, 1, 2), datetime(9990, 1, 1)), st.integers(0, 9000)))
-def test_dates_are_rounded_outward(times: tuple[datetime, int]) -> None:
-    first = times[0]
-    last = first + (datetime(2000, 1, 2) - datetime(2000, 1, 1)) * (times[1] / 10)
-    lower, upper = outward_dates(first, last)
-    assert datetime.fromisoformat(lower) <= first
-    assert datetime.fromisoformat(upper) > last
+def test_all_columns_without_a_draft_are_refused_at_once() -> None:
+    frame = pd.DataFrame({"age": [1, 2], "c": ["x"] * 2, "note": ["y"] * 2})
+    with pytest.raises(InvalidInput, match=r"(?s)'c'.*'note'"):
+        TabularSchema.from_frame(frame)
+
+
+def test_what_a_draft_ignored_may_stand_in_frames_and_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [1, 2, 3], "label": ["x", "y", "x"]})
+    schema = TabularSchema.from_frame(frame, ignore=["label"])
+    again = TabularSchema.from_dict(schema.to_dict())
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    expected = schema.encode(frame[["age"]])
+    assert (again.encode(frame) == expected).all()
+    assert (schema.encode(read_rows(tmp_path / "rows.csv", again)) == expected).all()
+    (batch,) = read_batches(tmp_path / "rows.parquet", again)
+    assert (schema.encode(batch.rows) == expected).all()
+    with pytest.raises(InvalidInput, match="other"):
+        schema.encode(frame.assign(other=1))

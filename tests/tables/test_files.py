@@ -21,7 +21,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.files import LimitedReader
 from reticent.tables import files as tabular_files
 from reticent.tables.attributes import Categorical, Numeric, OneHot
-from reticent.tables.files import csv_table, read_names, read_rows, rows_of_words
+from reticent.tables.files import csv_table, read_names, read_rows
 from reticent.tables.schema import TabularSchema
 
 SCHEMA = TabularSchema(
@@ -181,20 +181,6 @@ def test_blanks_missing_values_and_the_order_of_columns(tmp_path) -> None:
     )
 
 
-def test_categories_that_are_numbers_or_stand_for_others(tmp_path) -> None:
-    schema = TabularSchema(
-        (Categorical("grade", (1, 2.5, 3)), Categorical("town", ("A", "rest"), other="rest"))
-    )
-    rows = read_rows(file_of(tmp_path, "grade,town\n1.0,A\n2.50,Q\n3,\n"), schema)
-    assert rows.tolist() == [["1", "A"], ["2.5", "rest"], ["3", "rest"]]
-    assert (
-        schema.encode(rows).argmax(axis=1).tolist()
-        == schema.encode([[1, "A"], [2.5, "?"], [3, ""]]).argmax(axis=1).tolist()
-    )
-    empty = TabularSchema((Categorical("town", ("", "A")),))
-    assert read_rows(file_of(tmp_path, 'town\nA\n""\nA\n'), empty).tolist() == [["A"], [""], ["A"]]
-
-
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_lines_are_counted_where_records_begin(tmp_path, monkeypatch, block) -> None:
     monkeypatch.setattr(tabular_files, "_BLOCK", block)
@@ -266,22 +252,6 @@ def test_columns_are_ignored_by_name_only(tmp_path, ignore, message) -> None:
     assert read_rows(path, NUMBERS, ignore=("id", " pay ")).tolist() == [[1.0, 2.0], [3.0, 4.0]]
     with pytest.raises(InvalidInput, match=message):
         read_rows(path, NUMBERS, ignore=ignore)
-
-
-def test_rows_of_words() -> None:
-    words = np.array([["30", "", "office", "1", "0"], ["41.5", "7", " ?", "0", "1"]])
-    assert rows_of_words(words, SCHEMA, name="input").tolist() == [
-        [30.0, -1.0, "office", 1.0, 0.0],
-        [41.5, 7.0, "?", 0.0, 1.0],
-    ]
-    words[1, 0] = "secret"
-    with pytest.raises(
-        InvalidInput, match=r"^input: row 2, column 'age': cannot be read as a number$"
-    ):
-        rows_of_words(words, SCHEMA, name="input")
-    for wrong in (words[:, :4], words[:0], words[0]):
-        with pytest.raises(InvalidInput, match=r"input: expected shape \(n, 5\)"):
-            rows_of_words(wrong, SCHEMA, name="input")
 
 
 NAMES = (
@@ -385,14 +355,6 @@ def test_semicolons_tabs_and_decimal_commas(tmp_path, monkeypatch, delimiter, bl
         ).tolist()
         == rows.tolist()
     )
-
-
-@pytest.mark.parametrize("content", ["a;b\n1,5;2.5\n", "a;b\n1,5;2\n3;2.5\n", "a;b\n1.000,5;2\n"])
-@pytest.mark.parametrize("block", [1, 100])
-def test_two_decimal_marks_are_refused(tmp_path, monkeypatch, content, block) -> None:
-    monkeypatch.setattr(tabular_files, "_BLOCK", block)
-    with pytest.raises(InvalidInput, match=r"column '[ab]'"):
-        read_rows(file_of(tmp_path, content), NUMBERS)
 
 
 @pytest.mark.parametrize("block", [1, 3, 100])

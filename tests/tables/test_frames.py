@@ -70,15 +70,6 @@ def test_numbers_and_truth_values_are_doubles_and_missing_ones_nan(library: str)
     np.testing.assert_array_equal(found, expected)
 
 
-def test_names_are_texts_that_stand_there_once_and_lazy_frames_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="1 of 2 column names are texts"):
-        names_of(pd.DataFrame([[1, 2]], columns=["a", 1]))
-    with pytest.raises(InvalidInput, match="more than one column 'a'"):
-        names_of(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    with pytest.raises(InvalidInput, match=r"lazy frame; collect\(\) it"):
-        names_of(pl.LazyFrame({"a": [1]}))
-
-
 def release(values: Any, withheld: list[bool]) -> Release:
     guarantee = Guarantee(1.0, 0.0, AddRemove(data_set="ward"))
     receipt = Receipt("test", guarantee, len(withheld), "", "none", "exact", False)

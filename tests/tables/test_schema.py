@@ -5,7 +5,6 @@ depends on another row.
 from __future__ import annotations
 
 import itertools
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -258,14 +257,3 @@ def test_refuses_without_showing_values(rows, message) -> None:
 def test_schemas_that_are_not(make, error: type[ReticentError], message) -> None:
     with pytest.raises(error, match=message):
         make()
-
-
-def test_schema_files(tmp_path) -> None:
-    path = tmp_path / "schema.json"
-    path.write_text(json.dumps(SCHEMA.to_dict()))
-    assert TabularSchema.read(path) == SCHEMA
-    path.write_text("{")
-    with pytest.raises(InvalidInput, match="cannot be read"):
-        TabularSchema.read(path)
-    with pytest.raises(InvalidInput, match="cannot be read"):
-        TabularSchema.read(tmp_path / "none.json")

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.tables import Shards, shards
 
 
@@ -27,20 +26,3 @@ def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     np.testing.assert_array_equal(found.all_labels(), np.concatenate(labels))
     assert (len(found), found.features) == (14, 3)
     np.testing.assert_array_equal(found.first, tables[0][:1])
-
-
-@pytest.mark.parametrize(
-    ("rows", "labels"),
-    [
-        ((), ()),
-        (([[1.0]],), ()),
-        (([1.0],), ([0],)),
-        (([[1.0]], [[1.0, 2.0]]), ([0], [0])),
-        (([["a"]],), ([0],)),
-        (([[1.0]],), ([0, 1],)),
-        ((np.zeros((2, 0)),), (np.zeros(2),)),
-    ],
-)
-def test_what_does_not_fit_is_refused(rows: tuple[object, ...], labels: tuple[object, ...]) -> None:
-    with pytest.raises(InvalidInput, match="shards: expected"):
-        Shards(rows, labels)  # type: ignore[arg-type]

@@ -15,10 +15,8 @@ from reticent.training.features import (
     ModuleFeatures,
     Origin,
     ReducedFeatures,
-    StudentFeatures,
     upright,
 )
-from reticent.training.students import Student
 
 PICTURES = np.random.default_rng(0).random((9, 64))
 NET = nn.Sequential(nn.Linear(64, 16), nn.GELU(), nn.BatchNorm1d(16), nn.Dropout(0.5))
@@ -26,7 +24,6 @@ NET = nn.Sequential(nn.Linear(64, 16), nn.GELU(), nn.BatchNorm1d(16), nn.Dropout
 
 def _maps() -> list[FeatureMap]:
     torch.manual_seed(0)
-    student = Student((1, 8, 8), 10, channels=(4, 8), width=12)
     plain = HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)
     return [
         IdentityFeatures(),
@@ -34,7 +31,7 @@ def _maps() -> list[FeatureMap]:
         HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=True),
         ReducedFeatures.of(plain, PICTURES, dimension=3),
         ModuleFeatures(NET, (64,), Origin.PUBLIC),
-        StudentFeatures(student),
+        ModuleFeatures(NET, (64,), Origin.RELEASED),
     ]
 
 
@@ -93,8 +90,3 @@ def test_reduction_keeps_the_directions_of_most_variance() -> None:
     np.testing.assert_allclose(
         reduced.features(public), (public - public.mean(axis=0)) @ reduced.directions.T, atol=1e-9
     )
-
-
-def test_a_map_of_private_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match="private"):
-        ModuleFeatures(NET, (64,), "private")

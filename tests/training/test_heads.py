@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from reticent.training.heads import HeadConfig, train_head
 
@@ -23,15 +22,3 @@ def test_withheld_rows_are_left_out_and_predicted_as_minus_one() -> None:
     predicted = head.predict(values)
     assert (predicted[::4] == -1).all()
     assert (predicted[1::4] == labels[1::4]).mean() > 0.9
-
-
-def test_fresh_noise_is_asked_for_every_batch() -> None:
-    values, labels = blobs()
-    calls = []
-
-    def noise(batch: torch.Tensor) -> torch.Tensor:
-        calls.append(len(batch))
-        return batch + torch.randn_like(batch)
-
-    train_head(values, labels, CONFIG, noise=noise)
-    assert sum(calls) == 1000 + 8 * 1000

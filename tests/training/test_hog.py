@@ -73,7 +73,3 @@ def test_the_brightest_planes_have_finite_features(size: float) -> None:
     )
     extremes = np.where(planes > 0, size, -size)
     assert np.all(np.isfinite(oriented_gradients(extremes, orientations=9, cell=3)))
-
-
-def test_no_plane_gives_no_row() -> None:
-    assert oriented_gradients(np.empty((0, 8, 8)), orientations=9, cell=4).shape == (0, 36)

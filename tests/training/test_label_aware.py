@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reticent.core import Norm
-from reticent.training.label_aware import PLAIN, LabelAwareConfig, train_label_release
+from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.label_chances import CHANCES, chance_of
 from reticent.training.lipschitz_objective import (
     SPREAD,
@@ -38,18 +38,3 @@ def test_spread_is_one_and_labels_are_mostly_right(mechanism: str) -> None:
         logits = network(torch.from_numpy(points)) * (2.0 / 0.3)
         right = chance_of(mechanism)(logits, torch.from_numpy(labels), 2.0).mean().item()
     assert right > 0.75
-
-
-@pytest.mark.parametrize("mechanism", PLAIN)
-def test_a_free_slope_is_used_and_faint_coordinates_are_seen(mechanism: str) -> None:
-    """Labels hang on a coordinate a thousand times fainter than the other."""
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(2000, 2)) * [1.0, 1e-3] + [5.0, -2.0]
-    labels = (points[:, 1] > -2.0).astype(int)
-    config = LabelAwareConfig(
-        epsilon=1.0, radius=0.5, mechanism=mechanism, hidden=(16,), epochs=20, batch_size=100
-    )
-    network = train_label_release(points, labels, config)
-    with torch.no_grad():
-        found = network(torch.from_numpy(points.astype(np.float32))).argmax(dim=1).numpy()
-    assert (found == labels).mean() > 0.95

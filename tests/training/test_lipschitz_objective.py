@@ -11,10 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.core import Box, Norm, operator_norm
-from reticent.core.errors import UnsupportedNetwork
-from reticent.lipschitz import EnumerationBound
-from reticent.networks import from_torch
+from reticent.core import Norm
 from reticent.training.lipschitz_objective import (
     SPREAD,
     input_directions,
@@ -81,32 +78,3 @@ def test_one_hidden_layer_equals_brute_force(output: Norm | str) -> None:
         for sign in itertools.product([-1, 1], repeat=3)
     )
     assert bound_of(module, output) == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("output", [Norm.L1, Norm.LINF, Norm.L2])
-def test_affine_network_gives_its_operator_norm(output: Norm) -> None:
-    module = network([5, 3])
-    expected = operator_norm(module[0].weight.detach().numpy(), Norm.LINF, output)
-    assert bound_of(module, output) == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_agrees_with_the_certificate_where_every_neuron_is_unstable(output: Norm | str) -> None:
-    module = network([4, 10, 3])
-    certificate = EnumerationBound(
-        from_torch(module, (4,)), domain=Box.cube(4, 50.0), input_norm=Norm.LINF, output=output
-    ).global_bound()
-    assert bound_of(module, output) == pytest.approx(certificate, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    "layers",
-    [
-        [nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2)],
-        [nn.Linear(2, 2), nn.ReLU()],
-        [nn.Linear(2, 2)] * 2,
-    ],
-)
-def test_other_layers_are_refused(layers: list[nn.Module]) -> None:
-    with pytest.raises(UnsupportedNetwork, match="Linear and ReLU in turn"):
-        lipschitz_bound(nn.Sequential(*layers), torch.eye(2), torch.eye(2))

@@ -85,22 +85,6 @@ def test_a_start_is_the_linear_map_at_the_bound_of_that_map(norm: Norm, hidden: 
     assert exact * (1 - 1e-4) <= bound <= exact * (1.5 if norm is Norm.L2 else 1 + 1e-4)
 
 
-def test_training_from_a_start_does_not_lose_what_it_started_with() -> None:
-    """The start is already the best linear map; random weights have to find it first."""
-    points, labels = blobs()
-    start = np.eye(4)[:2]
-    line = torch.nn.Sequential(torch.nn.Linear(4, 2))
-    with torch.no_grad():
-        line[0].weight.copy_(torch.from_numpy(start))
-        line[0].bias.zero_()
-    few = config(epochs=4)
-    trained = train_noise_aware(points, labels, few, start=start).network
-    at_start, ours = (accuracy(network, 1.0, Norm.LINF) for network in (line, trained))
-    assert ours > at_start - 0.02
-    other = train_noise_aware(points, labels, few).network
-    assert ours > accuracy(other, 1.0, Norm.LINF)
-
-
 def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:
     points, labels = blobs()
     ours = train_noise_aware(points, labels, config()).network
@@ -110,13 +94,3 @@ def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:
     directions, functionals = input_directions(4, Norm.LINF), output_functionals(2, Norm.LINF)
     constant = lipschitz_bound(plain, directions, functionals).item()
     assert accuracy(ours, 1.0, Norm.LINF) > accuracy(plain, constant, Norm.LINF) + 0.1
-
-
-def test_its_own_head_reads_released_values() -> None:
-    points, labels = blobs()
-    trained = train_noise_aware(points, labels, config(epsilon=20.0))
-    with torch.no_grad():
-        released = trained.network(torch.from_numpy(points)) + 0.02 * training_noise(
-            len(points), 2, output_norm=Norm.LINF
-        )
-    assert (trained.head.predict(released.numpy()) == labels).mean() > 0.9

@@ -4,7 +4,6 @@ are refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from reticent.core.coded_rows import CodedRows
-from reticent.core.errors import CorruptBundle
 from reticent.training.public_forest import Forest
 
 
@@ -59,25 +57,3 @@ def test_a_label_that_was_not_seen_has_no_share() -> None:
     shares = Forest.from_sklearn(model, classes=4).shares(CodedRows.of(rows))
     np.testing.assert_allclose(shares[:, [0, 2]], model.predict_proba(rows), rtol=0, atol=1e-12)
     assert not shares[:, [1, 3]].any()
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda forest: {"left": np.zeros_like(forest.left)},
-        lambda forest: {"right": forest.right + 100_000},
-        lambda forest: {"feature": forest.feature + 9},
-        lambda forest: {"roots": forest.roots - 1},
-        lambda forest: {"roots": forest.roots[:0]},
-        lambda forest: {"told": forest.told + 100_000},
-        lambda forest: {"table": 2 * forest.table},
-        lambda forest: {"table": -forest.table},
-        lambda forest: {"threshold": forest.threshold * np.float32(np.nan)},
-        lambda forest: {"threshold": forest.threshold.astype(np.float64)},
-    ],
-    ids=["loop", "beyond", "feature", "root", "rootless", "told", "sum", "sign", "nan", "type"],
-)
-def test_forests_that_cannot_be_walked_are_refused(spoil: Any) -> None:
-    forest = fitted()[1]
-    with pytest.raises(CorruptBundle):
-        replace(forest, **spoil(forest))

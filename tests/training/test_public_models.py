@@ -4,7 +4,6 @@ refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from reticent.core.coded_rows import CodedRows
-from reticent.core.errors import CorruptBundle, UnknownName
 from reticent.training.public_models import BoostedTrees, LinearModel, model_from
 
 
@@ -42,32 +40,3 @@ def test_scores_are_scikit_learns_and_every_row_alone(kind: str, classes: int) -
     assert (arrays.classes, arrays.dimension) == (classes, 5)
     again = model_from(kind, arrays.describe(), dimension=5)
     np.testing.assert_array_equal(again.scores(CodedRows.of(rows)), scores)
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda trees: {"left": np.zeros_like(trees.left)},
-        lambda trees: {"right": trees.right + 10_000},
-        lambda trees: {"feature": trees.feature + 9},
-        lambda trees: {"roots": trees.roots - 1},
-        lambda trees: {"value": trees.value * np.nan},
-        lambda trees: {"threshold": trees.threshold[:-1]},
-        lambda trees: {"start": np.zeros(3)},
-        lambda trees: {"roots": trees.roots.astype(np.int64)},
-    ],
-    ids=["loop", "beyond", "feature", "root", "nan", "short", "start", "type"],
-)
-def test_trees_that_cannot_be_walked_are_refused(spoil: Any) -> None:
-    trees = fitted("boosted", 2)[1]
-    with pytest.raises(CorruptBundle):
-        replace(trees, **spoil(trees))
-
-
-def test_weights_and_kinds_are_checked() -> None:
-    linear = fitted("linear", 2)[1]
-    for changes in ({"weight": linear.weight * np.inf}, {"start": np.zeros(2)}):
-        with pytest.raises(CorruptBundle):
-            replace(linear, **changes)
-    with pytest.raises(UnknownName, match="model='forest'"):
-        model_from("forest", {}, dimension=1)

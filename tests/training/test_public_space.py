@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.training import public_space
 from reticent.training.public_space import (
     LENGTH,
@@ -32,17 +31,6 @@ def test_points_are_principal_components_on_a_grid() -> None:
     expected = centred @ directions[:3].T
     expected /= np.sqrt(np.square(expected).sum(axis=1).mean())
     assert np.abs(np.abs(points) - np.abs(expected)).max() < 1e-3
-
-
-def test_whitening_equalises_spread() -> None:
-    points = around(whitening=1.0, components=4).points(PUBLIC) / UNIT
-    spread = points.std(axis=0)
-    assert spread == pytest.approx(np.full(4, 0.5), rel=0.01)
-
-
-def test_columns_of_different_units_are_scaled_each_by_itself() -> None:
-    apart = around(alike=False).points(PUBLIC * [1e6, 1, 1, 1, 1]) / UNIT
-    assert np.linalg.matrix_rank(apart, tol=1.0) == 5
 
 
 def test_a_point_is_the_same_alone_in_any_order_and_beside_others() -> None:
@@ -85,25 +73,3 @@ def test_a_range_in_place_of_rows() -> None:
     corner = space.points(np.array([[1.0, 2.0, 4.0]]))
     assert np.array_equal(corner, space.points(np.array([[9.0, 9.0, 9.0]])))
     assert np.ptp(corner) == 0
-
-
-def test_directions_are_of_one_length() -> None:
-    found = directions_of(around().points(PUBLIC), intercept=0.5)
-    lengths = np.linalg.norm(found, axis=1)
-    assert np.all(lengths <= LENGTH)
-    assert np.all(lengths >= LENGTH - 3)
-    assert np.all(found[:, -1] > 0)
-
-
-def test_arrays_give_the_same_space_back() -> None:
-    space = around(whitening=0.5)
-    again = PublicSpace.from_arrays(space.arrays())
-    assert np.array_equal(again.points(PUBLIC), space.points(PUBLIC))
-    with pytest.raises(InvalidInput, match="whole directions"):
-        PublicSpace.from_arrays({**space.arrays(), "directions": space.directions + 0.5})
-
-
-@pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[1.0, 2.0], [1.0, 2.0]]])
-def test_public_rows_that_say_nothing_are_refused(rows: list[list[float]]) -> None:
-    with pytest.raises(InvalidInput, match="public_X"):
-        PublicSpace.around(rows, components=None, whitening=0.0, lower_upper=None, alike=True)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from reticent.core.errors import InvalidInput
 from reticent.training.staircases import (
     Crowd,
     Information,
@@ -17,7 +16,6 @@ from reticent.training.staircases import (
     Variance,
     best_alone,
     best_channel,
-    cluster,
     codebook,
     response_on,
 )
@@ -100,15 +98,6 @@ def test_no_start_is_worth_more_than_what_is_found() -> None:
         assert found.worth >= min(kept) - 1e-9
 
 
-def test_the_chance_among_many_is_what_a_simulated_attacker_has() -> None:
-    random = np.random.default_rng(0)
-    masses, table = np.array([0.5, 0.3, 0.2]), random.dirichlet(np.ones(4), 3)
-    nodes = random.choice(3, p=masses, size=(20_000, 8))
-    best = table[nodes].max(axis=1).sum(axis=1) / 8
-    error = best.std() / math.sqrt(len(best))
-    assert abs(best.mean() - Crowd(masses, size=8).chance(table)) < 5 * error
-
-
 def test_gradients_are_tangents() -> None:
     targets, _ = targets_of(4, 7)
     columns = np.random.default_rng(5).uniform(0.2, 1.0, size=(20, 7))
@@ -118,19 +107,3 @@ def test_gradients_are_tangents() -> None:
         others = columns[::-1]
         below = (target.gradient(columns) * others).sum(axis=1)
         assert (below <= target.value(others) + 1e-12).all()
-
-
-def test_clusters_of_rows_that_differ_are_told_apart() -> None:
-    random = np.random.default_rng(0)
-    kinds = random.integers(0, 3, 300)
-    one = np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])[kinds]
-    other = np.array([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])[kinds]
-    logs, members = cluster([one, other], clusters=3, seed=0)
-    assert len(logs) == 3
-    assert len({(kind, member) for kind, member in zip(kinds, members, strict=True)}) == 3
-
-
-def test_one_objective_is_asked_for() -> None:
-    targets, _ = targets_of(0, 4)
-    with pytest.raises(InvalidInput, match="weights or whole"):
-        best_channel(targets, nodes=4, epsilon=1.0)

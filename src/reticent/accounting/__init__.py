@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from reticent.accounting.exact_gaussian import GaussianAccountant
     from reticent.accounting.filters import (
         BasicFilter,
-        BasicOdometer,
         Filter,
         RdpFilter,
-        RdpOdometer,
     )
     from reticent.accounting.individual_filter import IndividualFilter
     from reticent.accounting.individual_gaussian import (
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
         local_epsilon_for,
         shuffled_epsilon,
     )
-    from reticent.accounting.sparse_vector import AboveThreshold
     from reticent.accounting.unequal_composition import optimal_epsilon_of
 else:
     from reticent.core.lazy import lazy_names
@@ -107,10 +104,8 @@ else:
             "reticent.accounting.exact_gaussian": ("GaussianAccountant",),
             "reticent.accounting.filters": (
                 "BasicFilter",
-                "BasicOdometer",
                 "Filter",
                 "RdpFilter",
-                "RdpOdometer",
             ),
             "reticent.accounting.individual_filter": ("IndividualFilter",),
             "reticent.accounting.individual_gaussian": (
@@ -138,17 +133,14 @@ else:
                 "local_epsilon_for",
                 "shuffled_epsilon",
             ),
-            "reticent.accounting.sparse_vector": ("AboveThreshold",),
             "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
         },
     )
 
 __all__ = [
-    "AboveThreshold",
     "Accountant",
     "ApproximateRdp",
     "BasicFilter",
-    "BasicOdometer",
     "Composed",
     "Composition",
     "Cost",
@@ -168,7 +160,6 @@ __all__ = [
     "RandomizedResponseCost",
     "RdpAccountant",
     "RdpFilter",
-    "RdpOdometer",
     "ScreeningDpEvent",
     "SelfComposed",
     "ShuffledChannel",

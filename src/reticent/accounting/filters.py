@@ -1,13 +1,11 @@
-"""Filters and odometers, whose totals hold even if every next event is chosen from earlier answers.
+"""Filters, whose totals hold even if every next event is chosen from earlier answers.
 
-A *filter* has a total in advance and refuses every event that would exceed it. An *odometer* has no
-total in advance and can be read at any time. Both are fully adaptive: events, their number and the
-moment to stop may depend on earlier releases.
+A filter has a total in advance and refuses every event that would exceed it. Events, their number
+and the moment to stop may depend on earlier releases.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
@@ -19,11 +17,10 @@ import numpy as np
 from reticent.accounting.accountants import RdpAccountant
 from reticent.accounting.costs import elementary_costs
 from reticent.accounting.events import PrivacyEvent, StatedCost
-from reticent.accounting.renyi import DEFAULT_ORDERS
 from reticent.core.arrays import Array
-from reticent.core.checks import count, positive, probability
+from reticent.core.checks import count
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
+from reticent.core.guarantees import Guarantee, GuaranteeKind
 from reticent.core.processes import HomeProcess
 
 
@@ -151,7 +148,6 @@ class BasicFilter(Filter):
 
     See Also:
         reticent.accounting.RdpFilter: Rényi sums.
-        reticent.accounting.BasicOdometer: without a total.
         reticent.ledger.Ledger: for many processes, on disk.
     """
 
@@ -219,7 +215,6 @@ class RdpFilter(Filter):
 
     See Also:
         reticent.accounting.BasicFilter: sums of epsilon and delta.
-        reticent.accounting.RdpOdometer: without a total.
         reticent.accounting.RdpAccountant: events fixed in advance.
     """
 
@@ -259,144 +254,6 @@ class RdpFilter(Filter):
 
     def _charge(self, event: PrivacyEvent, answers: int) -> None:
         self._spent.compose(event, answers)
-
-
-class BasicOdometer:
-    """Running sums of epsilon and delta, valid at every moment at once.
-
-    **Guarantee.** Stopped at any time, chosen adaptively, everything released so far is private at
-    the (epsilon, delta) of the reading.
-
-    Utility:
-        The sums. No reading that holds at every moment is lower for pure answers at delta = 0.
-
-    Runtime:
-        O(1) a charge.
-
-    References:
-        - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
-          composition", arXiv:1605.08294 (basic composition, read as an odometer).
-
-    See Also:
-        reticent.accounting.BasicFilter: with a total.
-        reticent.accounting.RdpOdometer: Rényi sums.
-    """
-
-    def __init__(self, adjacency: Adjacency, kind: GuaranteeKind) -> None:
-        self.adjacency = adjacency
-        self.kind = kind
-        self._reading: Guarantee | None = None
-
-    def add(self, event: PrivacyEvent, answers: int = 1) -> None:
-        """Count ``answers`` answers of ``event``.
-
-        Raises:
-            IncompatibleGuarantees: another adjacency or kind.
-        """
-        answers = count(answers, name="answers")
-        one = event.guarantee
-        if (
-            one.adjacency != self.adjacency
-            or one.kind is not self.kind
-            or one.kind is GuaranteeKind.NO_PRIVACY
-        ):
-            raise IncompatibleGuarantees(
-                f"this odometer reads {self.kind.value} for {self.adjacency.describe()}, got "
-                f"{one.describe()}"
-            )
-        cost = Guarantee(
-            answers * one.epsilon,
-            min(answers * one.delta, math.nextafter(1.0, 0.0)),
-            one.adjacency,
-            one.kind,
-        )
-        self._reading = cost if self._reading is None else self._reading.compose(cost)
-
-    @property
-    def reading(self) -> Guarantee | None:
-        """Total so far, or None before the first answer."""
-        return self._reading
-
-
-class RdpOdometer:
-    """Rényi sums, readable at any time as a bound on the privacy loss.
-
-    **Guarantee.** For every pair of neighbours, with probability at least 1 - delta over the
-    releases, the privacy loss of everything released so far is at most the reading, *at every
-    moment at once*.
-
-    For each order a and each level B = unit * 2**k the run that stops when it would exceed B is (a,
-    B)-RDP, so by Markov its loss exceeds B + ln(1/d)/(a - 1) with probability at most d. The levels
-    and orders share delta: d = delta w_k / len(orders) with w_k = 6 / (pi (k + 1))**2, which sums
-    to delta. The reading is the best order at the smallest level that holds its sum.
-
-    Args:
-        adjacency: the one adjacency of all counted events.
-        delta: probability that some reading is too small, in (0, 1).
-        unit: smallest level, a Rényi divergence above 0.
-        orders: Rényi orders above 1, or None for ``DEFAULT_ORDERS``.
-
-    Utility:
-        At most twice the sum itself, which is the next level, plus ln(orders / (delta w_k)) /
-        (a - 1).
-
-    Runtime:
-        O(orders) a charge and a reading.
-
-    References:
-        - Lécuyer (2021), "Practical privacy filters and odometers with Rényi differential privacy
-          and applications to differentially private deep learning", arXiv:2103.01379 (a Rényi
-          odometer from filters of doubling budgets, with a union bound).
-        - Rogers, Roth, Ullman and Vadhan (2016), "Privacy odometers and filters: pay-as-you-go
-          composition", arXiv:1605.08294 (introduces odometers).
-
-    See Also:
-        reticent.accounting.RdpFilter: with a total.
-        reticent.accounting.BasicOdometer: sums of epsilon and delta.
-    """
-
-    def __init__(
-        self,
-        adjacency: Adjacency,
-        *,
-        delta: float,
-        unit: float,
-        orders: Sequence[float] | None = None,
-    ) -> None:
-        self.target_delta = probability(delta, name="delta", allow_zero=False)
-        self.unit = positive(unit, name="unit")
-        self._spent = RdpAccountant(adjacency, DEFAULT_ORDERS if orders is None else orders)
-        self._empty = True
-
-    def add(self, event: PrivacyEvent, answers: int = 1) -> None:
-        """Count ``answers`` answers of ``event``. It refuses what ``Accountant.compose``
-        refuses.
-        """
-        if any(event_delta > 0 for event_delta in _stated_deltas(event)):
-            raise IncompatibleGuarantees(
-                f"{event.mechanism}: only (epsilon, delta) is stated, which has no Rényi divergence"
-            )
-        self._spent.compose(event, answers)
-        self._empty = False
-
-    @property
-    def reading(self) -> float:
-        """Bound on the privacy loss so far, 0 before the first answer."""
-        if self._empty:
-            return 0.0
-        alphas, spent = self._spent.orders, self._spent.rdp
-        levels = np.maximum(0.0, np.ceil(np.log2(np.maximum(spent, 1e-300) / self.unit)))
-        budgets = self.unit * np.exp2(levels)
-        budgets = np.where(
-            budgets < spent, 2 * budgets, budgets
-        )  # the logarithm may have rounded down
-        shares = (
-            self.target_delta
-            * 6
-            / (math.pi * (np.log2(budgets / self.unit) + 1)) ** 2
-            / alphas.size
-        )
-        return float(np.min(budgets - np.log(shares) / (alphas - 1)))
 
 
 def _exact(number: float) -> Fraction:

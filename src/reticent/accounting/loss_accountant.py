@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from reticent.accounting.accountants import Accountant
+from reticent.accounting.accountants import Accountant, RdpAccountant
 from reticent.accounting.conversion import checked_epsilon
 from reticent.accounting.dominating_pairs import (
     screening_loss_distribution,
@@ -26,23 +26,33 @@ from reticent.accounting.events import (
     ZeroConcentratedCost,
 )
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
+from reticent.accounting.renyi import has_divergence
 from reticent.accounting.screening import ScreeningDpEvent
 from reticent.core.checks import positive, probability
 from reticent.core.errors import IncompatibleGuarantees
 from reticent.core.extras import require
 from reticent.core.guarantees import Adjacency
 
+_WIDEST = 1e-4
+"""Width of the grid where losses spread widely, or their spread is not known."""
+
+_PART = 0.1
+"""Width of the grid in units of the spread of one loss, which adds 1/400 to the variance."""
+
 
 class PldAccountant(Accountant):
     """Privacy-loss distributions on a grid, rounded up: close to the optimum, slower. Needs the
     extra ``accounting``.
 
-    Nothing uses it unless it is named, so no total depends on whether the extra is installed.
+    Nothing uses it unless it is named, so no total depends on whether the extra is installed. The
+    total is the smaller one of the distributions' and of Rényi divergences, both upper bounds.
 
     Args:
         adjacency: the one adjacency of all counted events.
-        interval: width of the grid of losses. The total errs upward by at most about this much per
-            distinct event.
+        interval: width of the grid of losses, or None for one that follows the events. Rounding to
+            the grid adds at most about a quarter of its square to the variance of each event's
+            loss. So by default it is a tenth of the root mean square spread of the losses, as
+            Rényi divergences tell it, and at most 1e-4.
 
     Raises:
         MissingExtra: dp-accounting is not installed.
@@ -58,9 +68,11 @@ class PldAccountant(Accountant):
 
     Utility:
         1.9931 for 100 Gaussian answers at noise multiplier 20, the exact total to four digits.
+        At most .1 % above the exact total of 1,000 to 10^6 sampled answers, in 14 settings.
 
     Runtime:
-        O(grid log grid) a distinct event, 5 to 100 ms on one core (benchmarks/runtimes.py).
+        O(grid log grid) a distinct event, 5 to 100 ms on one core (benchmarks/runtimes.py), up to
+        a second where 10^6 answers need a fine grid.
 
     References:
         - Koskela, Jälkö and Honkela (2020), "Computing tight differential privacy guarantees using
@@ -76,9 +88,9 @@ class PldAccountant(Accountant):
 
     name = "PLD"
 
-    def __init__(self, adjacency: Adjacency, interval: float = 1e-4) -> None:
+    def __init__(self, adjacency: Adjacency, interval: float | None = None) -> None:
         super().__init__(adjacency)
-        self.interval = positive(interval, name="interval")
+        self.interval = None if interval is None else positive(interval, name="interval")
         self._build = require("dp_accounting.pld.privacy_loss_distribution", extra="accounting")
         self._total: Any = None
 
@@ -90,17 +102,41 @@ class PldAccountant(Accountant):
 
     def epsilon(self, *, delta: float) -> float:
         """Return the total epsilon, as ``Accountant.epsilon``."""
-        return float(self._distribution().get_epsilon_for_delta(probability(delta, name="delta")))
+        delta = probability(delta, name="delta")
+        found = float(self._distribution().get_epsilon_for_delta(delta))
+        renyi = self._renyi()
+        return found if renyi is None else min(found, renyi.epsilon(delta=delta))
 
     def delta(self, *, epsilon: float) -> float:
         """Return the total delta, as ``Accountant.delta``."""
-        return float(self._distribution().get_delta_for_epsilon(checked_epsilon(epsilon)))
+        found = float(self._distribution().get_delta_for_epsilon(checked_epsilon(epsilon)))
+        renyi = self._renyi()
+        return found if renyi is None else min(found, renyi.delta(epsilon=epsilon))
+
+    def _renyi(self) -> RdpAccountant | None:
+        """Return the same events counted by Rényi divergences, or None where one has no formula."""
+        if not all(map(has_divergence, self._counted)):
+            return None
+        renyi = RdpAccountant(self.adjacency)
+        renyi._counted = self._counted
+        return renyi
+
+    def _interval(self) -> float:
+        """Return the width of the grid."""
+        renyi = self._renyi()
+        if self.interval is not None or renyi is None:
+            return self.interval or _WIDEST
+        # a loss of variance v has divergence order * v / 2 at small orders
+        answers = max(1, sum(self._counted.values()))
+        variance = 2 * float(renyi.rdp[0] / renyi.orders[0]) / answers
+        return min(_WIDEST, _PART * math.sqrt(variance)) or _WIDEST
 
     def _distribution(self) -> Any:
         if self._total is None:
-            total = self._build.identity(value_discretization_interval=self.interval)
+            interval = self._interval()
+            total = self._build.identity(value_discretization_interval=interval)
             for cost, times in self._counted.items():
-                total = total.compose(_loss_distribution(self._build, cost, times, self.interval))
+                total = total.compose(_loss_distribution(self._build, cost, times, interval))
             self._total = total
         return self._total
 

@@ -99,7 +99,6 @@ def screening_rdp(
     See Also:
         reticent.accounting.noisy_argmax_rdp: the other step.
         reticent.mechanisms.NoisyScreening: the mechanism.
-        reticent.accounting.AboveThreshold: bits that are free until one says yes.
     """
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     base, mixed = screening_pairs(event, sampling_probability=sampling_probability)

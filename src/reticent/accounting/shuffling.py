@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.positive_part import upper_positive_part
+from reticent.accounting.shuffled_bits import Bits
 from reticent.core.arrays import Array
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -24,6 +25,9 @@ _COARSE, _FINE = 0.02, 2e-3
 
 _NEARLY = 1e-6
 """Relative width to which an epsilon is found, always from above."""
+
+_RARE = 1e-9
+"""Delta from which on the divergence of bits is sharper than the blanket bound."""
 
 _STEPS = 400
 """Number of losses of one round from which several rounds are composed."""
@@ -37,11 +41,13 @@ class _Pair:
         first: shape (c,), chances under the first input, over the least.
         second: shape (c,), chances under the second input, over the least.
         least: shape (c,), the least chance of these outputs together.
+        bits: the same inputs, where no other input and no third output is possible.
     """
 
     first: Array
     second: Array
     least: Array
+    bits: Bits | None = None
 
     @classmethod
     def of(cls, first: Array, second: Array, least: Array) -> Self:
@@ -59,10 +65,13 @@ class _Pair:
         return self.first - second + slack
 
     def delta(self, devices: int, epsilon: float, share: float) -> float:
-        """Return the blanket bound for this ordered pair, rounded up."""
+        """Return the bound for this ordered pair, rounded up: that of bits, or the blanket's."""
+        exact = 1.0 if self.bits is None else self.bits.delta(devices, epsilon)
+        if _RARE < exact < 1.0:
+            return exact
         values = self.values(epsilon)
         part = upper_positive_part(values, self.least, devices, share=share)
-        return min(1.0, part / devices)
+        return min(exact, part / devices)
 
     def key(self) -> tuple[bytes, bytes, bytes]:
         """Return a key that pairs with the same divergence share."""
@@ -96,10 +105,12 @@ class ShuffledChannel:
         q/g times the mean of p(c|x) g/q_c over them. So the divergence is at most (1/n) E[sum_c N_c
         (p(c|x) - e^epsilon p(c|x'))/q_c]_+, where each of n draws is c with chance q_c. It bounds
         every data set of the others, and the maximum is taken over all ordered pairs of inputs.
+        Where there are two inputs and two outputs, ``Bits`` bounds every data set directly.
 
     Utility:
         .2003 for 100,000 devices, ten labels and local epsilon 5 at delta 1e-6. It lies within 2 %
-        of the exact value of one data set from 1,000 devices on.
+        of the exact value of one data set from 1,000 devices on, with two labels at a delta of 1e-9
+        or more.
 
     Runtime:
         O(cells log cells) an evaluation, 5 to 50 ms. An epsilon takes about a dozen for each
@@ -155,6 +166,8 @@ class ShuffledChannel:
             truth = np.hstack([truth, [[lie, shared - lie]] * 2])
         ratios = truth[:, np.array(others) > 0] / np.array(others)[np.array(others) > 0]
         known = np.array(others)[np.array(others) > 0]
+        if labels == 2:
+            pair = replace(pair, bits=Bits(lie, odds * lie))
         return cls((pair,), epsilon, _Pair(ratios[0], ratios[1], known))
 
     @classmethod
@@ -190,6 +203,9 @@ class ShuffledChannel:
         spread = sorted(
             found.values(), key=lambda pair: -float(pair.least @ (pair.first - pair.second) ** 2)
         )
+        if rows.shape == (2, 2):
+            bits = Bits(*np.sort(rows[:, 1]).tolist())
+            spread = [replace(pair, bits=bits) for pair in spread]
         odds = float((chances.max(axis=0) / least).max()) * (1 + 2.0**-50)
         return cls(tuple(spread), math.log(odds) if odds > 1 else 0.0)
 

@@ -208,7 +208,8 @@ class Pooled:
         shares: their shares before any coin was foretold, which sum to 1.
 
     References:
-        Vovk (1990), "Aggregating strategies", COLT, section 2 (log loss: the average of chances).
+        - Vovk (1990), "Aggregating strategies", Workshop on Computational Learning Theory (COLT),
+          section 2 (log loss: the average of chances).
     """
 
     def __init__(self, learners: Sequence[Learner], shares: Sequence[float]) -> None:

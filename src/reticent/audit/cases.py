@@ -28,7 +28,6 @@ from reticent.mechanisms import (
     FiniteChannel,
     GaussianMechanism,
     HopRelease,
-    LaplaceTestRelease,
     NoisyArgmax,
     NoisyMaxRelease,
     NoisyScreening,
@@ -224,8 +223,8 @@ def worst_levels(mechanism: ProposeTestRelease) -> tuple[int, int]:
     return lower + 1, lower
 
 
-def laplace_test_case(
-    mechanism: LaplaceTestRelease | PublishedPosthoc,
+def published_test_case(
+    mechanism: PublishedPosthoc,
     *,
     radii: tuple[float, float],
     shift: Array,
@@ -240,8 +239,6 @@ def laplace_test_case(
     def answers(side: tuple[Array, float], runs: int, sampler: Sampler) -> Array:
         values = np.broadcast_to(side[0], (runs, len(shift)))
         released = mechanism.release(values, np.full(runs, side[1]), sampler=sampler)
-        if isinstance(mechanism, LaplaceTestRelease):
-            return additive_outputs(mechanism.inner, released, centers)
         return vector_outputs(*released, centers, norm=Norm.L1, scale=mechanism.scale)
 
     name = f"{mechanism.name}, radii {radii[0]:g} and {radii[1]:g}"

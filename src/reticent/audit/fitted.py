@@ -62,9 +62,6 @@ if TYPE_CHECKING:
 
 _WITH_DELTA = (GaussianMechanism, DistanceToInstability)
 
-_VOTES = ("PrivateKNNClassifier", "PrivateKNNStudent")
-"""By name, since the student is a network, and nothing else here needs torch."""
-
 _BATCH = 1024
 """Draws of a pair at once."""
 
@@ -158,16 +155,16 @@ def auditable_query(system: Any) -> Query:
     """
     # Late: all bring scikit-learn, which the audits of mechanisms do without.
     from reticent.systems.power.row_encoder import RowEncoder
+    from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.releasing_system import ReleasingSystem
     from reticent.systems.votes.estimator import VoteEstimator
 
-    if type(system).__name__ in _VOTES:
+    if isinstance(system, PrivateKNNClassifier):
         raise InvalidInput(
             f"system: a {type(system).__name__} cannot be audited by itself. Its labels are "
-            "released once, by votes of private records, which a bundle does not hold; what a "
-            "student predicts is post-processing without noise. Audit the method on your records "
-            "by reticent.audit.audit_records, or the mechanisms by noisy_argmax_case and "
-            "noisy_screening_case"
+            "released once, by votes of private records, which a bundle does not hold. Audit the "
+            "method on your records by reticent.audit.audit_records, or the mechanisms by "
+            "noisy_argmax_case and noisy_screening_case"
         )
     if isinstance(system, VoteEstimator):
         raise InvalidInput(

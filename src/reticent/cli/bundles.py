@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from reticent.core.releases import Release
     from reticent.core.scopes import Scope
     from reticent.ledger.ledger import Ledger
-    from reticent.systems import PosthocEncoder, PowerEncoder, PrivateKNNStudent
+    from reticent.systems import PosthocEncoder, PowerEncoder
     from reticent.systems.certified.system import CertifiedSystem
     from reticent.systems.posthoc.system import PosthocSystem
 
-    System = PosthocSystem | CertifiedSystem | PowerEncoder | PrivateKNNStudent
+    System = PosthocSystem | CertifiedSystem | PowerEncoder
     AnsweringSystem = PosthocSystem | CertifiedSystem | PowerEncoder
 
 _LARGEST_AUDIT = 2**24
@@ -202,6 +202,44 @@ def release(
                 system, found, output, book, scope,
                 kind=kind, key=signing_key, overwrite=overwrite, jobs=jobs,
             )  # fmt: skip
+
+
+def predict(
+    bundle: BundleFolder,
+    input_: InputRows,
+    output: Annotated[
+        Path,
+        typer.Option(help=".npz (predictions), .csv, .parquet or .arrow file."),
+    ],
+    array: ArrayName = None,
+    ignore_column: IgnoreColumns = None,
+    trusted_key: TrustedKey = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write what a released model predicts of every input row.
+
+    Predictions cost nothing, because the fit has paid for them.
+    """
+    import numpy as np
+
+    from reticent.cli.files import ANSWERS, column_content, format_of, read_rows
+    from reticent.tables.batches import encoded_columns
+
+    kind = format_of(output, ANSWERS)
+    system: Any = open_bundle(bundle, trusted_key)
+    if hasattr(system, "release"):
+        raise InvalidInput(
+            f"bundle={str(bundle)!r}: holds a {type(system).__name__}, whose answers are charged; "
+            "use `reticent release`"
+        )
+    rows = read_rows(input_, schema=system.schema_, array=array, ignore=ignore_column).inputs
+    found = np.asarray(system.predict(rows))
+    with output_file(output, size=8 * found.nbytes + 4096, overwrite=overwrite) as put:
+        if found.ndim == 1 or kind == "npz":
+            put(column_content("predictions", found, kind))
+        else:
+            put(encoded_columns({f"predictions{i}": each for i, each in enumerate(found.T)}, kind))
+    typer.echo(f"{len(found)} prediction(s); written to {output}")
 
 
 def _release_for_research(
@@ -511,19 +549,29 @@ def verify(
 
 
 def open_bundle(
-    folder: Path, trusted_key: Path | None = None, embedder: str | None = None
+    folder: Path,
+    trusted_key: Path | None = None,
+    embedder: str | None = None,
+    *,
+    research: bool = False,
 ) -> System:
     """Return the fitted system in ``folder``, of any kind, with the user's own module where it
-    needs one. If there is a ``trusted_key``, it must have signed the bundle.
+    needs one. If there is a ``trusted_key``, it must have signed the bundle. With ``research``
+    it is an algorithm as printed, and nothing else.
 
     Raises:
-        InvalidInput: no such folder, a system that is not known here, or one that needs a module of
-            the user's own.
+        InvalidInput: no such folder, a system that is not known here, one that needs a module of
+            the user's own, or an algorithm as printed without ``research``.
         CorruptBundle: the bundle is damaged.
         UntrustedSignature: ``trusted_key`` is given and has not signed the bundle.
     """
     from reticent.systems.loading import load
 
+    if research:
+        from reticent.published import load_research
+
+        _refuse((embedder is not None, "research: expected without --embedder"))
+        return cast("System", load_research(folder, trusted_key=trusted_key))
     module = None
     if embedder is not None:
         from reticent.audit.subjects import named_object
@@ -537,9 +585,7 @@ def _answering(folder: Path, trusted_key: Path | None, embedder: str | None) -> 
     if not hasattr(system, "release"):
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a {type(system).__name__}, which has nothing left to "
-            "release: its predictions are "
-            f"post-processing and cost nothing; use {type(system).__name__}.load(folder)"
-            ".predict(inputs)"
+            "release: its predictions are post-processing and cost nothing; use `reticent predict`"
         )
     return system
 

@@ -28,8 +28,8 @@ Output = Annotated[
 ]
 
 
-KnnData = Literal["digits", "mnist", "fashion"]
-PosthocData = Literal[KnnData, "utkface"]
+PictureData = Literal["digits", "mnist", "fashion"]
+PosthocData = Literal[PictureData, "utkface"]
 CertifiedData = Literal["adult-sample", "digits", "imdb"]
 PowerData = Literal["adult-sample", "adult", "breast-cancer"]
 
@@ -87,24 +87,19 @@ def certified(
 
 
 @app.command()
-def knn(
-    dataset: Annotated[KnnData, typer.Option(help=_FROM_FILES)] = "digits",
+def model(
+    dataset: Annotated[PictureData, typer.Option(help=_FROM_FILES)] = "digits",
     output: Output = None,
-    seed: TrainingSeed = 0,
 ) -> None:
-    """Release labels and a student model from private records, under one total for everything.
+    """Release a model from private records and public rows, and compare other ways.
 
-    Write index.html (open it), results.json, card.md and the student's bundle. The privacy
-    parameters are suggestions for looking around. Name your own for a release of your own.
+    Write index.html (open it), results.json, card.md and the model's bundle. The privacy parameters
+    are suggestions for looking around. Name your own for a release of your own.
     """
-    torch = require("torch", extra="networks")
     from reticent.datasets import load
-    from reticent.demos import private_knn
+    from reticent.demos.released_model import run_demo
 
-    pictures = load(dataset)
-    torch.set_num_threads(1)  # records are embedded one by one, where a second thread only waits
-    student = private_knn.suggested(dataset, seed=seed)
-    _written(output, f"knn-{dataset}", private_knn.run_demo, pictures, student)
+    _written(output, f"model-{dataset}", run_demo, load(dataset))
 
 
 @app.command()

@@ -6,11 +6,19 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from reticent.cli.options import Delta, Epsilon, Json, LedgerUrl, Overwrite
+from reticent.cli.options import (
+    Delta,
+    DrawnSeed,
+    Epsilon,
+    Json,
+    LedgerUrl,
+    Overwrite,
+    SchemaFile,
+)
 from reticent.core.errors import InvalidInput
 
 shuffle_app = typer.Typer(
@@ -151,12 +159,38 @@ def plan(
         list[int] | None,
         typer.Option(min=2, help="Number of labels. May be repeated. Default: 2 to 64."),
     ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(metavar="ROWS", help="PUBLIC rows, to plan a code of --target instead."),
+    ] = None,
+    schema: SchemaFile = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column to tell shares of. May be repeated."),
+    ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Bundle of the planned code to write.")
+    ] = None,
+    seed: DrawnSeed = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Show which local epsilon a central target allows, and how well shares are then known.
 
     The error is the standard error of one label's share where all labels are equally frequent.
+    With --public, --schema and --target it fits the code with the largest local epsilon, and says
+    how many codes it has and what it is worth.
     """
+    if (public is None, schema is None, not target) not in ((True,) * 3, (False,) * 3):
+        raise InvalidInput("public, schema, target: expected all of them or none")
+    if (bundle is not None) if public is None else labels:
+        raise InvalidInput(
+            "bundle, labels: expected the first with --public, and the other without"
+        )
+    if public is not None and schema is not None and target:
+        found = _planned(public, schema, target, bundle, seed, devices, epsilon, delta, overwrite)
+        typer.echo(json.dumps(found, indent=2) if as_json else _told(found))
+        return
     from reticent.accounting import local_epsilon_for
 
     rows = []
@@ -172,6 +206,48 @@ def plan(
     typer.echo("labels  local epsilon  error of a share")
     for row in rows:
         typer.echo(f"{row['labels']:6}  {row['local_epsilon']:13.3f}  {row['error']:16.4f}")
+
+
+def _planned(
+    public: Path,
+    schema: Path,
+    targets: list[str],
+    bundle: Path | None,
+    seed: int | None,
+    devices: int,
+    epsilon: float,
+    delta: float,
+    overwrite: bool,
+) -> dict[str, Any]:
+    from reticent.cli.files import read_rows
+    from reticent.core.files import check_folder_replaceable
+    from reticent.fleet.plans import planned_code
+    from reticent.release.bundle import MARKER
+    from reticent.systems.power.code_encoder import CodeEncoder
+    from reticent.tables.schema import TabularSchema
+
+    if bundle is not None:
+        check_folder_replaceable(bundle, marker=MARKER, overwrite=overwrite)
+    known = TabularSchema.read(schema)
+    encoder = CodeEncoder(epsilon=epsilon, schema=known, targets=tuple(targets), random_state=seed)
+    rows = read_rows(public, schema=known, name="public").inputs
+    found = planned_code(encoder, rows, devices=devices, epsilon=epsilon, delta=delta)
+    if bundle is not None:
+        found.encoder.save(bundle, overwrite=overwrite)
+    return found.to_dict()
+
+
+def _told(plan: dict[str, Any]) -> str:
+    size = f"{plan['devices']} devices, local epsilon {plan['local_epsilon']:.3f}"
+    promise = f"central epsilon {plan['central']:.4g} at delta {plan['delta']:g}"
+    lines = [
+        f"{size}, {plan['codes']} codes: {promise}",
+        "target                    nats a report     shares, 95 %",
+    ]
+    for name, worth in plan["targets"].items():
+        nats = f"{worth['nats']:.3f} +- {worth['error']:.3f}"
+        lines.append(f"{name!s:24.24}  {nats:16}  +- {worth['interval']:.4f}")
+    return "\n".join(lines)
 
 
 @aggregate_app.command(name="round")
@@ -293,8 +369,8 @@ def result(
     for target, shares in found["labels"].items():
         kind = "" if shares["unbiased"] else " (in part as among the public rows)"
         typer.echo(f"{target}{kind}:")
-        for name, share, error in zip(
-            shares["names"], shares["shares"], shares["errors"], strict=True
+        for name, share, (low, high) in zip(
+            shares["names"], shares["shares"], shares["intervals"], strict=True
         ):
-            typer.echo(f"  {name!s:24.24}  {share:.4f} +- {1.96 * error:.4f}")
+            typer.echo(f"  {name!s:24.24}  {share:.4f} +- {(high - low) / 2:.4f}")
     typer.echo(f"receipt: {found['receipt']['booked']}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import closing
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.neighbours import record_adjacency
+from reticent.cli.neighbours import guarantee_for, record_adjacency, statement
 from reticent.cli.options import (
     ArrayName,
     Delta,
@@ -32,6 +34,8 @@ from reticent.cli.options import (
 from reticent.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from reticent.core.guarantees import Guarantee
+    from reticent.core.scopes import Scope
     from reticent.planning.plans import Plan
     from reticent.tables.schema import TabularSchema
 
@@ -95,7 +99,7 @@ def plan(
     from reticent.cli.files import check_page, read_labelled
     from reticent.cli.fit_config import schema_of_table
     from reticent.core.files import check_folder_replaceable
-    from reticent.ledger.ledger import Ledger
+    from reticent.core.scopes import Scope
     from reticent.planning.planner import plan as find_plan
     from reticent.release.bundle import MARKER
     from reticent.tables.schema import TabularSchema
@@ -110,8 +114,12 @@ def plan(
         raise InvalidInput("subject: expected with --ledger, the name of the private records")
     if fit is not None and (label_column is None or answers is not None):
         raise InvalidInput("fit: expected with --target, and without --answers")
-    if ledger is not None:  # before a plan that would be for nothing
-        Ledger.open(ledger).close()
+    if ledger is not None:
+        _check_budget(
+            ledger,
+            Scope(principal=principal, subject=subject),
+            guarantee_for(f"{record_adjacency(neighbours)}:record:1:{subject}", epsilon, delta),
+        )
     if bundle is not None:
         check_folder_replaceable(bundle, marker=MARKER, overwrite=overwrite)
     unread = [*(ignore_column or ())]
@@ -164,6 +172,25 @@ def plan(
         overwrite=overwrite,
         as_json=as_json,
     )
+
+
+def _check_budget(url: str, scope: Scope, wanted: Guarantee) -> None:
+    """Raise, before a plan that would be for nothing, if no budget is of the fit's kind."""
+    from reticent.accounting.events import PrivacyEvent
+    from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees
+    from reticent.ledger.ledger import Ledger
+
+    with closing(Ledger.open(url)) as book:
+        try:
+            book.preview(scope, PrivacyEvent("plan", wanted), answers=1)
+        except (BudgetExceeded, IncompatibleGuarantees):
+            typer.echo(
+                f"the fit needs a budget: reticent ledger grant --subject {quote(scope.subject)} "
+                f"--neighbours {quote(statement(wanted))} --epsilon {wanted.epsilon:g} "
+                f"--delta {wanted.delta:g}",
+                err=True,
+            )
+            raise
 
 
 def _fit(

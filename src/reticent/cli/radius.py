@@ -18,6 +18,7 @@ from reticent.cli.options import (
     Json,
     Overwrite,
     PublicRows,
+    Research,
     TrustedKey,
 )
 from reticent.core.errors import InvalidInput
@@ -69,12 +70,14 @@ def radius(
     as_json: Json = False,
     trusted_key: TrustedKey = None,
     embedder: Embedder = None,
+    research: Research = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Show what a radius means for PUBLIC rows, and suggest which R to choose.
 
     The output shows who lies within a radius and what the guarantee caps. It is as private as the
-    rows. Nothing is released and no budget is charged.
+    rows. Nothing is released and no budget is charged. With --research the default epsilon is what
+    a sound account gives, and not what the paper states.
     """
     from reticent.cli.files import check_page, read_rows
     from reticent.core.extras import require
@@ -84,8 +87,12 @@ def radius(
     check_page(page, overwrite=overwrite)
     if page is not None:
         require("matplotlib", extra="plots")
-    system: Any = None if bundle is None else open_bundle(bundle, trusted_key, embedder)
-    stated = _stated(system, bundle)
+    if research and bundle is None:
+        raise InvalidInput("research: expected with --bundle")
+    system: Any = (
+        None if bundle is None else open_bundle(bundle, trusted_key, embedder, research=research)
+    )
+    stated = _stated(system, bundle, research=research)
     found = read_rows(
         rows, system=system, array=array, ignore=ignore_column, columns=column, name="rows"
     )
@@ -117,8 +124,9 @@ def radius(
         typer.echo(f"written to {page}")
 
 
-def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
-    """Return radius, epsilon, delta and norm of a bundle's guarantee.
+def _stated(system: Any, folder: Path | None, *, research: bool) -> dict[str, Any]:
+    """Return radius, epsilon, delta and norm of a bundle's guarantee. With ``research`` epsilon and
+    delta are those of a sound account.
 
     Raise InvalidInput unless steps of the radius lead from any row to any other in the space of its
     encoded rows.
@@ -143,10 +151,11 @@ def _stated(system: Any, folder: Path | None) -> dict[str, Any]:
             f"bundle={str(folder)!r}: its neighbours agree in some attributes, or have a radius "
             "for each, and nothing is promised about other rows, however near; its card says which"
         )
+    sound = system.spent() if research else guarantee
     return {
         "radius": [adjacency.radius],
-        "epsilon": [guarantee.epsilon],
-        "delta": guarantee.delta,
+        "epsilon": [sound.epsilon],
+        "delta": sound.delta,
         "norm": adjacency.metric,
     }
 
@@ -163,7 +172,7 @@ def _points(system: Any, rows: Any) -> Array:
 def _pictures(system: Any, points: Array, found: RadiusSurvey, seed: int) -> Any:
     from reticent.radius.pictures import farthest_neighbours
 
-    query = system.query_
+    query: Any = getattr(system, "query_", None)
     if not hasattr(query, "embedding") or not found.at:
         return None
     return farthest_neighbours(

@@ -17,6 +17,7 @@ from reticent.datasets.higgs import load_atlas, load_higgs
 from reticent.datasets.imdb import load_imdb
 from reticent.datasets.mnist import load_fashion, load_mnist
 from reticent.datasets.pneumonia import load_pneumonia
+from reticent.datasets.sentences import load_sentences
 from reticent.datasets.table import Table
 from reticent.datasets.utkface import load_utkface
 
@@ -38,6 +39,7 @@ __all__ = [
     "load_imdb",
     "load_mnist",
     "load_pneumonia",
+    "load_sentences",
     "load_utkface",
 ]
 

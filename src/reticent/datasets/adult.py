@@ -83,7 +83,7 @@ def load_adult_sample() -> Table:
     """Return a random sample of Adult that comes with the package, so nothing is downloaded. A
     fixed fifth of it is held out.
 
-    All 8,000 records are from the official *training* part (``reticent.datasets.draw_adult_sample``
+    All 8,000 records are from the official *training* part (``papers.draw_adult_sample``
     draws them again), so figures from this sample's held-out part are not figures on Adult's
     official one.
 

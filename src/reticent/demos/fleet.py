@@ -31,6 +31,7 @@ from reticent.datasets import load_adult_sample
 from reticent.demos.page import Demonstration, Fact, Section, Table
 from reticent.fleet import Counted, Round, ServerModel
 from reticent.fleet.aggregator import counted, scope_of
+from reticent.fleet.estimates import Shares
 from reticent.fleet.sealing import enrolled
 from reticent.fleet.shuffler import SEALING, SIGNING
 from reticent.ledger import Ledger
@@ -130,7 +131,8 @@ def run_demo(settings: Settings | None = None, *, report: Report = silent) -> De
     truth = {name: _truth(schema, private, name, shares[name].names) for name in TARGETS}
     report("fleet demonstration", 3, 3, float("nan"))
     at = shares["income"].names.index("high")
-    error = float(shares["income"].errors[at])
+    low, high = shares["income"].intervals()[at].tolist()
+    half = (high - low) / 2
     results: dict[str, Any] = {
         "settings": asdict(settings),
         **found.report(encoder),
@@ -150,7 +152,7 @@ def run_demo(settings: Settings | None = None, *, report: Report = silent) -> De
         facts=[
             Fact(
                 float(shares["income"].values[at]),
-                f"of the devices have a high income, as the codes tell, ± {196 * error:.1f} points",
+                f"of the devices have a high income, as the codes tell, ± {100 * half:.1f} points",
                 "ours",
             ),
             Fact(float(truth["income"][at]), "have one in truth"),
@@ -165,7 +167,7 @@ def run_demo(settings: Settings | None = None, *, report: Report = silent) -> De
         sections=[
             Section(
                 "What the aggregator learns",
-                _told(shares, truth),
+                _told(shares, truth, settings.public),
                 [_table(name, shares[name], truth[name]) for name in TARGETS],
             )
         ],
@@ -173,37 +175,44 @@ def run_demo(settings: Settings | None = None, *, report: Report = silent) -> De
         results=results,
         summary=f"{int(found.counts.sum()):,} reports at local epsilon {round_.epsilon:g}, central "
         f"{round_.central:.3f}: share of high incomes {shares['income'].values[at]:.1%} +- "
-        f"{1.96 * error:.1%} (truth {truth['income'][at]:.1%}); held-out rows right {learnt:.1%}, "
+        f"{half:.1%} (truth {truth['income'][at]:.1%}); held-out rows right {learnt:.1%}, "
         f"public rows alone {alone:.1%}",
     )
 
 
-_SHARES = """Shares of the devices. The second column covers the chance in reports with 95 %, and no
-more. Within a kind of rows, labels are taken to be as frequent on the devices as among the public
-rows. So is the part of the shares that no code tells. Public rows are few here, and for
+_SHARES = """Shares of the devices, with 95 % intervals. They cover the chance in reports and in the
+{public:,} public rows, which tell how labels lie within a kind of rows, and what no code tells. For
 {outside} of {shown} shares the truth lies outside. It is known here only, since this is a
 demonstration."""
 
 
-def _told(shares: dict[str, Any], truth: dict[str, npt.NDArray[Any]]) -> str:
+def _told(shares: dict[str, Shares], truth: dict[str, npt.NDArray[Any]], public: int) -> str:
     """Return what the tables show, with how often their intervals miss."""
     outside = shown = 0
     for name, found in shares.items():
         ends = found.intervals()
         outside += int(((truth[name] < ends[:, 0]) | (truth[name] > ends[:, 1])).sum())
         shown += len(ends)
-    return _SHARES.format(outside=outside, shown=shown)
+    return _SHARES.format(public=public, outside=outside, shown=shown)
 
 
-def _table(name: str, shares: Any, truth: npt.NDArray[Any]) -> Table:
-    figures = zip(
-        shares.names, *(one.tolist() for one in (shares.values, shares.errors, truth)), strict=True
-    )
+def _table(name: str, shares: Shares, truth: npt.NDArray[Any]) -> Table:
+    half = np.diff(shares.intervals(), axis=1)[:, 0] / 2
+    figures = zip(shares.names, shares.values, half, 1.96 * shares.errors, truth, strict=True)
     rows = [
-        (str(label), [f"{100 * value:.1f}", f"± {196 * error:.1f}", f"{100 * true:.1f}"])
-        for label, value, error, true in figures
+        (
+            str(label),
+            [
+                f"{100 * value:.1f}",
+                f"± {100 * both:.1f}",
+                f"± {100 * own:.1f}",
+                f"{100 * true:.1f}",
+            ],
+        )
+        for label, value, both, own, true in figures
     ]
-    return Table(name, ["codes tell", "chance in reports", "truth"], rows, f"{name}, in percent.")
+    columns = ["codes tell", "interval", "of reports alone", "truth"]
+    return Table(name, columns, rows, f"{name}, in percent.")
 
 
 def _truth(

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from reticent.fleet.aggregator import Aggregator, Counted
     from reticent.fleet.estimates import Shares
     from reticent.fleet.models import ServerModel
+    from reticent.fleet.plans import CodePlan, planned_code
     from reticent.fleet.rounds import Round
     from reticent.fleet.shuffler import Shuffler, check_counts
 else:
@@ -19,6 +20,7 @@ else:
             "reticent.fleet.aggregator": ("Aggregator", "Counted"),
             "reticent.fleet.estimates": ("Shares",),
             "reticent.fleet.models": ("ServerModel",),
+            "reticent.fleet.plans": ("CodePlan", "planned_code"),
             "reticent.fleet.rounds": ("Round",),
             "reticent.fleet.shuffler": ("Shuffler", "check_counts"),
         },
@@ -26,10 +28,12 @@ else:
 
 __all__ = [
     "Aggregator",
+    "CodePlan",
     "Counted",
     "Round",
     "ServerModel",
     "Shares",
     "Shuffler",
     "check_counts",
+    "planned_code",
 ]

@@ -51,7 +51,8 @@ class Counted:
 
     def nodes(self, encoder: CodeEncoder) -> Shares:
         """Return the estimated share of devices in each node of the bundle."""
-        return node_shares(self.counts, encoder.channel_, masses=encoder.query_.masses)
+        query = encoder.query_
+        return node_shares(self.counts, encoder.channel_, masses=query.masses, rows=query.rows)
 
     def shares(self, encoder: CodeEncoder, target: str) -> Shares:
         """Return the estimated share of devices with each label of a target."""

@@ -109,7 +109,6 @@ class Lattice:
         tail: float,
         reach: int = 1,
         coordinates: tuple[int, ...] | None = None,
-        offset: float = 0.0,
     ) -> Self:
         """Return the lattice of cells as small as ``radius`` and ``reach`` allow, as few as cover
         most of ``points``.
@@ -121,7 +120,6 @@ class Lattice:
                 coordinate, in [0, 0.5). They count for the outermost cells.
             reach: largest difference of indices of two cells that touch.
             coordinates: the coordinates to use, or None for all.
-            offset: offset of all cells, in sides.
         """
         array = finite_array(points, name="points", ndim=2)
         exponent, side = _steps(radius, reach)
@@ -129,7 +127,7 @@ class Lattice:
         ends, number = _ends_and_numbers(array[:, used], tail=tail, exponent=exponent, side=side)
         extent = ends[1] - ends[0]
         # both ends share the room that the cells have beyond their need
-        first = ends[0] - (number * side - extent) // 2 + round(offset * side)
+        first = ends[0] - (number * side - extent) // 2
         return cls(
             exponent=exponent,
             lower=tuple(first.tolist()),

@@ -25,8 +25,9 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -42,6 +43,20 @@ from reticent.ledger.tree import EMPTY, Tree
 # A positional JSON list of scalars is the canonical form: no key order, no floats. One encoder:
 # making one is the slow part.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+def _canonical(values: Sequence[Any]) -> bytes:
+    """Return the list as ``_encode`` writes it, whole numbers and texts without its detours."""
+    parts = [
+        encode_basestring_ascii(value)
+        if type(value) is str
+        else repr(value)
+        if type(value) is int
+        else _encode(value)
+        for value in values
+    ]
+    return f"[{','.join(parts)}]".encode()
+
 
 LOWERED = "lowered"
 """Stands in the place of a mechanism in the entry of a grant that takes back."""
@@ -102,7 +117,7 @@ class Entry(NamedTuple):
         """Return the SHA-256 of the entry without its state, and of the digest before it, 32
         bytes.
         """
-        return hashlib.sha256(previous + _encode(self[:-1]).encode()).digest()
+        return hashlib.sha256(previous + _canonical(self[:-1])).digest()
 
     def digest(self, previous: bytes) -> bytes:
         """Return the SHA-256 of its link and its state, 32 bytes."""
@@ -124,7 +139,7 @@ def state_of(root: bytes, spent: tuple[int, int], gap: tuple[int, int], policy: 
         gap: amounts that every budget is charged for lost entries.
         policy: names that requests must have, as ``Policy.text``.
     """
-    return hashlib.sha256(_encode((root.hex(), *spent, *gap, policy)).encode()).digest()
+    return hashlib.sha256(_canonical((root.hex(), *spent, *gap, policy))).digest()
 
 
 def first_link(ledger: str, required: str) -> bytes:
@@ -143,8 +158,7 @@ def genesis(ledger: str, required: str) -> bytes:
     return linked(first_link(ledger, required), state_of(EMPTY, (0, 0), (0, 0), required))
 
 
-@dataclass(frozen=True)
-class Tip:
+class Tip(NamedTuple):
     """The end of the chain, and the state of the ledger as a whole.
 
     Attributes:
@@ -251,10 +265,12 @@ def read_tip(connection: Connection, *, lock: bool = False, check: bool = True) 
         )
     (row,) = rows
     spent, gap = (row.spent_epsilon, row.spent_delta), (row.gap_epsilon, row.gap_delta)
+    numbers = (row.seq, *spent, *gap)
     if (
-        not all(type(number) is int and number >= 0 for number in (row.seq, *spent, *gap))
-        or not all(isinstance(t, str) for t in (row.ledger, row.first_required, row.required))
-        or not all(isinstance(b, bytes | memoryview) for b in (row.digest, row.link, row.root))
+        not _NUMBERS.issuperset(map(type, numbers))
+        or min(numbers) < 0
+        or not _TEXTS.issuperset(map(type, (row.ledger, row.first_required, row.required)))
+        or not _BYTES.issuperset(map(type, (row.digest, row.link, row.root)))
         or not set(row.required.split(",")) <= {"", *PARTS}
         or not row.ledger.isprintable()
     ):
@@ -265,6 +281,9 @@ def read_tip(connection: Connection, *, lock: bool = False, check: bool = True) 
     if check and not tip.is_whole:
         raise _other_head()
     return tip
+
+
+_NUMBERS, _TEXTS, _BYTES = frozenset({int}), frozenset({str}), frozenset({bytes, memoryview})
 
 
 def _other_head() -> CorruptLedger:
@@ -332,7 +351,14 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
         digests.append(digest)
         rows.append(
             {
-                **{name: getattr(entry, name) for name in _ENTRY_COLUMNS},
+                "seq": entry.seq,
+                "at": entry.at,
+                "action": entry.action,
+                "epsilon": entry.epsilon,
+                "delta": entry.delta,
+                "answers": entry.answers,
+                "mechanism": entry.mechanism,
+                "receipt": entry.receipt,
                 "budget_id": budget_id,
                 "account_id": account_id,
                 "statement_id": statement_id,
@@ -342,8 +368,7 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
             }
         )
     _APPEND.run(page.connection, *rows)
-    page.tip = replace(
-        tip,
+    page.tip = tip._replace(
         seq=lines[-1].entry.seq,
         digest=digest,
         link=link,
@@ -356,17 +381,17 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
 def write_tip(connection: Connection, tip: Tip) -> None:
     """Write the end of the chain, once for all that a transaction has posted."""
     values = {
-        "seq": tip.seq,
-        "digest": tip.digest,
-        "link": tip.link,
-        "root": tip.root,
-        "required": tip.policy.text,
-        "spent_epsilon": tip.spent[0],
-        "spent_delta": tip.spent[1],
-        "gap_epsilon": tip.gap[0],
-        "gap_delta": tip.gap[1],
+        "new_seq": tip.seq,
+        "new_digest": tip.digest,
+        "new_link": tip.link,
+        "new_root": tip.root,
+        "new_required": tip.policy.text,
+        "new_spent_epsilon": tip.spent[0],
+        "new_spent_delta": tip.spent[1],
+        "new_gap_epsilon": tip.gap[0],
+        "new_gap_delta": tip.gap[1],
     }
-    _MOVE_HEAD.run(connection, {f"new_{name}": value for name, value in values.items()})
+    _MOVE_HEAD.run(connection, values)
 
 
 _SELECT_HEAD: sa.Select[Any] = sa.select(
@@ -390,7 +415,6 @@ _MOVE_HEAD = Prepared(
     )
 )
 _APPEND = Prepared(entries.insert(), columns=entries.c.keys())
-_ENTRY_COLUMNS = ("seq", "at", "action", "epsilon", "delta", "answers", "mechanism", "receipt")
 
 
 ANCHOR_VARIABLE = "RETICENT_ANCHOR"
@@ -431,7 +455,7 @@ class Anchor:
 
     def encode(self) -> bytes:
         """Return the anchor and its checksum as lines of text, padded to 512 bytes."""
-        content = json.dumps(asdict(self), separators=(",", ":")).encode()
+        content = _encode(vars(self)).encode()
         checksum = hashlib.sha256(content).hexdigest().encode()
         return (content + b"\n" + checksum).ljust(_SECTOR, b"\n")
 
@@ -482,7 +506,14 @@ class AnchorFile:
         if to_write and not os.access(self.path.parent, os.W_OK | os.X_OK):
             self._make_folder()
         try:
-            content = self.path.read_bytes() or self._once_written()
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                content = os.read(handle, 2 * _SECTOR + 1)
+                if not content:  # whoever is making the file lets go of it first
+                    self._lock(handle)
+                    content = os.read(handle, 2 * _SECTOR + 1)
+            finally:
+                os.close(handle)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -490,12 +521,6 @@ class AnchorFile:
                 f"{self.path}: the ledger's anchor cannot be read ({error.strerror}); {_SET}"
             ) from error
         return self._latest(content)[0]
-
-    def _once_written(self) -> bytes:
-        """Return the content, once whoever is making the file has let go of it."""
-        with self.path.open("rb", buffering=0) as file:
-            self._lock(file.fileno())
-            return file.read()
 
     def raise_to(self, anchor: Anchor) -> Anchor:
         """Write ``anchor`` unless the file holds a later one.
@@ -509,7 +534,7 @@ class AnchorFile:
         """
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            with open(handle, "r+b", buffering=0):
+            try:
                 self._lock(handle)
                 content = os.pread(handle, 2 * _SECTOR + 1, 0)
                 standing, place = self._latest(content)
@@ -521,6 +546,8 @@ class AnchorFile:
                 elif self.durable:
                     os.fsync(handle)
                     _flush_folder(self.path.parent)
+            finally:
+                os.close(handle)
         except OSError as error:
             raise self._unwritable(error.strerror) from error
         return anchor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import compress
 from typing import Any
 
@@ -35,7 +34,7 @@ from reticent.ledger.tree import ACCOUNTS, BUDGETS, changed
 def post_policy(page: Page, policy: Policy) -> None:
     """Set what requests must name from now on."""
     entry = Entry(page.tip.seq + 1, page.at, "policy", "", "", "", "", 0, 0, 0, policy.text, 0, "")
-    page.tip = replace(page.tip, policy=policy)
+    page.tip = page.tip._replace(policy=policy)
     append(page, [Line(entry)])
 
 
@@ -61,7 +60,7 @@ def post_acceptance(page: Page, lost: Anchor, *, charge: bool) -> tuple[int, int
     total = tuple(
         min(before + more, LARGEST) for before, more in zip(page.tip.gap, gap, strict=True)
     )
-    page.tip = replace(page.tip, gap=(total[0], total[1]))
+    page.tip = page.tip._replace(gap=(total[0], total[1]))
     append(page, [Line(entry)])
     if gap != (0, 0):
         _charge_gaps(page, _every_budget(page))

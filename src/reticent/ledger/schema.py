@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -501,7 +501,7 @@ class Prepared:
         columns: Sequence[str] | None = None,
     ) -> None:
         self._statement, self._columns = statement, columns
-        self._compiled: dict[str, tuple[str, Parameters, Sequence[str] | None]] = {}
+        self._compiled: dict[str, tuple[str, Callable[[Parameters], Any]]] = {}
         self._row: Callable[[Iterable[Any]], Any] = tuple
         if isinstance(statement, sa.Select):
             named: Any = namedtuple  # its names are known when it runs
@@ -509,45 +509,54 @@ class Prepared:
 
     def rows(self, connection: Connection, values: Parameters) -> list[Any]:
         """Return all rows of a select, each with its columns as attributes."""
-        with closing(self._executed(connection, (values,))) as cursor:
-            return list(map(self._row, cursor.fetchall()))
+        cursor = self._executed(connection, (values,))
+        try:
+            return [self._row(row) for row in cursor.fetchall()]
+        finally:
+            cursor.close()
 
     def run(self, connection: Connection, *each: Parameters) -> int:
         """Return how many rows an insert, update or delete has changed, for all of ``each``
         together.
         """
-        with closing(self._executed(connection, each)) as cursor:
+        cursor = self._executed(connection, each)
+        try:
             return int(cursor.rowcount)
+        finally:
+            cursor.close()
 
     def _executed(self, connection: Connection, each: Sequence[Parameters]) -> Any:
         """Return the driver's cursor, once the statement has been executed for each of ``each``."""
         dialect = connection.dialect
-        text, fixed, order = self._compiled.get(dialect.name) or self._compile(dialect)
-        given = [{**fixed, **one} for one in each]
-        values = given if order is None else [[one[name] for name in order] for one in given]
+        text, bound = self._compiled.get(dialect.name) or self._compile(dialect)
         cursor = connection.connection.cursor()
         try:
-            if len(values) == 1:
-                cursor.execute(text, values[0])
+            if len(each) == 1:
+                cursor.execute(text, bound(each[0]))
             else:
-                cursor.executemany(text, values)
+                cursor.executemany(text, list(map(bound, each)))
         except BaseException:
             cursor.close()
             raise
         return cursor
 
-    def _compile(self, dialect: Dialect) -> tuple[str, Parameters, Sequence[str] | None]:
-        """Return the statement as the driver takes it, its constants, and the order of its
-        parameters.
-        """
+    def _compile(self, dialect: Dialect) -> tuple[str, Callable[[Parameters], Any]]:
+        """Return the statement as the driver takes it, and what makes its parameters of values."""
         compiled: Any = self._statement.compile(
             dialect=dialect,
             column_keys=None if self._columns is None else list(self._columns),
             compile_kwargs={"render_postcompile": True},
         )
-        order = compiled.positiontup if compiled.positional else None
         fixed = {name: bound.value for name, bound in compiled.binds.items() if not bound.required}
-        found = self._compiled[dialect.name] = (compiled.string, fixed, order)
+        named: Callable[[Parameters], Any] = (lambda one: {**fixed, **one}) if fixed else dict
+        found = (compiled.string, named)
+        if compiled.positional:
+            order = tuple(compiled.positiontup)
+            if len(order) > 1 and not fixed:
+                found = (compiled.string, itemgetter(*order))
+            else:
+                found = (compiled.string, lambda one: [named(one)[name] for name in order])
+        self._compiled[dialect.name] = found
         return found
 
 
@@ -569,13 +578,17 @@ class Change:
 
     def run(self, connection: Connection, amounts: Iterable[tuple[int, dict[str, int]]]) -> None:
         """Change each row, given by its id, by its amounts."""
+        each = list(amounts)
+        if len(each) <= _FEW:
+            self._one.run(connection, *[{**amount, "number": number} for number, amount in each])
+            return
         alike: defaultdict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
-        for number, amount in amounts:
+        for number, amount in each:
             alike[tuple(amount.items())].append(number)
         for items, ids in alike.items():
             amount = dict(items)
             if len(ids) <= _FEW:
-                self._one.run(connection, *({**amount, "number": number} for number in ids))
+                self._one.run(connection, *[{**amount, "number": number} for number in ids])
                 continue
             for start in range(0, len(ids), AT_ONCE):
                 connection.execute(self._many, {**amount, "ids": ids[start : start + AT_ONCE]})

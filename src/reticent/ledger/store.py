@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import select
 import sqlite3
 import time
 import uuid
@@ -250,10 +251,6 @@ class Store:
             if self.is_sqlite:
                 _begin_writing(connection.connection.driver_connection, self._patience)
                 self.check_file()
-            else:
-                longest = self._patience + _LONGEST_STATEMENT
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {self._patience}")
-                connection.exec_driver_sql(f"SET LOCAL statement_timeout = {longest}")
             yield connection
         self.check_file()
 
@@ -269,9 +266,12 @@ class Store:
                 connection = connection.execution_options(
                     isolation_level="REPEATABLE READ", postgresql_readonly=True
                 )
-            with connection.begin():
-                if self.is_sqlite:
-                    connection.exec_driver_sql("BEGIN")
+                with connection.begin():
+                    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+                    yield connection
+                return
+            with self._waiting(connection), connection.begin():
+                connection.exec_driver_sql("BEGIN")
                 yield connection
 
     def check_file(self) -> None:
@@ -287,7 +287,7 @@ class Store:
             return
         path = self.location.path
         try:
-            status = path.lstat()
+            status = os.lstat(path)
         except OSError as error:
             raise LedgerUnavailable(
                 f"{path}: no ledger here any more ({error.strerror}); nothing is released"
@@ -308,14 +308,23 @@ class Store:
         """
         if not self.is_sqlite:
             return
-        with self._connected() as connection:
-            driver: Any = connection.connection.driver_connection  # outside any transaction
+        with self._connected() as connection, self._waiting(connection) as driver:
             busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise LedgerUnavailable(
                 f"{self.name}: others read or wrote it for {self.lock_timeout:g} s, and its log "
                 "still holds what was removed; repeat this once they are done"
             )
+
+    @contextmanager
+    def _waiting(self, connection: Connection) -> Iterator[Any]:
+        """Let SQLite itself wait for others. Yield its own connection, outside any transaction."""
+        driver: Any = connection.connection.driver_connection
+        driver.execute(f"PRAGMA busy_timeout = {self._patience}")
+        try:
+            yield driver
+        finally:
+            driver.execute("PRAGMA busy_timeout = 0")
 
     def close(self) -> None:
         """Close idle connections."""
@@ -368,6 +377,7 @@ class Store:
             connection.isolation_level = None  # the driver begins no transactions
             for pragma in pragmas:
                 connection.execute(f"PRAGMA {pragma}")
+            connection.execute("PRAGMA busy_timeout = 0")  # ``_begin_writing`` waits itself
             self.check_file()
 
         sa.event.listen(engine, "connect", prepare)
@@ -384,6 +394,7 @@ class Store:
         settings = (
             *given.values(),
             f"-c lock_timeout={self._patience}",
+            f"-c statement_timeout={self._patience + _LONGEST_STATEMENT}",
             f"-c idle_in_transaction_session_timeout={idle}",
             "-c default_transaction_isolation=read\\ committed",
             "-c synchronous_commit=on",
@@ -395,7 +406,7 @@ class Store:
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
         }
-        return sa.create_engine(
+        engine = sa.create_engine(
             self.url.set(drivername="postgresql+psycopg").difference_update_query(given),
             connect_args={
                 **silence,
@@ -405,9 +416,10 @@ class Store:
                 "client_encoding": "utf8",
             },
             isolation_level="READ COMMITTED",
-            pool_pre_ping=True,
             pool_timeout=self.lock_timeout,
         )
+        sa.event.listen(engine, "checkout", _check_alive)
+        return engine
 
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
@@ -449,21 +461,30 @@ def _begin_writing(connection: Any, patience: int) -> None:
     Raises:
         sqlite3.OperationalError: others were writing for ``patience`` milliseconds.
     """
-    latest = time.monotonic() + patience / 1000
-    connection.execute("PRAGMA busy_timeout = 1")
-    try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                # Also while another process takes over the log of one that was killed.
-                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() > latest:
-                    raise
-            else:
-                return
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    latest = 0.0
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            # Also while another process takes over the log of one that was killed.
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            latest = latest or time.monotonic() + patience / 1000
+            if not busy or time.monotonic() > latest:
+                raise
+            time.sleep(0.001)
+        else:
+            return
+
+
+def _check_alive(connection: Any, *_: Any) -> None:
+    """Have an idle connection to a server replaced that has ended: the end of it is there to read.
+
+    It takes one system call, where asking the server takes a round trip.
+    """
+    ready = select.poll()
+    ready.register(connection.fileno(), select.POLLIN)
+    if ready.poll(0):
+        raise sa.exc.DisconnectionError("the server has ended the connection")
 
 
 Fault = Literal[

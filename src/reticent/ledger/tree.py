@@ -16,6 +16,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -42,6 +43,9 @@ _LEAF, _INNER = b"\0", b"\1"
 _REMEMBERED = 1 << 14
 """Nodes that a process keeps, about 10 MB."""
 
+_PLAIN = frozenset({int, str, type(None)})
+"""Types of values that a row's digest covers as they are."""
+
 _known: dict[bytes, bytes] = {}
 """Contents of nodes by their digests: right whatever the database says, in any ledger."""
 
@@ -57,7 +61,7 @@ class Kind:
 
     def __init__(self, name: str, key: Sequence[str], rest: Sequence[str]) -> None:
         self.name = name
-        self._key, self._columns = tuple(key), (*key, *rest)
+        self._key, self._values = tuple(key), itemgetter(*key, *rest)
         self.key = lru_cache(maxsize=1 << 14)(self._key_of)
 
     def _key_of(self, *names: str) -> bytes:
@@ -70,10 +74,11 @@ class Kind:
 
     def digest(self, row: Mapping[Any, Any]) -> bytes:
         """Return the digest of a row, 32 bytes. Bytes in it count by their own digest."""
-        values = [row[name] for name in self._columns]
-        for at, value in enumerate(values):
-            if isinstance(value, bytes | memoryview):
-                values[at] = hashlib.sha256(value).hexdigest()
+        values = list(self._values(row))
+        if not _PLAIN.issuperset(map(type, values)):
+            for at, value in enumerate(values):
+                if isinstance(value, bytes | memoryview):
+                    values[at] = hashlib.sha256(value).hexdigest()
         # The same in every version of Python: ``ascii`` of whole numbers, texts and None.
         return hashlib.sha256(ascii((self.name, values)).encode()).digest()
 

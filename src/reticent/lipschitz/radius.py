@@ -165,7 +165,7 @@ def stability_radius(
 
     See Also:
         reticent.lipschitz.LevelTest: whole radii, for the optimal test.
-        reticent.mechanisms.LaplaceTestRelease: the mechanism that uses it.
+        reticent.published.PublishedPosthoc: the published test, which uses it.
     """
     steps = count(
         ceil(positive(max_radius, name="max_radius") / positive(tolerance, name="tolerance")),

@@ -8,7 +8,6 @@ from reticent.mechanisms.hop_release import HopRelease
 from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.laplace import LaplaceMechanism
-from reticent.mechanisms.laplace_test import LaplaceTestRelease
 from reticent.mechanisms.noisy_argmax import NoisyArgmax
 from reticent.mechanisms.noisy_attributes import NoisyAttributes
 from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
@@ -17,7 +16,6 @@ from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.signed_distance import SignedDistanceRelease
 from reticent.mechanisms.softmax_release import SoftmaxRelease
-from reticent.mechanisms.sparse_vector import SparseVectorScreening
 from reticent.mechanisms.stability_release import StabilityRelease
 from reticent.mechanisms.stability_response import StabilityResponse
 
@@ -31,7 +29,6 @@ __all__ = [
     "KNormMechanism",
     "LabelMechanism",
     "LaplaceMechanism",
-    "LaplaceTestRelease",
     "NoisyArgmax",
     "NoisyAttributes",
     "NoisyMaxRelease",
@@ -40,7 +37,6 @@ __all__ = [
     "ProposeTestRelease",
     "SignedDistanceRelease",
     "SoftmaxRelease",
-    "SparseVectorScreening",
     "StabilityRelease",
     "StabilityResponse",
     "SumBlock",

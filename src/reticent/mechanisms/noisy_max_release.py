@@ -54,9 +54,9 @@ class NoisyMaxRelease(LabelMechanism):
         [[0.968, 0.016, 0.016]]
 
     Utility:
-        With one rival and a margin of g sensitivities the top label wins with probability 0.73,
-        0.90, 0.99 and 0.998 at g = 0, 1.5, 3.5 and 5.5 (epsilon = 1, ten classes, the others far
-        behind). With nine rivals at one margin it is 0.17, 0.44, 0.89 and 0.98.
+        At epsilon 1, with ten classes of which one is a rival at a margin of g sensitivities, the
+        top label wins with probability 0.73, 0.90, 0.99 and 0.998 at g = 0, 1.5, 3.5 and 5.5.
+        With nine rivals at one margin it is 0.17, 0.44, 0.89 and 0.98.
 
     Runtime:
         O(classes) a label, 0.5 microseconds for 10 classes on one core (benchmarks/runtimes.py).

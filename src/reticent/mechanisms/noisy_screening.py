@@ -74,7 +74,6 @@ class NoisyScreening(Mechanism):
           screening of queries by noisy consensus).
 
     See Also:
-        reticent.mechanisms.SparseVectorScreening: a cost for one kind of outcome only.
         reticent.mechanisms.NoisyArgmax: the label of a query that passed.
         reticent.accounting.screening_rdp: the cost.
     """

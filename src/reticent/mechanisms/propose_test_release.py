@@ -160,7 +160,6 @@ class ProposeTestRelease(LevelTested):
         - The optimal test: this module and docs/mechanisms.md.
 
     See Also:
-        reticent.mechanisms.LaplaceTestRelease: the test with Laplace noise, as in the literature.
         reticent.published.PublishedPosthoc: the algorithm as printed.
         reticent.lipschitz.LevelTest: the computation of levels.
         reticent.mechanisms.DistanceToInstability: exact answers, for records.

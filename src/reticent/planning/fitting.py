@@ -12,12 +12,13 @@ import numpy.typing as npt
 from reticent.core.arrays import Array
 from reticent.core.checks import finite_array
 from reticent.core.scopes import Scope
-from reticent.planning.plans import NOTHING, Plan, Score
+from reticent.planning.plans import ENDLESS, NOTHING, Plan, Score
 from reticent.planning.rows import public_labels
 from reticent.systems.scores import Predictions, row_scores
 from reticent.systems.votes.public_start import PublicStartClassifier
+from reticent.systems.votes.released_model import ReleasedModel
 from reticent.tables.frames import rows_as_fitted
-from reticent.training.public_pool import PublicPool, checked_pool, usual_pool
+from reticent.training.public_pool import FOLDS
 from reticent.training.public_start import offset_steps
 
 if TYPE_CHECKING:
@@ -85,10 +86,14 @@ def fit_plan(
     made = plan.estimator
     if data_set is not None:
         made.set_params(data_set=data_set)
-    given = {"public_y": public_y} if isinstance(made, PublicStartClassifier) else {}
-    model = made.fit(X, y, public_X=public_X, persons=persons, ledger=ledger, scope=scope, **given)
+    given: dict[str, Any] = {} if persons is None else {"persons": persons}
+    if plan.winner is not None and "labels" in plan.winner.uses:
+        given["public_y"] = public_y
+    if isinstance(made, ReleasedModel):  # others are charged when they answer
+        given |= {"ledger": ledger, "scope": scope}
+    model = made.fit(X, y, public_X=public_X, **given)
     costs = _costs(plan, public_y)
-    if costs is not None:
+    if costs is not None and isinstance(model, ReleasedModel):
         model = model.with_costs(costs)
     if public_y is None or not isinstance(model, PublicStartClassifier):
         return PlannedFit(model, NOTHING)
@@ -113,27 +118,27 @@ def _score(
     rows = finite_array(rows_as_fitted(model, public_X), name="public_X", ndim=2)
     codes, _ = public_labels(public_y, len(rows), plan.task.label_list)
     assert codes is not None
-    start = model.space_
-    models = checked_pool(model.pool)
-    held = PublicPool.fitted(
-        start.row_details.scaled(rows),
-        codes,
-        plan.task.classes,
-        usual_pool(len(rows), plan.task.classes, table=model.rows == "table")
-        if models is None
-        else models,
-    )[1]
-    points = start.points(rows)
-    points[:, start.space.dimension :] = offset_steps(held)
+    points = model.space_.points(rows)
+    points[:, model.space_.space.dimension :] = offset_steps(model.held_out_)
     scores = model.scores(points)
     found = np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
     costs = model.costs_
     labels = found.argmax(axis=1) if costs is None else (found @ costs).argmin(axis=1)
-    values = row_scores(
-        plan.scoring,
-        Predictions(labels, found),
-        codes,
-        classes=plan.task.classes,
-        costs=None if plan.costs is None else np.array(plan.costs),
+    shares = np.bincount(codes, minlength=plan.task.classes) + 1.0
+    constant = Predictions.of(np.tile(shares / shares.sum(), (len(codes), 1)))
+    own, floor = (
+        row_scores(
+            plan.scoring,
+            one,
+            codes,
+            classes=plan.task.classes,
+            costs=None if plan.costs is None else np.array(plan.costs),
+        )
+        for one in (Predictions(labels, found), constant)
     )
-    return Score(float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5))
+    return Score.of_rows(
+        own[None, :],
+        labels=codes if plan.scoring == "balanced_accuracy" else None,
+        folds=FOLDS,
+        worst=float(floor.mean()) if plan.scoring in ENDLESS else 0.0,
+    )

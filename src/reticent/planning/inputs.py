@@ -125,7 +125,6 @@ def plan_inputs(
         n_private=0,
         n_public=len(table),
         classes=len(classes),
-        features=schema.dimension,
         labels=tuple(classes.tolist()),
         inputs=Inputs(schema, radius, chosen_by, seed),
     )
@@ -258,8 +257,6 @@ def _planned(tried: _Trials, tasks: Sequence[Task]) -> Plan:
         winner=winner,
         decided="it scored best on public rows of what has an estimator",
         curve=tuple(sorted(curve, key=lambda point: (point.method, point.at))),
-        by_answers=(),
-        most_answers=None,
         notes=tuple(_notes(rows, winner)),
         left_out=tuple(tried.left_out),
         seconds=tried.spent,

@@ -252,7 +252,7 @@ def _by_total(tasks: Sequence[Task], parts: PublicParts, *, alone: bool) -> Answ
 
 def all_methods() -> tuple[RecordMethod, ...]:
     """Return the methods that are compared, quick ones first."""
-    from reticent.planning.queries import IndividualNeighbours, LinearVotes, ResidualVotes
+    from reticent.planning.queries import CertifiedLabels, LinearVotes, ResidualVotes
 
     return (
         Constant(),
@@ -262,5 +262,5 @@ def all_methods() -> tuple[RecordMethod, ...]:
         Histograms(),
         LinearVotes(),
         ResidualVotes(),
-        IndividualNeighbours(),
+        CertifiedLabels(),
     )

@@ -153,21 +153,23 @@ def table_of(plan: Plan) -> str:
     """Return the section with every method's scores, and the one that is taken."""
     names = [name for name in (*METRICS, "cost") if name != plan.scoring]
     shown = [name for name in names if any(name in row.scores for row in plan.rows)]
+    counted = any(row.answers is not None for row in plan.rows)
     rows = [
         (
             row.name,
             [
-                escape(interval(row.utility)),
+                escape(short(row.utility) if row.measured else interval(row.utility)),
                 escape(interval(row.behind)),
                 *(escape(short(row.scores.get(name, NOTHING))) for name in shown),
-                "any number" if row.answers is None else f"{row.answers:,}",
+                *(["any" if row.answers is None else f"{row.answers:,}"] if counted else []),
             ],
             "strong ours" if row is plan.winner else "",
         )
         for row in plan.rows
     ]
     caption = f"{plan.scoring}, higher is better; ± one standard error, joint for differences"
-    heads = (plan.scoring, "behind the first", *(NAMES[name] for name in shown), "answers")
+    heads = (plan.scoring, "behind", *(NAMES[name] for name in shown))
+    heads += ("answers",) if counted else ()
     table = figure_table(caption, "method", heads, rows)
     taken = ""
     if plan.winner is not None:

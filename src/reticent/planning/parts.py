@@ -172,7 +172,7 @@ class KnownStart:
 
     given: KnownPoints
     given_offsets: Array
-    _held_out: Array
+    held_out_: Array
 
     def _space(
         self,
@@ -183,7 +183,7 @@ class KnownStart:
         labels: Columns,
     ) -> tuple[Any, Array | None]:
         assert public_features is not None
-        self._held_out = self.given_offsets
+        self.held_out_ = self.given_offsets
         return self.given, self.given.points(public_features)
 
 

@@ -19,7 +19,17 @@ from reticent.core.guarantees import AddRemove, Guarantee, Replace
 from reticent.core.seeds import training_seed
 from reticent.planning.methods import PublicUse, RecordMethod, all_methods
 from reticent.planning.parts import PublicParts
-from reticent.planning.plans import METRICS, NOTHING, SURE, Plan, PlanRow, Point, Score
+from reticent.planning.plans import (
+    ENDLESS,
+    METRICS,
+    NOTHING,
+    SURE,
+    Plan,
+    PlanRow,
+    Point,
+    Score,
+    shared,
+)
 from reticent.planning.rows import checked_costs, kind_of_rows, public_labels, public_rows
 from reticent.planning.tasks import FEW_LABELS, FEW_RECORDS, Task
 from reticent.systems.scores import DEFAULT, Predictions, criterion_of, lifted, row_scores
@@ -145,10 +155,7 @@ def plan(
         count(n_private, name="n_private"),
         len(numbers),
         len(labels),
-        numbers.shape[1],
         answers,
-        tuple(numbers.min(axis=0).tolist()),
-        tuple(numbers.max(axis=0).tolist()),
         labels=labels,
         rows=kind_of_rows(rows, numbers.shape[1], known_schema),
         schema=known_schema,
@@ -239,37 +246,17 @@ class Comparison:
         return self._values[key]
 
     def _score(self, method: RecordMethod, task: Task, name: str | None = None) -> Score:
-        """Return a score over rows and draws of the noise, of which the real method makes one.
-
-        Two further rows that score nothing widen its error, as Agresti and Coull (1998) add two
-        failures to a share. So a few rows, all of them right, do not have an error of 0. Balanced
-        accuracy is a mean of shares, and each label's share has two. A row that scores nothing has
-        0 for a score between 0 and 1, and the constant's mean for others.
-        """
-        values = self.values(method, task, name)
+        """Return a score. A further row has the constant's mean where a score has no end."""
         wanted, floor = name or self.scoring, self._first(PublicUse.NOTHING)
         worst = 0.0
-        if wanted in ("log_loss", "information", "cost") and floor is not None:
+        if wanted in ENDLESS and floor is not None:
             worst = float(self.values(floor, task, name).mean())
-        rows, draws = values.mean(axis=0), values.mean(axis=1)
-        spread = float(draws.var(ddof=1)) if len(draws) > 1 else 0.0
-        parts = np.array([len(rows)])
-        if wanted == "balanced_accuracy":
-            parts = np.unique(self.parts.codes, return_counts=True)[1]
-        weights = len(rows) / (len(parts) * parts)  # of a row of each part
-        further = 2.0 * (float(rows.mean()) - worst) ** 2 * np.square(weights).sum() / len(rows)
-        each = self._wider * (float(rows.var(ddof=1)) + further) / len(rows)
-        return Score(float(draws.mean()), math.sqrt(each + spread))
-
-    @property
-    def _wider(self) -> float:
-        """The ratio of two variances of a mean (Nadeau and Bengio 2003, equation 9).
-
-        The first mean is over folds that share training rows, the second over as many rows that
-        share none.
-        """
-        folds = len(self.parts.folds)
-        return 1.0 + folds / (folds - 1.0)
+        return Score.of_rows(
+            self.values(method, task, name),
+            labels=self.parts.codes if wanted == "balanced_accuracy" else None,
+            folds=len(self.parts.folds),
+            worst=worst,
+        )
 
     def _difference(self, one: RecordMethod, other: RecordMethod, task: Task) -> Score:
         """Return how much more the first is worth, with the joint standard error."""
@@ -282,7 +269,9 @@ class Comparison:
             for values in both
             if len(values) > 1
         )
-        error = math.sqrt(self._wider * float(away.var(ddof=1)) / len(away) + spread)
+        error = math.sqrt(
+            shared(len(self.parts.folds)) * float(away.var(ddof=1)) / len(away) + spread
+        )
         return Score(float(away.mean()), error)
 
     def is_constant(self, method: RecordMethod, task: Task) -> bool:
@@ -537,9 +526,6 @@ def _unmeasured(
         decided="public rows have no labels, so nothing was measured"
         if ranked
         else "no method fits without labels of public rows",
-        curve=(),
-        by_answers=(),
-        most_answers=None,
         notes=(
             *notes,
             "public rows without labels: nothing was measured, and what to expect cannot be said",

@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from reticent.accounting.telling_apart import which_of_two_cap
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput
 from reticent.core.files import output_file
 from reticent.core.guarantees import Guarantee
@@ -27,6 +30,9 @@ SEEN = 2.8416
 METRICS = ("accuracy", "roc_auc", "balanced_accuracy")
 """Scores on every page, beside the plan's own criterion."""
 
+ENDLESS = ("log_loss", "information", "cost")
+"""Scores that have no worst value."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -34,6 +40,33 @@ class Score:
 
     value: float
     error: float
+
+    @classmethod
+    def of_rows(
+        cls, values: Array, *, labels: Integers | None = None, folds: int, worst: float = 0.0
+    ) -> Self:
+        """Return a score over rows and draws of the noise, of which the real method makes one.
+
+        Two further rows that score ``worst`` widen its error, as Agresti and Coull (1998) add two
+        failures to a share. So a few rows, all of them right, do not have an error of 0. It is
+        widened once more, for folds share training rows (Nadeau and Bengio 2003, equation 9).
+
+        Args:
+            values: shape (draws, m), of a mean that is the score.
+            labels: shape (m,), labels of the rows if the score is a mean of shares, of which each
+                has two further rows, or None.
+            folds: the number of folds, at least 2.
+            worst: the score of a further row.
+        """
+        rows, draws = values.mean(axis=0), values.mean(axis=1)
+        spread = float(draws.var(ddof=1)) if len(draws) > 1 else 0.0
+        parts = np.array([len(rows)])
+        if labels is not None:
+            parts = np.unique(labels, return_counts=True)[1]
+        weights = len(rows) / (len(parts) * parts)  # of a row of each part
+        further = 2.0 * (float(rows.mean()) - worst) ** 2 * np.square(weights).sum() / len(rows)
+        each = shared(folds) * (float(rows.var(ddof=1)) + further) / len(rows)
+        return cls(float(draws.mean()), math.sqrt(each + spread))
 
     @property
     def at_least(self) -> float:
@@ -46,6 +79,13 @@ class Score:
 
 
 NOTHING = Score(math.nan, math.nan)
+
+
+def shared(folds: int) -> float:
+    """Return the ratio of two variances of a mean: over folds that share training rows, and over as
+    many rows that share none.
+    """
+    return 1.0 + folds / (folds - 1.0)
 
 
 @dataclass(frozen=True)
@@ -165,12 +205,12 @@ class Plan:
     rows: tuple[PlanRow, ...]
     winner: PlanRow | None
     decided: str
-    curve: tuple[Point, ...]
-    by_answers: tuple[Point, ...]
-    most_answers: int | None
-    notes: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...]
-    seconds: float
+    curve: tuple[Point, ...] = ()
+    by_answers: tuple[Point, ...] = ()
+    most_answers: int | None = None
+    notes: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    seconds: float = math.nan
     costs: tuple[tuple[float, ...], ...] | None = None
 
     @property

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from typing_extensions import override
 
 from reticent.core.arrays import Integers
-from reticent.core.guarantees import AddRemove
-from reticent.neighbours import PointGrid
-from reticent.neighbours.exhaustive import Exhaustive
 from reticent.noise import SeededSampler
 from reticent.planning.methods import Answers, PublicUse, RecordMethod, total
 from reticent.planning.parts import KnownPoints, KnownStart, PublicParts
 from reticent.planning.rows import without_schema
 from reticent.planning.tasks import Settings, Task
 from reticent.release.fits import not_counted
+from reticent.retraining.convex import ConvexModel
+from reticent.retraining.reserves import ReserveModel
+from reticent.systems.certified.choosing import calibrated_choice, enough_distance
+from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+from reticent.systems.certified.query import CertifiedQuery, MechanismChoice
+from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.scores import Predictions
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
-from reticent.training.public_start import offset_steps
+from reticent.training.public_space import UNIT
+from reticent.training.public_start import KINDS, offset_steps
 
+_LEAST_EPSILON = 1.0001e-6
 _FREE = "a plan: its rows are public, and nothing that is fitted leaves"
-_SHARE, _PART, _LEAD = 0.05, 0.6, 1.0
-_SPENT = 0.5  # about the mean squared weight of a vote within the radius
-_MOST_VOTES = 2.0**20
 
 
 class QueryMethod(RecordMethod):
@@ -148,91 +151,116 @@ class _VotesOnStandIns(KnownStart, LinearVoteClassifier):
         return self._share(self._answering(epsilon, delta, answers))
 
 
-class IndividualNeighbours(QueryMethod):
-    """The records within a public radius vote, each as long as its own budget lasts."""
+class CertifiedLabels(QueryMethod):
+    """Records correct public models without noise, and labels are randomised by their distance."""
 
-    name = "individual kNN"
-    line = "the records near a query vote; each retires when its own budget is spent"
-    protects = "every private record, by a budget of its own"
-    replace: ClassVar[bool] = False
+    name = "convex certificate beside public models"
+    line = "a regression without noise beside public models; labels by their certified distances"
+    uses = PublicUse.LABELS_TOO
+    delta = False
+
+    def missing(self, task: Task, *, labelled: bool) -> str:
+        """See ``RecordMethod``."""
+        few = task.guarantee.epsilon < _LEAST_EPSILON * (task.answers or 1)
+        why = super().missing(task, labelled=labelled)
+        return why or ("leaves less than 1e-6 of epsilon for an answer" if few else "")
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Radii hold shares of public rows, so a record is near as many
-        queries however many records there are. Its budget is scaled with the number of queries.
-        """
-        from reticent.systems.private_knn.radii import kernels_by_share
+        """See ``RecordMethod``. A stand-in has the offset of models without its own label.
 
+        Few stand-ins need more regularization than many records, which keeps their model nearer to
+        the public ones. Reserves are those of that model at the real regularization.
+        """
         found = self._assembled(tasks, parts)
-        for train, test in parts.folds:
-            rows = parts.rows[train]
-            grid = PointGrid.around(rows)
-            points, asked = grid.points(rows), grid.points(parts.rows[test])
-            near = Exhaustive(points)
-            kernels = kernels_by_share(asked, near, len(rows), share=_SHARE, power=1)
+        for (train, test), points in zip(parts.folds, parts.points, strict=True):
+            rows = np.hstack([points / UNIT, parts.offsets])
             scale = len(train) / parts.task.n_private
-            for draws, task in zip(found, tasks, strict=True):
-                for draw, seed in zip(draws, parts.seeds, strict=True):
-                    draw[test] = _by_neighbours(
-                        task, grid, points, parts.codes[train], asked, kernels, scale, seed
+            known: dict[float, tuple[ReserveModel, ...]] = {}
+            for place, task in enumerate(map(_answerable, tasks)):
+                strength = _strength(task, points.shape[1])
+                weaker = max(_least(points.shape[1]), strength * scale)
+                if weaker not in known:
+                    made = ConvexCertifiedClassifier(**_convex(task, weaker))
+                    known[weaker] = made._trained(
+                        rows[train], parts.codes[train], np.arange(task.classes), None
                     )
+                members = tuple(_of_more(model, strength, scale) for model in known[weaker])
+                query = CertifiedQuery(IdentityEmbedding(rows.shape[1]), members, _choice(task))
+                told = query.stable_distances(rows[test])
+                mechanism: Any = query.mechanism
+                for draw, seed in zip(found[place], parts.seeds, strict=True):
+                    draw[test] = mechanism.release(*told, sampler=SeededSampler(seed))
         return self._told(found)
 
     def settings(self, task: Task) -> Settings:
-        """The share of public rows within the radius, and whole votes of one record."""
-        return {"share": _SHARE, "votes": round(_votes(task), 2)}
+        """The strength of regularization, for the noise that the answers have."""
+        return {"regularization": _strength(task, KINDS[task.rows])}
 
     def estimator(self, task: Task) -> Any:
-        """``IndividualKNNClassifier``, unfitted."""
-        from reticent.systems.private_knn.individual import IndividualKNNClassifier
-        from reticent.systems.private_knn.radii import Ball
-
-        arguments = total(task)
-        del arguments["counting"]
-        return IndividualKNNClassifier(
-            **arguments,
-            votes=_votes(task),
-            ball=Ball(share=_SHARE, power=1),
-            lead=_LEAD,
+        """Return the unfitted ``ConvexCertifiedClassifier`` beside a ``PublicReference``."""
+        choice = _choice(task)
+        return ConvexCertifiedClassifier(
+            **{
+                **_convex(task, _strength(task, KINDS[task.rows])),
+                "epsilon": choice.epsilon,
+                "delta": choice.delta,
+                "mechanism": choice.name,
+                "classes": task.label_list,
+            }
         )
 
 
-def _by_neighbours(
-    task: Task,
-    grid: Any,
-    points: Any,
-    codes: Integers,
-    asked: Any,
-    kernels: Any,
-    scale: float,
-    seed: int,
-) -> Integers:
-    from reticent.systems.private_knn.held_records import HeldRecords
-    from reticent.systems.private_knn.individual_session import IndividualNoise, IndividualSession
+def _of_more(model: ReserveModel, strength: float, scale: float) -> ConvexModel:
+    """Return the model with the reserves of 1 / ``scale`` times as many records."""
+    assert isinstance(model, ConvexModel)
+    settings = replace(model.settings, regularization=strength)
+    return ConvexModel(settings, model.weights, model.eigenvalue / scale)
 
-    plan = IndividualNoise.of(
-        epsilon=task.guarantee.epsilon,
-        delta=task.guarantee.delta,
+
+def _answerable(task: Task) -> Task:
+    """Return a task without its words, of which a mechanism answers, if only by a coin."""
+    total = task.guarantee
+    epsilon = max(total.epsilon, _LEAST_EPSILON * (task.answers or 1))
+    return replace(without_schema(task), guarantee=replace(total, epsilon=epsilon))
+
+
+def _convex(task: Task, regularization: float) -> dict[str, Any]:
+    return {
+        "epsilon": 1.0,
+        "classes": range(task.classes),
+        "counting": task.counting,
+        "regularization": regularization,
+        "features": PublicReference(schema=task.schema, rows=task.rows),
+    }
+
+
+def _least(dimension: int) -> float:
+    """Return a regularization at which rounding is proved to be small, whatever the records."""
+    return max(1.0, dimension / 30.0)
+
+
+def _strength(task: Task, dimension: int) -> float:
+    """Return the regularization: the distance at which 19 of 20 labels are right.
+
+    About half of the labels have a larger one then (docs/results/certified/beside-public.md).
+    """
+    total = task.guarantee
+    needed = enough_distance(
         classes=task.classes,
-        votes=_votes(task),
-        looks=(1,),
-        lead=_LEAD,
-        adjacency=AddRemove(1),
+        epsilon=total.epsilon,
+        delta=total.delta,
+        answers=task.answers or 1,
     )
-    answers = task.answers or 1
-    size = min(len(asked), answers)
-    part = max(size / answers, 1.0 / _votes(task))
-    sampler, labels = SeededSampler(seed), np.empty(len(asked), dtype=np.int64)
-    # Fewer answers than queries: each part of the queries is asked of whole budgets.
-    for first in range(0, len(asked), size):
-        some = slice(first, first + size)
-        session = IndividualSession(plan, noise_scale=scale, cap_scale=part)
-        held = HeldRecords(session.filter, dimension=grid.dimension, by_person=False)
-        held.insert(points, codes, None)
-        labels[some] = session.answer(held, asked[some], kernels[some], sampler=sampler)
-    return labels
+    needed *= 2.0 if task.counting == "replace" else 1.0
+    return min(max(_least(dimension), needed), 1e6)
 
 
-def _votes(task: Task) -> float:
-    """Whole votes of one record, for the number of queries that it will be near."""
-    near = _SHARE * (task.answers or 1)
-    return float(min(max(1.0, _PART * _SPENT * near), _MOST_VOTES))
+def _choice(task: Task) -> MechanismChoice:
+    total = task.guarantee
+    return calibrated_choice(
+        "auto",
+        classes=task.classes,
+        epsilon=total.epsilon,
+        delta=total.delta,
+        answers=task.answers or 1,
+    )

@@ -45,10 +45,7 @@ class Task:
         n_private: number of private records, at least 1, or 0 for inputs. It counts as public.
         n_public: number of public rows that will be there when the method is fitted.
         classes: number of labels, at least 2.
-        features: number of features, at least 1.
         answers: number of labels that will ever be asked for, or None for any number.
-        lower, upper: ends of the features' public ranges, one for each, or empty if they are not
-            known.
         labels: labels as private records have them, in the order of their numbers, or empty if they
             are 0 to classes - 1.
         rows: kind of rows, as ``PublicStartClassifier`` takes it.
@@ -60,7 +57,7 @@ class Task:
             of records.
 
     Example:
-        >>> Task(Guarantee(1.0, 1e-5, AddRemove()), 1000, 200, 2, 5, answers=10).counting
+        >>> Task(Guarantee(1.0, 1e-5, AddRemove()), 1000, 200, 2, answers=10).counting
         'add-remove'
     """
 
@@ -68,10 +65,7 @@ class Task:
     n_private: int
     n_public: int
     classes: int
-    features: int
     answers: int | None = None
-    lower: tuple[float, ...] = ()
-    upper: tuple[float, ...] = ()
     labels: tuple[Any, ...] = ()
     rows: str = "table"
     schema: TabularSchema | None = None
@@ -81,14 +75,8 @@ class Task:
         count(self.n_private, name="n_private", minimum=int(self.inputs is None))
         count(self.n_public, name="n_public", minimum=0)
         count(self.classes, name="classes", minimum=2)
-        count(self.features, name="features")
         if self.answers is not None:
             count(self.answers, name="answers")
-        if not len(self.lower) == len(self.upper) in (0, self.features):
-            raise InvalidParameter(
-                f"lower, upper: expected {self.features} ends each, got {len(self.lower)} and "
-                f"{len(self.upper)}"
-            )
         if len(self.labels) not in (0, self.classes):
             raise InvalidParameter(
                 f"labels: expected {self.classes} or none, got {len(self.labels)}"
@@ -130,7 +118,7 @@ class Task:
         """The labels, as estimators take ``classes``.
 
         Example:
-            >>> Task(Guarantee(1.0, 0.0, AddRemove()), 1, 1, 2, 1, labels=("no", "yes")).label_list
+            >>> Task(Guarantee(1.0, 0.0, AddRemove()), 1, 1, 2, labels=("no", "yes")).label_list
             ['no', 'yes']
         """
         return list(self.labels) or list(range(self.classes))

@@ -17,8 +17,7 @@ switch             as published                           what a proof needs
 
 With every switch on its right-hand side the statement is provable if the proposal bounds the
 l-infinity to l1 constant. A constant in another norm is not enough, whatever the test says.
-``LaplaceTestRelease`` implements it with exact arithmetic. Here noise is on a grid too, but no
-rounding is charged and no guarantee is given.
+Here noise is on a grid, but no rounding is charged and no guarantee is given.
 """
 
 from __future__ import annotations
@@ -146,8 +145,6 @@ class PublishedPosthoc(AsPrinted):
 
     See Also:
         reticent.mechanisms.ProposeTestRelease: the default.
-        reticent.mechanisms.LaplaceTestRelease: the published test with every switch where a proof
-            needs it.
     """
 
     radius: float

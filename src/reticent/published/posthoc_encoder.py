@@ -257,11 +257,11 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def radii(self, X: npt.ArrayLike) -> Array:
         """Return the stability radius of each row, shape (n,). As private as the row."""
-        return self._radii(self._embedded(X))
+        return self._radii(self.embed(X))
 
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
-        points = self._embedded(X)
+        points = self.embed(X)
         return Answers(
             *self.mechanism_.release(
                 self.network_.forward(points), self._radii(points), sampler=sampler
@@ -276,7 +276,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return labels without noise. Private."""
-        points = self._embedded(X)
+        points = self.embed(X)
         nothing = np.zeros(len(points), dtype=np.bool_)
         return self.predict_released(Answers(self.network_.forward(points), nothing))
 
@@ -318,7 +318,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def _finish(self) -> None:
         self.steepest_ = float(self._bound(Norm.L1).global_bound())
 
-    def _embedded(self, X: npt.ArrayLike) -> Array:
+    def embed(self, X: npt.ArrayLike) -> Array:
+        """Return the points, shape (n, d), between which the radius is measured. Private."""
         self._check_fitted("network_")
         inputs, _ = check_pictures(X, name="X")
         if inputs.shape[1] != self.n_features_in_:

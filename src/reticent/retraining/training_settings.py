@@ -48,8 +48,9 @@ class TrainingSettings:
     """Settings of stochastic gradient descent on a ReLU network with elementwise clipped gradients.
 
     Nothing here may depend on records. A step with the records B of one batch is ``m = momentum m +
-    mean over B of clip(gradient)``, ``weights = (1 - rate weight_decay) weights - rate m``, with
-    rate = learning_rate / (1 + rate_decay n) in step n = 0, 1, ... The mean of an empty batch is 0.
+    mean over B of clip(gradient)``, then ``weights = (1 - rate weight_decay) weights - rate m``.
+    In step n = 0, 1, ... the rate is learning_rate / (1 + rate_decay n). The mean of an empty
+    batch is 0.
     Hidden activations are cut at a public bound that ordinary data never reach.
 
     Attributes:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.individual import IndividualKNNClassifier
     from reticent.systems.private_knn.plan import Neighbours
     from reticent.systems.private_knn.radii import Ball
-    from reticent.systems.private_knn.student import PrivateKNNStudent
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.public_reference import PublicReference
     from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
@@ -72,7 +71,6 @@ else:
             "reticent.systems.private_knn.individual": ("IndividualKNNClassifier",),
             "reticent.systems.private_knn.plan": ("Neighbours",),
             "reticent.systems.private_knn.radii": ("Ball",),
-            "reticent.systems.private_knn.student": ("PrivateKNNStudent",),
             "reticent.systems.public_ranges": ("PublicRanges",),
             "reticent.systems.features": ("Features",),
             "reticent.systems.public_reference": ("PublicReference",),
@@ -128,7 +126,6 @@ __all__ = [
     "PosthocEncoder",
     "PowerEncoder",
     "PrivateKNNClassifier",
-    "PrivateKNNStudent",
     "PublicModelsClassifier",
     "PublicRanges",
     "PublicReference",

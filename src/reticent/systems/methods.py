@@ -181,13 +181,6 @@ BUILT_IN = (
         releases="labels of a fixed number of queries, under one total",
     ),
     _own(
-        "PrivateKNNStudent",
-        "systems.private_knn.student",
-        "a model that learns from private labels of public pictures",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
         "IndividualKNNClassifier",
         "systems.private_knn.individual",
         "labels of public queries from private records, each with a budget of its own",
@@ -313,7 +306,6 @@ BUILT_IN = (
     _own("Teachers", "systems.votes.teachers", "a model of any kind on parts", role="part"),
     _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
     _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),
-    _own("StudentConfig", "training.students", "settings of a student's training", role="part"),
 )
 """Methods of this package."""
 

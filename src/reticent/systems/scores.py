@@ -7,8 +7,8 @@ of a channel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -142,16 +142,6 @@ class Scores:
         """Return the one called ``scoring``."""
         value: float = getattr(self, one_of(scoring, SCORINGS, name="scoring"))
         return value
-
-
-def mean_scores(found: Sequence[Scores]) -> Scores:
-    """Return the mean of scores, each by itself."""
-    return Scores(
-        **{
-            field.name: float(np.mean([getattr(one, field.name) for one in found]))
-            for field in fields(Scores)
-        }
-    )
 
 
 def prediction_scores(

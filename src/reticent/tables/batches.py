@@ -318,7 +318,7 @@ def _arrow_batches(
     arrow = require("pyarrow", extra="arrow")
     wanted = [*schema.column_names]
     file, names = _opened(path, kind, where)
-    faults = column_faults(names, wanted, ignore, subject_column)
+    faults = column_faults(names, wanted, ignore, subject_column, schema.left_out)
     if faults:
         raise InvalidInput(f"{where}: {'; '.join(faults)}")
     read = wanted if subject_column is None else [*wanted, subject_column]

@@ -92,30 +92,31 @@ def draft_schema(
     if names is None:
         raise InvalidInput("public_rows: expected a data frame whose columns have names")
     count(most_categories, name="most_categories", minimum=2)
-    known, left_out = {attribute.name: attribute for attribute in given}, set(ignore)
+    known, left_out = {attribute.name: attribute for attribute in given}, list(ignore)
     columns = names.tolist()
-    strange = sorted((left_out | set(known)).difference(columns))
+    strange = sorted({*left_out, *known}.difference(columns))
     if strange:
         raise InvalidInput(f"public_rows: has no column {', '.join(map(repr, strange))}")
     if len(table) == 0:
         raise InvalidInput("public_rows: expected at least one row, got none")
     draft = _Draft(missing, most_categories, buckets)
-    attributes, dropped = [], []
+    attributes: list[Attribute] = []
+    dropped: dict[str, str] = {}
     for place, name in enumerate(columns):
         if name in left_out:
             continue
         try:
             attributes.append(known[name] if name in known else draft.column(name, table[:, place]))
-        except _Useless:
-            if not leave_out:
-                raise
-            dropped.append(name)
+        except _Useless as reason:
+            dropped[name] = str(reason)
+    if dropped and not leave_out:
+        raise InvalidInput("public_rows: " + "\n".join(dropped.values()))
     note = f"Drafted from {len(table)} public rows. Read it, and correct it, before it is used."
     if dropped:
-        note += f" Left out, for they tell nothing: {listed(dropped)}."
+        note += f" Left out, for they tell nothing: {listed(list(dropped))}."
     if not attributes:
         raise InvalidInput("public_rows: no column is left from which anything can be drafted")
-    return TabularSchema(tuple(attributes), note=note, left_out=tuple(dropped))
+    return TabularSchema(tuple(attributes), note=note, left_out=(*left_out, *dropped))
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class _Draft:
         values = present.tolist()
         if len(set(map(word_of, values))) < 2:
             raise _Useless(
-                f"public_rows: column {name!r} has fewer than two different values, so that "
+                f"column {name!r} has fewer than two different values, so that "
                 "nothing can be drafted from it; ignore it, or give its attribute"
             )
         kinds = {type(value) for value in values}
@@ -166,12 +167,12 @@ class _Draft:
         if len(different) > self.most_categories:
             if letters > _TEXT_LENGTH:
                 raise _Useless(
-                    f"public_rows: column {name!r} holds running text (a mean of {letters:.0f} "
+                    f"column {name!r} holds running text (a mean of {letters:.0f} "
                     "letters); ignore it, or turn it into numbers first"
                 )
             if len(values) >= _FEW_ROWS and len(different) > _IDENTIFIERS * len(values):
                 raise _Useless(
-                    f"public_rows: column {name!r} has {len(different)} different words in "
+                    f"column {name!r} has {len(different)} different words in "
                     f"{len(values)} rows, as names or identifiers have; ignore it, or give its "
                     "attribute as Hashed"
                 )

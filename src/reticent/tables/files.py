@@ -211,7 +211,11 @@ def no_subject(name: str) -> str:
 
 
 def column_faults(
-    found: Sequence[str], wanted: Sequence[str], ignored: Iterable[str], subject: str | None
+    found: Sequence[str],
+    wanted: Sequence[str],
+    ignored: Iterable[str],
+    subject: str | None,
+    unread: Iterable[str] = (),
 ) -> list[str]:
     """Return all faults of the columns of a file.
 
@@ -220,6 +224,7 @@ def column_faults(
         wanted: columns that are read as data.
         ignored: columns that are not read. Each must be there.
         subject: the column with the subject of each row, or None.
+        unread: columns that may be there and are not read.
 
     Raises:
         InvalidInput: ``wanted`` names a column twice.
@@ -248,7 +253,7 @@ def column_faults(
         faults.append(f"has no column {listed(absent)} to ignore")
     if missing:  # other names may be cells of a file without a header line
         return faults
-    known = {*wanted, *left_out, subject}
+    known = {*wanted, *left_out, *unread, subject}
     extra = [name for name in counts if name not in known]
     if extra:
         faults.append(
@@ -785,7 +790,8 @@ def _order(
     subject = None if subject_column is None else subject_column.strip()
     wanted = [] if schema is None else [name.strip() for name in schema.column_names]
     read = header if schema is not None else [name for name in header if name == subject]
-    faults = column_faults(read, wanted, {name.strip() for name in ignore}, subject)
+    unread = () if schema is None else schema.left_out
+    faults = column_faults(read, wanted, {name.strip() for name in ignore}, subject, unread)
     if faults:
         raise InvalidInput(f"{where}: {'; '.join(faults)}")
     places = {name: place for place, name in enumerate(header)}

@@ -304,7 +304,8 @@ class TabularSchema:
 
         Args:
             public_rows: a data frame of rows that may be published.
-            ignore: columns to leave out, such as labels.
+            ignore: columns to leave out, such as labels. The schema remembers them: rows may have
+                them wherever the schema is used, and they are not read.
             given: attributes that are known already, in place of a draft.
             missing: True to give every column a code for "no value", even if none occurs.
             most_categories: the largest number of different words that are a ``Categorical``.

@@ -24,8 +24,6 @@ from reticent.training.hog import oriented_gradients
 if TYPE_CHECKING:
     from torch import nn
 
-    from reticent.training.students import Student
-
 
 _PLANES_AT_ONCE = 8
 """Rows whose planes are worked on together: a public number, whatever is asked."""
@@ -332,38 +330,6 @@ class ModuleFeatures(FeatureMap):
     def row(self, row: Array) -> Array:
         """Return the features of one row, as ``FeatureMap.row`` does."""
         return _outputs(self.module.eval(), row, self.input_shape)
-
-
-@dataclass(frozen=True, eq=False)
-class StudentFeatures(FeatureMap):
-    """The last hidden layer of a student, scaled to unit length.
-
-    Attributes:
-        student: a student that was trained on released labels only.
-    """
-
-    student: Student
-
-    name = "last hidden layer of the previous student"
-    origin = Origin.RELEASED
-
-    @property
-    @override
-    def columns(self) -> int:
-        """The number of pixels of all planes."""
-        return int(np.prod(self.student.image_shape))
-
-    @property
-    @override
-    def ball(self) -> FeatureBall:
-        """The ball of features, whose vectors have a length of at most 1."""
-        return FeatureBall(np.zeros(self.student.head.in_features), 1.0)
-
-    @override
-    def row(self, row: Array) -> Array:
-        """Return the features of one row, as ``FeatureMap.row`` does."""
-        hidden = _outputs(self.student.features.eval(), row, self.student.image_shape)
-        return np.asarray(hidden / max(float(np.sqrt(hidden[0] @ hidden[0])), 1e-12))
 
 
 def upright(plane: Array) -> Array:

@@ -4,21 +4,14 @@ plain search.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from papers.certified import measurements
 from papers.certified.measurements import (
-    answers_of,
     gaussian_argmax,
-    noisy_argmax,
-    system_of,
 )
 from papers.certified.problems import GLOBAL, OURS, PUBLISHED, PURE, Answers
 from reticent.core import AddRemove
-from reticent.demos.certified import Problem
 from reticent.mechanisms import StabilityResponse
 from reticent.noise import SeededSampler
 from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
@@ -53,16 +46,6 @@ def test_expected_accuracy_is_that_of_drawn_labels(name: str) -> None:
     assert abs(PURE[name](answers, 2 * epsilon) - measured) > 4.5 * 0.5 / np.sqrt(repeats * 4000)
 
 
-def test_noisy_argmax_against_laplace_draws() -> None:
-    answers, epsilon = synthetic(), 0.5
-    random = np.random.default_rng(3)
-    ones = answers.votes.sum(axis=0)
-    counts = np.tile(np.stack([7 - ones, ones]), 25)
-    noisy = counts + random.laplace(scale=2 / epsilon, size=counts.shape)
-    measured = (noisy.argmax(axis=0) == np.tile(answers.truth, 25)).mean()
-    assert abs(noisy_argmax(answers, epsilon) - measured) < 4.5 * 0.5 / np.sqrt(25 * 4000)
-
-
 @pytest.mark.parametrize("sigma", [0.8, 3.0, 40.0])
 def test_gaussian_argmax_against_discrete_draws(sigma: float) -> None:
     answers = synthetic()
@@ -73,54 +56,3 @@ def test_gaussian_argmax_against_discrete_draws(sigma: float) -> None:
         noisy.argmax(axis=0) == np.tile(answers.truth, 25)
     ).mean()  # argmax: label 0 where they tie
     assert abs(gaussian_argmax(answers, sigma) - measured) < 4.5 * 0.5 / np.sqrt(25 * 4000)
-
-
-def small_problem(clip: float = 0.06) -> Problem:
-    random = np.random.default_rng(5)
-    y = random.integers(0, 2, 300)
-    X = random.normal(size=(300, 2)) + 4.0 * y[:, None] - 2.0
-    return Problem(
-        name="small",
-        X=X,
-        y=y,
-        queries=X[:50],
-        truth=y[:50],
-        training={"epochs": 2, "clip": clip},
-        k_max=25,
-    )
-
-
-def test_certificates_are_cached_by_what_made_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = small_problem()
-    first = answers_of(problem, 3, tmp_path)
-    assert first.votes.shape == (3, 50)
-    np.testing.assert_array_equal(
-        first.labels, system_of(problem, 3).fit(problem.X, problem.y).exact_predict(problem.queries)
-    )
-    answers_of(small_problem(clip=0.1), 3, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
-
-    def forbidden(*_: object) -> None:
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr("reticent.systems.certified.system.CertifiedSystem.fit", forbidden)
-    again = answers_of(problem, 3, tmp_path)
-    np.testing.assert_array_equal(again.distances, first.distances)
-
-
-@pytest.mark.slow
-def test_private_training_starts_from_the_certified_run(tmp_path: Path) -> None:
-    pytest.importorskip("opacus", reason="needs the extra 'baselines'")
-    with pytest.warns() as caught:
-        found = measurements.private_training(
-            small_problem(), tmp_path, epsilon=10.0, delta=1e-5, seeds=1
-        )
-    # Opacus' gradient samples use hooks that PyTorch warns about; not ours to mend.
-    assert {warning.category for warning in caught} <= {
-        UserWarning,
-        FutureWarning,
-        DeprecationWarning,
-    }
-    assert all(value > 0.9 for value in found.values())

@@ -63,11 +63,3 @@ def test_the_same_weights_as_torch(fields: dict[str, object]) -> None:
         plain_training(X, labels, settings, initial=initial, batch=batch), expected, strict=True
     ):
         np.testing.assert_allclose(weights, reference, atol=2e-7)
-
-
-def test_an_empty_batch_changes_nothing_but_decay() -> None:
-    settings = TrainingSettings(features=2, classes=2, epochs=1)
-    [weights] = plain_training(
-        np.zeros((0, 2)), np.zeros(0, np.int64), settings, initial=[np.array([[1.0, -0.5, 0.25]])]
-    )
-    assert weights.tolist() == [[1.0, -0.5, 0.25]]

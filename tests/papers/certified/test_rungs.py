@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from papers.certified import rungs
-from papers.certified.rungs import ADJACENCY, answers_until, certified_curve, vote_curve
+from papers.certified.rungs import ADJACENCY, certified_curve, vote_curve
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
 from reticent.noise import SeededSampler
 
@@ -60,14 +60,6 @@ def test_settings_are_chosen_without_the_queries() -> None:
         right, wrong = (curve(epsilon, 1e-5, answers) for curve in curves)
         assert right > 0.6
         assert wrong == pytest.approx(1 - right, abs=1e-9)
-    trained, other = (rungs.trained_accuracy(one, 1.0, 0) for one in (split, flipped))
+    trained, other = (rungs.trained_accuracies(one, 0)[1.0] for one in (split, flipped))
     assert other == pytest.approx([1 - share for share in trained])
     assert trained[0] > 0.85
-
-
-def test_the_number_of_answers_is_found() -> None:
-    for most in (1, 2, 77, 500):
-        assert answers_until(lambda e, d, q, m=most: float(q <= m), 0.5, 1.0) == most
-    assert answers_until(lambda e, d, q: 0.0, 0.5, 1.0) == 0
-    large = answers_until(lambda e, d, q: float(q <= 123_456), 0.5, 1.0)
-    assert 123_456 * 0.998 < large <= 123_456

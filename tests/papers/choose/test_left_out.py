@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.choose.export_outcomes import TABLES, exported
 from papers.choose.left_out import regrets_of, rows_of
 from papers.choose.sources import table_of
 
@@ -55,8 +54,3 @@ def test_no_row_is_in_two_parts(tmp_path: Path) -> None:
         assert len(np.unique(together)) == len(together)
         for part, own in zip(numbers, rows.labels, strict=True):
             assert np.array_equal(part.astype(float) % 3, own)
-
-
-def test_missing_outcomes_and_other_words_for_them_are_left_out() -> None:
-    lines = [["id", "age", "naffairs", "affair"], ["1", "NA", "0", "0"], ["2", "40", "3", "NA"]]
-    assert exported(lines, TABLES["affairs"]) == [["age", "label"], ["", "0"]]

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from papers.posthoc import linkage_inputs
-from papers.posthoc.linkage_inputs import classifier, pictures
+from papers.posthoc.linkage_inputs import pictures
 from reticent.datasets import Dataset
 from reticent.training.progress import silent
 from reticent.training.public_features import PatchFeatures
@@ -65,19 +64,3 @@ def test_features_of_pictures_are_learned_on_the_public_half_alone(
     patches = linkage_inputs.patch_features("cifar10").fit(whole.train_rows[:12])
     reduced = linkage_inputs.PublicComponents(components=5, of=patches).fit(whole.train_rows[:12])
     np.testing.assert_array_equal(reduced.features(whole.test_rows), one.held)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_classifier_has_one_logit_for_each_label(classes: int) -> None:
-    random = np.random.default_rng(0)
-    labels = np.arange(300) % classes
-    rows = np.eye(classes, 6)[labels] + 0.2 * random.normal(size=(300, 6))
-    layer = classifier(rows, labels, strength=10.0)
-    with torch.no_grad():
-        logits = layer(torch.from_numpy(rows).float()).numpy()
-    assert logits.shape == (300, classes)
-    assert (logits.argmax(axis=1) == labels).mean() > 0.95
-    # its gradient vanishes: the penalised likelihood that it maximises is scikit-learn's
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    slope = (np.eye(classes)[labels] - shares).sum(axis=0)
-    np.testing.assert_allclose(slope, 0.0, atol=0.05)  # the intercept bears no penalty

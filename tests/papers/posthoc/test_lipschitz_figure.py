@@ -4,16 +4,13 @@ limit.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from papers.posthoc import lipschitz_figure
 from papers.posthoc.exact.constants import lipschitz_constant
-from papers.posthoc.lipschitz_figure import FigureSettings, figure, markdown, run, trained
+from papers.posthoc.lipschitz_figure import FigureSettings, run, trained
 from papers.posthoc.milp import milp_lipschitz
 from reticent.core import Box
-from reticent.core.errors import CertificationFailed
 
 SMALL = FigureSettings(
     radii=(0.1, 0.5),
@@ -60,19 +57,3 @@ def test_both_methods_answer_the_same_question():
         assert milp_lipschitz(network, point, 0.5, domain=domain).value == pytest.approx(
             exact, rel=1e-6
         )
-
-
-def test_a_method_is_given_up_after_two_solves_without_an_end(monkeypatch: pytest.MonkeyPatch):
-    def never(*_: object, **__: object) -> None:
-        raise CertificationFailed("limit")
-
-    monkeypatch.setattr(lipschitz_figure, "milp_lipschitz", never)
-    stopped = run(replace(SMALL, points=5), seed=0, report=silent)
-    row = stopped["panels"]["radius"][0]
-    assert (
-        row["milp"]["unfinished"],
-        len(row["milp"]["seconds"]),
-        len(row["search"]["seconds"]),
-    ) == (2, 2, 5)
-    assert markdown(stopped).count("| > ") == 6
-    figure(stopped)

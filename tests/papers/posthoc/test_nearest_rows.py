@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from papers.posthoc import nearest_rows
@@ -13,7 +12,6 @@ from papers.posthoc.settings import SETTINGS
 from papers.result_files import cached_result
 from reticent.datasets import load
 from reticent.demos.posthoc import RESPONSE, response_accuracy
-from reticent.grids.public_graph import PublicGraph
 from reticent.training.progress import silent
 
 SMALL = replace(
@@ -54,14 +52,3 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"| {RESPONSE}: any two pictures | " in page
     monkeypatch.setattr(nearest_rows, "cached_embedder", None)
     assert small(tmp_path, 0) == runs[0]
-
-
-def test_the_simple_table_uses_all_of_epsilon_and_no_more() -> None:
-    graph = PublicGraph.nearest(np.random.default_rng(0).normal(size=(80, 2)), neighbours=3)
-    labels = (graph.points[:, 0] > 0).astype(np.int64)
-    table = nearest_rows.simple_table(graph, labels, 2, 1.0)
-    logs = np.log(table)
-    first, second = graph.edges.T
-    assert 0.99 < np.abs(logs[first] - logs[second]).max() <= 1.0
-    assert np.allclose(table.sum(axis=1), 1.0)
-    assert (table.argmax(axis=1) == labels).all()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers.power.code_methods import Fitted, code, scored
+from papers.power.code_methods import scored
 from papers.power.code_splits import split
 from reticent.noise import SeededSampler
-from reticent.systems import CodeEncoder, train_server
+from reticent.systems import train_server
 from reticent.systems.scores import prediction_scores
 from reticent.training.staircases import response_on
 
@@ -34,14 +34,3 @@ def test_scores_are_the_mean_over_draws_of_the_noise() -> None:
     exact = scored(private, tested, part, channel)["accuracy"]
     assert exact == pytest.approx(channel[0, 0], abs=1e-12)
     assert abs(np.mean(drawn) - exact) < 4 * spread / 20
-
-
-def test_codes_are_those_of_the_encoder() -> None:
-    """The table shares models between budgets; its releases are the encoder's to the last bit."""
-    part = split("breast-cancer", seed=0, tuning=False)
-    found = code(Fitted(part), 2.0, scoring="accuracy")
-    encoder = CodeEncoder(epsilon=2.0, schema=part.schema, scoring="accuracy", random_state=0)
-    encoder.fit(*part.public)
-    private, tested = (encoder.exact(rows) for rows in (part.private[0], part.test[0]))
-    expected = scored(private, tested, part, encoder.channel_)
-    assert found["accuracy"] == expected["accuracy"] > 0.75

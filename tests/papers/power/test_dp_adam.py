@@ -10,7 +10,6 @@ import torch
 
 from papers.power import dp_adam as power_private
 from papers.power.dp_adam import train_power_privately
-from reticent.core.errors import InvalidInput
 from reticent.published.density import KernelDensity
 from reticent.published.power_network import PowerConfig
 
@@ -69,11 +68,3 @@ def test_the_first_step_is_the_clipped_mean_gradient(monkeypatch: pytest.MonkeyP
         )
         for index, gradient in enumerate(torch.autograd.grad(loss, parameters)):
             torch.testing.assert_close(seen[0][str(index)][row], gradient, rtol=1e-4, atol=1e-6)
-
-
-def test_refuses_a_density_of_another_width() -> None:
-    rows, labels, _ = data()
-    with pytest.raises(InvalidInput, match="density: has 2 coordinates"):
-        train_power_privately(
-            rows, labels, CONFIG, epsilon=1.0, delta=1e-5, density=KernelDensity(rows[:, :2], 0.3)
-        )

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from papers.power.inversion import invert, relative_errors
-from reticent.core.errors import InvalidInput
 from reticent.published.power_network import PowerNetwork
 
 
@@ -46,23 +45,3 @@ def test_public_rows_tell_which_of_several_preimages_is_a_row(power: int) -> Non
         axis=1
     )  # what is left over: two preimages inside the box
     assert plausible.mean() > 0.9
-
-
-def test_public_rows_do_not_touch_withheld_ones() -> None:
-    network = PowerNetwork(3, (2,), 1)
-    found = invert(network, np.full((2, 3), np.nan), public=np.ones((5, 3)))
-    assert np.isnan(found).all()
-    with pytest.raises(InvalidInput, match="public: expected 3 features"):
-        invert(network, np.ones((2, 3)), public=np.ones((5, 2)))
-
-
-def test_noise_ends_it_and_withheld_rows_stay_unknown() -> None:
-    torch.manual_seed(0)
-    network = PowerNetwork(6, (4,), 1)
-    rows = np.random.default_rng(1).uniform(0, 1, (50, 6))
-    released = network.embed(rows)
-    noisy = released + np.random.default_rng(2).normal(size=released.shape)
-    noisy[3] = np.nan
-    errors = relative_errors(invert(network, noisy), rows)
-    assert np.isnan(errors[3])
-    assert np.nanmedian(errors) > 0.3

@@ -16,9 +16,7 @@ from papers.power.parts import Parts
 from papers.power.report import markdown
 from papers.power.settings import settings_of
 from papers.seeds import combined
-from reticent.audit import refute_recorded
 from reticent.datasets import Table
-from reticent.demos.power import raw_columns
 from reticent.published.power_network import PowerConfig
 from reticent.tables import Categorical, Numeric, TabularSchema
 
@@ -103,34 +101,3 @@ def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.Monke
     ):
         monkeypatch.setattr(power_table, name, lambda *_, **__: pytest.fail("computed again"))
     assert power_table.run(part, tmp_path) == found
-
-
-def test_tuning_leaves_the_held_out_part_alone() -> None:
-    settings = replace(settings_of("adult"), load=table, schema=lambda _: SCHEMA)
-    parts = Parts.of(settings, seed=0, tuning=True)
-    held_out = {tuple(row) for row in table().test_rows}
-    for rows in (parts.public_rows, parts.private_rows, parts.test_rows):
-        inside = {
-            tuple(row) for row in rows if 0 < row[0] < 1
-        }  # ends of the range occur on both sides
-        assert not held_out & inside
-
-
-def test_raw_columns_cost_their_epsilon_over_all_columns() -> None:
-    rows = SCHEMA.encode([[0.0, "x"], [1.0, "y"]])
-    released = [
-        raw_columns(SCHEMA, np.tile(row, (60_000, 1)), epsilon=2.0, seed=seed)
-        for seed, row in enumerate(rows)
-    ]
-
-    def ratio(
-        values: np.ndarray,
-    ) -> np.ndarray:  # log-likelihood ratio of the two rows, share 1 for each column
-        # To a grid: the last bits of textbook noise tell the two rows apart.
-        number = np.round(np.abs(values[:, 0] - 1) - np.abs(values[:, 0]), 6)
-        return number + np.where(values[:, 1] > 0, 1.0, np.where(values[:, 2] > 0, -1.0, 0.0))
-
-    result = refute_recorded(
-        ratio(released[0]), ratio(released[1]), epsilon=2.0, delta=0.0, alpha=1e-3, seed=0
-    )
-    assert 1.6 < result.excluded(delta=0.0) <= 2.0

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from papers.power.code_splits import Split
 from papers.power.within import (
-    RUNGS,
-    Released,
     free_columns,
-    learnt,
     ours,
     rung,
     sided,
@@ -45,17 +40,6 @@ def test_what_neighbours_share_is_sent_as_it_is_and_nothing_else() -> None:
     np.testing.assert_array_equal(rung(part, 1.0, name="clear alone").tested, seen)
 
 
-@pytest.mark.parametrize("name", RUNGS)
-def test_every_rung_is_learnt_from(name: str) -> None:
-    part = mixed()
-    found = learnt(rung(part, 1.0, name=name), part)
-    assert found["server"] > 0.0
-    if name.startswith("clear"):
-        assert found["accuracy"] == pytest.approx(0.9, abs=0.05)
-    elif name == "raw columns":  # each with half of epsilon
-        assert found["accuracy"] < 0.85
-
-
 def test_one_bit_about_two_labels_is_answered_as_often_rightly_as_it_should() -> None:
     """The number is the label here, and the category says nothing of it: randomised response on
     what is nearly always right.
@@ -75,18 +59,6 @@ def test_one_bit_about_two_labels_is_answered_as_often_rightly_as_it_should() ->
     assert (named == labels).mean() == pytest.approx(right, abs=0.07)
     sure = sided(Split(part.schema, *parts, 0), 12.0).private[:, -2:].argmax(axis=1)
     assert (sure == labels).mean() > 0.97
-
-
-def test_a_shape_is_chosen_on_private_rows_alone() -> None:
-    """With other held-out rows the same server answers."""
-    part = mixed()
-    released = rung(part, 1.0, name="clear + noise")
-    few = replace(part, test=(part.test[0][:40], part.test[1][:40]))
-    whole = learnt(released, part)
-    cut = learnt(Released(released.private, released.tested[:40]), few)
-    assert whole["accuracy"] != cut["accuracy"]
-    again = learnt(Released(released.private, released.tested), part)
-    assert {**again, "server": 0.0} == {**whole, "server": 0.0}
 
 
 def test_the_rung_draws_the_noise_that_ours_draws() -> None:

@@ -13,8 +13,6 @@ from papers.private_knn import headline as knn_headline
 from papers.private_knn.headline import ROWS, parts_of, run, settings_of, table
 from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.datasets import Dataset, load_digits
-from reticent.noise import SeededSampler
-from reticent.training.progress import silent
 
 
 def _small() -> knn_headline.HeadlineSettings:
@@ -49,27 +47,6 @@ def test_every_row_states_a_total_that_holds(rows: dict[str, dict]) -> None:
     text = table("digits", rows)
     assert text.count("\n| ") == 1 + len(ROWS)
     assert all(name in text for name in ROWS)
-
-
-def test_labels_of_public_pictures_change_scores_only() -> None:
-    data = load_digits()
-    parts = parts_of(data, _small())
-    shuffled = replace(
-        parts,
-        public_truth=np.roll(parts.public_truth, 1),
-        scored_truth=np.roll(parts.scored_truth, 1),
-    )
-    seen = []
-    for given in (parts, shuffled):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                knn_headline,
-                "_scores",
-                lambda student, _: {"weights": float(student.head.weight.sum())},
-            )
-            patch.setattr(knn_headline, "SecureSampler", lambda: SeededSampler(0))
-            seen.append(ROWS["PATE, Laplace noise"](given, _small(), 0, silent)["weights"])
-    assert seen[0] == seen[1]
 
 
 def test_the_scored_part_is_the_last_tenth_of_the_held_out_one() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from papers.private_knn.rung_rows import ANSWERS, Rows, asked_places, taught_right
+from papers.private_knn.rung_rows import Rows
 
 
 def test_distances_use_directions_of_public_rows_alone(clusters: Rows) -> None:
@@ -23,18 +23,6 @@ def test_distances_use_directions_of_public_rows_alone(clusters: Rows) -> None:
         clusters.classes,
     )
     np.testing.assert_array_equal(moved.near.scored, near.scored)
-
-
-def test_teachers_are_asked_about_public_pictures_once(clusters: Rows) -> None:
-    asked = asked_places(clusters)
-    assert len(set(asked.tolist())) == len(asked) == min(ANSWERS, len(clusters.public))
-
-
-def test_right_labels_teach_more_than_wrong_ones(clusters: Rows) -> None:
-    asked = asked_places(clusters)
-    truth = clusters.public_codes[asked]
-    assert taught_right(clusters, asked, truth, 0) > 0.9
-    assert taught_right(clusters, asked, (truth + 1) % 3, 0) < 0.1
 
 
 def test_directions_are_the_principal_ones_of_public_rows(clusters: Rows) -> None:

@@ -52,39 +52,6 @@ def test_every_page_fits_its_window_and_loads_nothing_else(
         assert (found > 200) == (name == shown)
 
 
-def test_the_keyboard_reaches_everything_and_shows_where_it_is(
-    page: Page, watched: Watched
-) -> None:
-    sign_in(page, watched)
-    seen = []
-    for _ in range(40):
-        page.press("Tab")
-        name = page.focus()
-        if name.startswith("BODY"):
-            break
-        seen.append(name)
-        if len(seen) > 1:  # the first is the link that skips the others
-            outline = page.run("getComputedStyle(document.activeElement).outlineStyle")
-            assert outline != "none", name
-    assert seen[0] == "A Skip to the content"
-    for wanted in ("A Budgets", "A Entries", "A Keys", "A Verification", "BUTTON Sign out"):
-        assert wanted in seen
-    assert "A records" in seen
-    assert "DIV Last entries" in seen  # so that arrow keys scroll it
-    page.open(watched.url)
-    page.press("Tab")
-    page.press("Enter")
-    assert page.run("location.hash") == "#main"
-    assert page.run("document.activeElement.id") == "main"
-    for _ in range(20):
-        page.press("Tab")
-        if page.focus() == "A All entries":
-            break
-    page.press("Enter")
-    page.wait()
-    assert page.run("location.pathname") == "/dashboard/entries"
-
-
 def test_the_cookie_is_for_these_pages_alone_and_ends_with_the_session(
     page: Page, watched: Watched
 ) -> None:

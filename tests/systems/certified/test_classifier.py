@@ -18,8 +18,6 @@ from reticent.core.errors import (
     CorruptBundle,
     InvalidParameter,
 )
-from reticent.noise import SeededSampler
-from reticent.published import SmoothCauchy
 from reticent.release.bundle import Bundle
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble, Features
@@ -36,18 +34,6 @@ def fitted() -> CertifiedClassifier:
     return CertifiedClassifier(classes=[0, 1], epsilon=0.03, k_max=300, data_set="blobs").fit(
         *blobs(3000)
     )
-
-
-def test_close_blobs_at_epsilon_three_hundredths(fitted: CertifiedClassifier) -> None:
-    """Within a point of the noise-free label, where the published response is a coin."""
-    X, labels = blobs(4000, seed=1)
-    noise_free = (fitted.exact_predict(X) == labels).mean()
-    released = (fitted.simulate(X, seed=0).values == labels).mean()
-    assert noise_free > 0.9
-    assert released > noise_free - 0.01
-    published = SmoothCauchy(epsilon=0.03, adjacency=AddRemove(1))
-    answers = published.release(*fitted.stable_distances(X), sampler=SeededSampler(0))
-    assert (answers == labels).mean() < 0.6
 
 
 def test_what_is_certified_is_what_the_library_certifies(fitted: CertifiedClassifier) -> None:
@@ -128,18 +114,6 @@ def test_the_choice_of_mechanism_knows_nothing_of_the_records() -> None:
         parts.append(checked.fit(*far, public_X=X, public_y=y))
     parts.append(CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5))
     assert len({part.calibrate(**asked)._choice() for part in parts}) == 1
-
-
-def test_gaussian_answers_come_back_from_disk(tmp_path: Path) -> None:
-    X, y = blobs(300)
-    maker = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=20).fit(X, y)
-    maker.calibrate(epsilon=4.0, delta=1e-5, answers=200)
-    loaded = CertifiedClassifier.load(maker.save(tmp_path / "bundle"))
-    assert loaded.query_.mechanism == maker.query_.mechanism
-    np.testing.assert_array_equal(
-        loaded.simulate(X, seed=3).values, maker.simulate(X, seed=3).values
-    )
-    assert loaded.calibrate(epsilon=4.0, delta=0.0, answers=200).delta == 0.0
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from reticent.audit import response_case, signed_distance_case
-from reticent.core import AddRemove, Guarantee, Replace
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
+from reticent.core import AddRemove
+from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
 from reticent.noise import AuditSampler, SecureSampler
-from reticent.retraining import ConvexSettings, convex_model
 from reticent.systems import ConvexCertifiedClassifier
 
 
@@ -35,39 +33,6 @@ def classifier(**fields: Any) -> ConvexCertifiedClassifier:
 @pytest.fixture(scope="module")
 def fitted() -> ConvexCertifiedClassifier:
     return classifier().fit(*blobs(2000))
-
-
-def test_what_is_certified_is_what_the_library_certifies(
-    fitted: ConvexCertifiedClassifier,
-) -> None:
-    X, labels = blobs(2000)
-    queries = blobs(300, seed=2)[0]
-    model = convex_model(X, labels, ConvexSettings(features=2, norm_bound=4.0))
-    for mine, other in zip(
-        fitted.stable_distances(queries), model.stable_distances(queries), strict=True
-    ):
-        np.testing.assert_array_equal(mine, other)
-    truth = blobs(300, seed=2)[1]
-    peer = LogisticRegression().fit(X, labels).score(queries, truth)
-    assert (fitted.exact_predict(queries) == truth).mean() > peer - 0.01
-    assert fitted.guarantee == Guarantee(0.1, 0.0, AddRemove(1, data_set="blobs"))
-    assert fitted.clipped_ > 0
-    replaced = classifier(counting="replace").fit(*blobs(2000))
-    assert replaced.guarantee.adjacency == Replace(1, data_set="blobs")
-    half = replaced.stable_distances(queries)[1]
-    assert np.abs(half - fitted.stable_distances(queries)[1] / 2).max() <= 1
-
-
-def test_distances_come_back_from_disk(fitted: ConvexCertifiedClassifier, tmp_path: Path) -> None:
-    loaded = ConvexCertifiedClassifier.load(fitted.save(tmp_path / "bundle"))
-    assert loaded.get_params() == fitted.get_params()
-    assert loaded.bundle_identity_ == fitted.bundle_identity_
-    queries = blobs(200, seed=4)[0]
-    for first, second in zip(
-        loaded.stable_distances(queries), fitted.stable_distances(queries), strict=True
-    ):
-        np.testing.assert_array_equal(first, second)
-    assert loaded.unlearning(queries).tolist() == fitted.unlearning(queries).tolist()
 
 
 @pytest.mark.parametrize(
@@ -192,14 +157,3 @@ def test_predictions_survive_what_they_say_they_survive() -> None:
                     warnings.simplefilter("ignore")
                     after = classifier(regularization=1.0).fit(*data).exact_predict(queries)
                 assert (after == before)[survived[kind] >= k].all()
-
-
-def test_refusals() -> None:
-    X, y = blobs(30)
-    for fields in ({"regularization": 0.0}, {"norm_bound": -1.0}, {"counting": "remove"}):
-        with pytest.raises(InvalidInput):
-            classifier(**fields).fit(X, y)
-    with pytest.raises(InvalidInput):
-        classifier().fit(X, y).poisoning(X, change="swap")
-    with pytest.warns(UserWarning, match="longer than norm_bound=0.01"):
-        classifier(norm_bound=0.01).fit(X, y)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pytest
 
 from reticent.core import AddRemove, Guarantee
 from reticent.core.errors import InvalidParameter
 from reticent.retraining import record_buckets, record_keys, vote_distances
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, ClippedDescent
+from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 
 
 def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -70,22 +69,3 @@ def test_replaced_records_are_refused_for_more_than_one_member() -> None:
         CertifiedEnsemble(classes=[0, 1], epsilon=1.0, counting="replace")
     with pytest.raises(InvalidParameter, match="members=0"):
         CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=0).fit(*blobs(20))
-
-
-def test_workers_train_members_of_the_same_bits() -> None:
-    X, y = blobs(300)
-    settings = {
-        "classes": [0, 1],
-        "epsilon": 1.0,
-        "members": 3,
-        "k_max": 4,
-        "training": ClippedDescent(hidden=(5,), random_state=1),
-    }
-    alone = CertifiedEnsemble(**settings).fit(X, y)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        shared = CertifiedEnsemble(**settings).fit(X, y)
-    for one, other in zip(alone.members_, shared.members_, strict=True):
-        for mine, theirs in zip(one.lower + one.upper, other.lower + other.upper, strict=True):
-            assert mine.tobytes() == theirs.tobytes()
-    queries = blobs(20, seed=1)[0]
-    assert alone.unlearning(queries).tolist() == shared.unlearning(queries).tolist()

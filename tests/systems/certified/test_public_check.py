@@ -7,9 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
-from reticent.systems.certified.public_check import NoBetterThanConstant, PublicCheck
+from reticent.systems.certified.public_check import NoBetterThanConstant
 
 
 def rare(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -64,25 +63,3 @@ def test_the_public_rows_have_no_part_in_training() -> None:
         )
     for one, other in zip(plain.members_, checked.members_, strict=True):
         np.testing.assert_array_equal(one.lower[0], other.lower[0])
-
-
-def test_the_check_counts() -> None:
-    check = PublicCheck.of(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
-    assert (check.accuracy, check.constant, check.balanced) == (0.75, 0.5, 0.75)
-    assert not check.no_better
-    assert PublicCheck.of(np.zeros(4), np.array([0, 0, 0, 1])).no_better
-    assert PublicCheck.of(np.zeros(4), np.zeros(4)).no_better
-
-
-@pytest.mark.parametrize(
-    "public",
-    [
-        {"public_X": np.zeros((2, 2))},
-        {"public_y": [0, 1]},
-        {"public_X": np.zeros((2, 3)), "public_y": [0, 1]},
-        {"public_X": np.zeros((2, 2)), "public_y": [0, 7]},
-    ],
-)
-def test_public_rows_that_do_not_fit_are_refused(public: dict[str, object]) -> None:
-    with pytest.raises(InvalidInput):
-        CertifiedClassifier(epsilon=1.0, classes=[0, 1], k_max=1).fit(*rare(30, 0), **public)

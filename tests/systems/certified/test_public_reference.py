@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
+from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.release.fits import not_counted
 from reticent.systems import (
-    CertifiedClassifier,
     ConvexCertifiedClassifier,
     PublicReference,
 )
@@ -102,27 +100,6 @@ def test_records_correct_what_public_models_do_not_know() -> None:
 
 
 @pytest.mark.parametrize(
-    "reference",
-    [
-        PublicReference(models=[LogisticRegression()], rows="embedding", weight=0.5),
-        PublicReference(
-            models=[ExtraTreesClassifier(5, random_state=0)], rows="table", components=6
-        ),
-    ],
-)
-def test_a_bundle_holds_public_models(reference: PublicReference, tmp_path: Path) -> None:
-    own = made(reference).fit(ROWS, LABELS, **FIT)
-    loaded = ConvexCertifiedClassifier.load(own.save(tmp_path / "bundle"))
-    for first, second in zip(
-        own.stable_distances(QUERIES), loaded.stable_distances(QUERIES), strict=True
-    ):
-        np.testing.assert_array_equal(first, second)
-    assert loaded.card().to_markdown() == own.card().to_markdown()
-    assert "public models" in own.card().to_markdown()
-    assert loaded.poisoning(QUERIES).tolist() == own.unlearning(QUERIES).tolist()
-
-
-@pytest.mark.parametrize(
     "change",
     [
         lambda bundle: bundle.settings["extractor"].update(weight=0.0),
@@ -141,26 +118,6 @@ def test_a_bundle_that_does_not_fit_together_is_refused(tmp_path: Path, change: 
     change(copy)
     with pytest.raises(CorruptBundle):
         ConvexCertifiedClassifier.load(copy.write(tmp_path / "bundle"))
-
-
-def test_refusals() -> None:
-    with pytest.raises(InvalidInput, match="expected labelled public rows"):
-        made().fit(ROWS, LABELS)
-    reference = PublicReference(models=[LogisticRegression()])
-    with pytest.raises(InvalidParameter, match="no PublicReference"):
-        CertifiedClassifier(epsilon=1.0, classes=[0, 1, 2], features=reference).fit(
-            ROWS, LABELS, **FIT
-        )
-    for name, value in (
-        ("models", ["a model"]),
-        ("rows", "text"),
-        ("components", 0),
-        ("whitening", 2.0),
-        ("weight", 0.0),
-        ("records", 0),
-    ):
-        with pytest.raises(InvalidInput):
-            PublicReference(**{name: value})
 
 
 def test_models_that_no_bundle_holds_are_refused_before_training() -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 from torch import nn
 
-from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.systems.embedding import (
     BetaVaeEmbedding,
     Embedding,
     IdentityEmbedding,
     ModuleEmbedding,
-    check_pictures,
     restore,
 )
 from reticent.training.embedder import Embedder, EmbedderConfig
@@ -60,19 +57,3 @@ def test_dropout_is_off_whatever_mode_the_module_was_left_in() -> None:
     module.train()
     inputs = np.ones((3, 16))
     np.testing.assert_array_equal(embedding.embed(inputs), embedding.embed(inputs))
-
-
-def test_refuses_what_does_not_fit() -> None:
-    described, arrays = ModuleEmbedding(own_module(), (4, 4)).describe()
-    with pytest.raises(InvalidInput, match="your own Sequential"):
-        restore({**described, "structure": None, "serial": "1"}, arrays, None)
-    with pytest.raises(CorruptBundle, match="do not fit"):
-        restore(described, {**arrays, "embedder.more": np.zeros(1)}, None)
-    with pytest.raises(CorruptBundle, match="do not fit"):
-        restore(described, arrays, nn.Sequential(nn.Linear(2, 2)))
-    with pytest.raises(CorruptBundle, match="unknown kind 'oracle'"):
-        restore({"kind": "oracle", "name": ""}, {}, None)
-    with pytest.raises(InvalidInput, match="sparse"):
-        check_pictures(sparse.eye_array(3), name="X")
-    with pytest.raises(InvalidInput, match="0 feature"):
-        check_pictures(np.zeros((3, 0)), name="X")

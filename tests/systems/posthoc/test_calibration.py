@@ -143,50 +143,6 @@ def test_heads_learn_for_as_long_as_they_need_to() -> None:
     assert hasty.query_.plan.utility < 0.9
 
 
-@pytest.mark.parametrize("rows", [1, 499, 500, 501, 10**6])
-def test_passes_are_at_least_as_many_as_the_steps_need(rows: int) -> None:
-    for config, steps in (
-        (Calibration().head(0, rows=rows), 480),
-        (Calibration().first_look(0, rows=rows), 80),
-    ):
-        assert config is not None
-        of_one = -(-rows // config.batch_size)
-        assert config.epochs * of_one >= steps > (config.epochs - 1) * of_one
-    assert Calibration(head_epochs=3).head(0, rows=rows).epochs == 3
-    assert Calibration(head_epochs=3).first_look(0, rows=rows) is None
-
-
-def test_a_first_look_leaves_out_what_cannot_be_the_best() -> None:
-    """Of one function the better noise, and no function that is far behind."""
-    required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
-    good, poor = (affine_chain([np.diag([1.0, height])], [np.zeros(2)]) for height in (1.0, 500.0))
-    tried = [
-        Candidate(
-            network,
-            mechanism,
-            EnumerationBound(
-                network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(mechanism)
-            ),
-        )
-        for network in (good, poor)
-        for mechanism in ("laplace", "k-norm-linf")
-    ]
-    asked: list[tuple[str, int]] = []
-    choice = calibrate(
-        tried,
-        required,
-        labelled(),
-        paths=("global",),
-        head_config=HeadConfig(epochs=40, seed=0),
-        first_look=HeadConfig(epochs=5, seed=0),
-        report=lambda stage, _, total, __: asked.append((stage, total)),
-    )
-    assert choice.candidate is tried[1]
-    assert len(choice.considered) == len(tried)
-    assert choice.considered[0] == choice.plan
-    assert set(asked) == {("calibration, first look", 4), ("calibration", 1)}
-
-
 def test_delta_zero_leaves_the_global_path_with_pure_mechanisms() -> None:
     required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
     candidates = [candidate(name) for name in VECTOR_MECHANISMS]

@@ -8,11 +8,6 @@ import pytest
 import torch
 
 from reticent.core import Box, Norm
-from reticent.core.errors import (
-    UnknownName,
-    UnsupportedNetwork,
-    UnsupportedNorm,
-)
 from reticent.lipschitz import (
     EnumerationBound,
     IntervalBound,
@@ -53,19 +48,3 @@ def test_names(name: str, widths: tuple[int, ...], norm: Norm, kind: type) -> No
     )
     assert type(bound) is kind
     assert bound.kind in CERTIFICATES  # a bundle stores the kind and reads it back as a name
-
-
-def test_refusals() -> None:
-    network = from_torch(_network(3, 5, 2), (3,))
-    smooth = from_torch(_network(3, 5, 2, activation=torch.nn.Tanh), (3,))
-    box = Box.cube(3, 2.0)
-    with pytest.raises(UnknownName, match="auto, layered"):
-        bound_of("milp", network, domain=box, input_norm=Norm.LINF, output=Norm.L1)
-    for name in ("layered", "enumeration"):
-        with pytest.raises(UnsupportedNetwork):
-            bound_of(name, smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1)
-        with pytest.raises(UnsupportedNorm):
-            bound_of(name, network, domain=box, input_norm=Norm.L2, output=Norm.L1)
-    assert isinstance(
-        bound_of("auto", smooth, domain=box, input_norm=Norm.LINF, output=Norm.L1), IntervalBound
-    )

@@ -10,7 +10,7 @@ import pytest
 
 from reticent.attacks import attack_fitted
 from reticent.audit import audit_fitted
-from reticent.core.errors import CorruptBundle, InvalidInput
+from reticent.core.errors import CorruptBundle
 from reticent.release.bundle import Bundle
 from reticent.systems import Calibration, PosthocEncoder
 from reticent.systems.loading import load_answering
@@ -34,16 +34,6 @@ def test_no_two_chances_of_a_code_are_more_than_a_factor_apart(
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
     low = table.min(axis=0)
     assert (table.max(axis=0) <= math.exp(epsilon) * low * (1 + 1e-9)).all()
-
-
-def test_signs_of_one_direction_are_randomised_response_on_it() -> None:
-    """With labels the first direction tells classes apart."""
-    signs = PublicSigns(outputs=1).fit(ROWS, LABELS)
-    right = signs.table(1.0).max()
-    assert right == pytest.approx(math.e / (1 + math.e))
-    nodes = signs.network().forward(ROWS).argmax(axis=1)
-    agree = float((nodes == LABELS).mean())
-    assert max(agree, 1.0 - agree) > 0.9
 
 
 def test_what_is_released_explains_what_calibration_says() -> None:
@@ -99,8 +89,3 @@ def test_a_code_is_stored_audited_and_attacked_as_other_releases_are(tmp_path: P
     assert not audit_fitted(encoder, ROWS[:20], draws=2_000, alpha=0.001, seed=0).refuted
     game = {"candidates": 24, "trials": 2_000, "decoder": False, "seed": 0}
     assert not attack_fitted(encoder, ROWS[:64], **game).exceeded
-
-
-def test_a_mechanism_of_codes_needs_a_part_that_makes_them() -> None:
-    with pytest.raises(InvalidInput, match="obfuscator"):
-        PosthocEncoder(epsilon=2.0, mechanism="code", obfuscator="pca", **TOTAL).fit(ROWS)

@@ -120,32 +120,6 @@ def test_local_path_withholds_points_near_a_steep_place(points) -> None:
     assert encoder.guarantee.delta == pytest.approx(1e-3)
 
 
-def test_own_torch_modules_from_picture_to_release(tmp_path) -> None:
-    random = np.random.default_rng(0)
-    pictures = random.uniform(size=(200, 6, 6))
-    labels = (pictures[:, :3].mean(axis=(1, 2)) > pictures[:, 3:].mean(axis=(1, 2))).astype(int)
-    embedder = nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Tanh())
-    obfuscator = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
-    encoder = PosthocEncoder(
-        epsilon=2.0,
-        delta=0.0,
-        radius=0.1,
-        embedder=embedder,
-        obfuscator=obfuscator,
-        calibration=Calibration(head_epochs=1),
-        random_state=0,
-    ).fit(pictures, labels)
-    assert encoder.query_.bound.kind == "interval"
-    folder = encoder.save(tmp_path / "own")
-    for given in (None, nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Tanh())):
-        again = PosthocEncoder.load(folder, embedder=given)
-        np.testing.assert_array_equal(again.exact(pictures), encoder.exact(pictures))
-    assert isinstance(PosthocEncoder.load(folder).embedder, nn.Sequential)
-    with torch.no_grad():
-        expected = obfuscator.double()(torch.from_numpy(encoder.embed(pictures)))
-    np.testing.assert_allclose(encoder.exact(pictures), expected.numpy(), atol=1e-10)
-
-
 def test_an_embedding_of_1024_numbers_in_l2_is_charged_one_radius() -> None:
     """Orthonormal layers and pair sorts in closed form: nothing is enumerated at any width."""
     random = np.random.default_rng(0)
@@ -195,19 +169,3 @@ def test_without_labels_utility_is_what_released_values_explain_of_the_embedding
     assert read_linearly(encoder, np.repeat(points[0], 20, axis=0)) == pytest.approx(
         utility, abs=0.05
     )
-
-
-def test_without_labels_no_rung_explains_more_than_what_auto_takes() -> None:
-    """The first of a few coordinates keeps all of itself, and little of the embedding."""
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(600, 8)) * np.array([1.0, 1, 1, 1, 1, 1, 0.1, 0.1])
-    shared = {"epsilon": 40.0, "delta": 0.0, "radius": 0.5, "embedder": "identity"}
-    found = {
-        name: PosthocEncoder(obfuscator=name, random_state=0, **shared).fit(rows)
-        for name in ("auto", "identity", "pca")
-    }
-    explained = {
-        name: read_linearly(one, np.repeat(rows, 4, axis=0)) for name, one in found.items()
-    }
-    assert explained["auto"] >= max(explained.values()) - 0.02
-    assert explained["auto"] > 0.2

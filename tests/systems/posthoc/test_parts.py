@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.base import BaseEstimator
 from torch import nn
 
 from reticent.core.errors import InvalidInput, InvalidParameter
@@ -20,17 +19,12 @@ from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.lipschitz import IntervalBound, LipschitzBound
 from reticent.networks import Network, from_torch
-from reticent.published import PublishedObfuscator
 from reticent.systems import (
     BetaVAE,
     Calibration,
-    Identity,
-    Named,
-    NoiseAware,
     PosthocClassifier,
     PosthocEncoder,
 )
-from reticent.systems.embedding import IdentityEmbedding, ModuleEmbedding
 
 LABELS = np.arange(240) % 3
 PICTURES = np.clip(
@@ -119,26 +113,6 @@ def test_foreign_parts_from_picture_to_a_loaded_bundle(tmp_path: Path) -> None:
         )
 
 
-def test_a_foreign_classifier_of_labels() -> None:
-    class Means(ClassDirections):
-        def fit(self, X: Any, y: Any) -> Means:
-            means = np.stack([X[y == label].mean(axis=0) for label in np.unique(y)])
-            self.layer_ = nn.Linear(X.shape[1], len(means))
-            with torch.no_grad():
-                self.layer_.weight.copy_(torch.from_numpy(means))
-                self.layer_.bias.copy_(torch.from_numpy(-0.5 * (means**2).sum(axis=1)))
-            return self
-
-        def network(self) -> nn.Module:  # type: ignore[override]
-            return self.layer_
-
-    system = PosthocClassifier(**TOTAL, embedder=ColumnMeans(), classifier=Means())
-    system.fit(PICTURES, WORDS)
-    assert (system.exact_predict(PICTURES) == WORDS).mean() > 0.95
-    assert (system.release(PICTURES).values == WORDS).mean() > 0.8
-    assert isinstance(system.classifier_, Means)
-
-
 def test_an_embedder_that_is_trained_further_changes_no_fitted_system() -> None:
     part = BetaVAE(latent_dimension=2, epochs=1, width=8, random_state=0).fit(PICTURES)
     for embedder in (part.network(), nn.Sequential(nn.Flatten(), nn.Linear(24, 2))):
@@ -161,81 +135,6 @@ def test_foreign_parts_go_by_what_their_networks_are() -> None:
         PosthocClassifier(**TOTAL, embedder=ColumnMeans(), classifier=ClassDirections()).fit(
             PICTURES, WORDS
         )
-
-
-def test_nested_parameters_are_read_set_and_cloned() -> None:
-    encoder = PosthocEncoder(
-        **TOTAL,
-        embedder=Named(BetaVAE(latent_dimension=3), "clinic encoder"),
-        obfuscator=NoiseAware(hidden=(7,)),
-    )
-    parameters = encoder.get_params()
-    assert parameters["embedder__embedder__latent_dimension"] == 3
-    assert parameters["obfuscator__hidden"] == (7,)
-    copy = clone(encoder).set_params(obfuscator__hidden=(9,), embedder__name="other")
-    assert copy.obfuscator.hidden == (9,)
-    assert (encoder.obfuscator.hidden, encoder.embedder.name) == ((7,), "clinic encoder")
-    changed = copy.set_params(obfuscator=PublishedObfuscator(), obfuscator__hidden=(11,))
-    assert changed.obfuscator.hidden == (11,)
-
-
-def test_a_search_over_the_parameters_of_a_part() -> None:
-    def accuracy(encoder: PosthocEncoder, X: Any, y: Any) -> float:
-        values = encoder.simulate(X, seed=0).values
-        return float((encoder.classes_[encoder.head_.predict(values)] == y).mean())
-
-    obfuscator = NoiseAware(outputs=2, epochs=3)
-    encoder = PosthocEncoder(
-        **TOTAL,
-        embedder=ColumnMeans(),
-        obfuscator=obfuscator,
-        mechanism="laplace",
-        calibration=Calibration(head_epochs=1),
-    )
-    search = GridSearchCV(
-        encoder, {"obfuscator__hidden": [(2,), (12,)]}, scoring=accuracy, cv=2, error_score="raise"
-    ).fit(PICTURES, WORDS)
-    fitted = search.best_estimator_
-    assert (
-        fitted.obfuscator_.network()[0].out_features == search.best_params_["obfuscator__hidden"][0]
-    )
-    assert len(search.cv_results_["params"]) == 2
-    assert obfuscator.hidden == (64,)
-
-
-def test_calibration_chooses_among_sizes_and_keeps_the_part_that_it_chose() -> None:
-    encoder = PosthocEncoder(
-        **TOTAL,
-        embedder="identity",
-        obfuscator=NoiseAware(outputs=(1, 2, 3), hidden=(8,), epochs=2),
-        calibration=Calibration(head_epochs=1),
-    ).fit(PICTURES.reshape(240, 24)[:, ::8], WORDS)
-    chosen = encoder.obfuscator_.outputs
-    assert encoder.release(PICTURES.reshape(240, 24)[:5, ::8]).values.shape == (5, chosen)
-    weight = encoder.obfuscator_.network()[-1].weight.detach().numpy()
-    np.testing.assert_array_equal(encoder.query_.network.linear_layers()[-1].dense(), weight)
-
-
-def test_the_identity_as_embedder_and_as_obfuscator() -> None:
-    points = PICTURES.mean(axis=1)[:, ::2]
-    encoder = PosthocEncoder(**TOTAL, embedder=Identity(), obfuscator="identity").fit(points)
-    assert isinstance(encoder.query_.embedding, IdentityEmbedding)
-    np.testing.assert_array_equal(encoder.exact(points), encoder.embed(points))
-    # Noise for a constant of 1 in l-infinity, or of 3 in l1: the embedding is its own release.
-    assert encoder.query_.bound.global_bound() == pytest.approx(
-        {"laplace": 3, "k-norm-linf": 1, "k-norm-l2": np.sqrt(3)}[encoder.query_.plan.mechanism]
-    )
-
-
-def test_a_module_without_labels_repeats_under_a_seed() -> None:
-    module = nn.Linear(3, 2)
-    points = PICTURES.mean(axis=1)[:, ::2]
-    identities = set()
-    for state in (1, 2):
-        torch.manual_seed(state)
-        encoder = PosthocEncoder(**TOTAL, embedder="identity", obfuscator=module)
-        identities.add(encoder.fit(points).bundle_identity_)
-    assert len(identities) == 1
 
 
 class OwnBound(IntervalBound):
@@ -281,14 +180,3 @@ def test_a_bound_of_ones_own_is_named_on_the_card_and_needed_to_load(tmp_path: P
 def test_what_is_no_bound_is_refused(given: Any, match: str) -> None:
     with pytest.raises(InvalidParameter, match=f"certificate: .*{match}"):
         PosthocEncoder(**TOTAL, calibration=Calibration(certificate=given)).fit(PICTURES, WORDS)
-
-
-def test_an_own_module_under_a_name(tmp_path: Path) -> None:
-    module = ColumnMeans().fit(PICTURES).network()
-    settings = {**TOTAL, "obfuscator": nn.Linear(3, 2)}
-    encoder = PosthocEncoder(**settings, embedder=Named(module, "means of columns")).fit(PICTURES)
-    assert isinstance(encoder.query_.embedding, ModuleEmbedding)
-    assert encoder.query_.embedding.name == "means of columns"
-    loaded = PosthocEncoder.load(encoder.save(tmp_path / "named"), embedder=module)
-    assert isinstance(loaded.embedder, Named)
-    assert loaded.guarantee == encoder.guarantee

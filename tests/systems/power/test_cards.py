@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 import numpy as np
-import pytest
 
 from reticent.mechanisms import KNormMechanism
 from reticent.networks import Affine, Network
@@ -53,27 +51,3 @@ def test_the_offset_of_the_lipschitz_statement_is_on_the_card() -> None:
             == f"{shown[2]} at every distance"
         )
     assert "Lipschitz" not in power_card(query(mechanism="gaussian", delta=1e-5)).protected
-
-
-def test_the_radius_is_said_in_the_tables_own_units() -> None:
-    name = "the radius, on one attribute alone"
-    said = dict(power_card(query()).details)[name]
-    assert said.startswith("0.1 of the range of a number; ")
-    assert "gain: 3.16 in 1 + value - lower, so from 0 to 2.16" in said
-    assert "of a category nothing" in said
-    assert "not whether a number is missing" in said
-    rows = SCHEMA.encode(
-        [
-            [17, 0, "Male"],
-            [17 + 7.3, 0, "Male"],
-            [17, 2.16, "Male"],
-            [17, -1, "Male"],
-            [17, 0, "Female"],
-        ]
-    )
-    apart = np.linalg.norm(rows - rows[0], axis=1)[1:]
-    assert apart == pytest.approx([0.1, 0.1, 1.0, 1.0], abs=1e-4)
-    nearest = SCHEMA.encode([[17, math.sqrt(100_000) - 1, "Male"]])  # the middle of the scale
-    assert np.linalg.norm(nearest - rows[3]) == pytest.approx(math.sqrt(0.75))
-    assert dict(power_card(query(radius=1.0)).details)[name] == "any change of it"
-    assert name not in dict(power_card(query(radius=None)).details)

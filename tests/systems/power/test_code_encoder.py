@@ -16,7 +16,7 @@ from reticent.attacks import attack_fitted
 from reticent.audit import audit_fitted
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
-from reticent.mechanisms import AnyTwo, FiniteChannel
+from reticent.mechanisms import FiniteChannel
 from reticent.noise import SecureSampler
 from reticent.release.bundle import Bundle
 from reticent.systems import (
@@ -153,18 +153,6 @@ def test_a_bundle_answers_as_what_was_saved(encoder: CodeEncoder, tmp_path: Path
         CodeQuery.from_description(settings, stored.arrays)
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_trained() -> None:
-    X, Y = table_of(600, 7)
-    with pytest.raises(InvalidParameter, match="no column"):
-        fitted(targets=("third",))
-    with pytest.raises(InvalidParameter, match="weights"):
-        fitted(weights=(1.0,))
-    with pytest.raises(InvalidParameter, match="nodes"):
-        fitted(nodes=500)
-    with pytest.raises(InvalidInput, match="too few"):
-        CodeEncoder(epsilon=1.0, schema=SCHEMA).fit(X[:40], Y[:40])
-
-
 def points_of(count: int, seed: int, sides: int = 4) -> tuple[np.ndarray, np.ndarray]:
     """Points in a few crowds, and a label that half of the crowds have."""
     random = np.random.default_rng(seed)
@@ -204,13 +192,6 @@ def test_a_code_of_points_serves_a_label_near_rows_and_the_vector(vectors: CodeE
     assert abs(explained - stated) < 0.1
 
 
-def test_a_point_has_the_same_node_alone_and_among_others(vectors: CodeEncoder) -> None:
-    rows = vectors.checked(points_of(200, 2)[0])
-    together = vectors.query_.nodes(rows)
-    alone = [int(vectors.query_.nodes(rows.part(slice(row, row + 1)))[0]) for row in range(200)]
-    assert together.tolist() == alone
-
-
 @pytest.mark.parametrize(
     ("near", "adjacency"),
     [
@@ -242,21 +223,6 @@ def test_neighbours_of_other_kinds_are_told_apart_by_epsilon(
     loaded = CodeEncoder.load(tmp_path / "bundle")
     np.testing.assert_array_equal(loaded.exact(rows), found.exact(rows))
     assert loaded.guarantee == found.guarantee
-
-
-def test_a_radius_that_buys_nothing_takes_a_code_of_any_two(tmp_path: Path) -> None:
-    X, y = points_of(600, 3)
-    far = CodeEncoder(epsilon=1.0, neighbours=Within(50.0), random_state=0).fit(X, y)
-    any_two = CodeEncoder(epsilon=1.0, random_state=0).fit(X, y)
-    assert isinstance(far.query_.mechanism.nodes, AnyTwo)
-    found = [one.query_.served[0].worth.held["released"]["nats"] for one in (far, any_two)]  # type: ignore[union-attr]
-    assert found[0] == pytest.approx(found[1], rel=0.1)
-    assert far.guarantee == Guarantee(1.0, 0.0, far.query_.inputs.within(Norm.LINF, 50.0))
-    assert "between any two inputs" in far.card().protected
-    far.save(tmp_path / "bundle")
-    loaded = CodeEncoder.load(tmp_path / "bundle")
-    assert loaded.guarantee == far.guarantee
-    np.testing.assert_array_equal(loaded.exact(X), far.exact(X))
 
 
 def test_counterfactuals_join_rows_of_other_values() -> None:

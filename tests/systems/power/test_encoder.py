@@ -10,14 +10,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from reticent.audit import refute_recorded
-from reticent.core import Neighborhood
 from reticent.core.errors import (
-    CalibrationFailed,
     CorruptBundle,
-    InvalidInput,
-    InvalidParameter,
-    ReticentError,
-    UnknownName,
 )
 from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.release.bundle import Bundle
@@ -71,20 +65,6 @@ def test_labels_survive_in_both_kinds_of_answer(
         assert not answer.withheld.any()
         assert answer.receipt.bundle == encoder.bundle_identity_
     assert set(np.unique(local.release(rows).values)) == {0.0, 1.0}
-
-
-def test_auto_takes_the_code_where_the_radius_is_large(table) -> None:
-    settings = {
-        **SMALL,
-        "training": VectorTraining(hidden=(8,), epochs=1, head_epochs=1, outputs=1),
-    }
-    far = PowerEncoder(epsilon=3.0, delta=0.0, radius=1.5, **settings).fit(*table)
-    assert far.mechanism_ == "code"
-    assert {plan.mechanism for plan in far.considered_} == {"code", "k-norm-l2"}
-    assert isinstance(far.guarantee.adjacency, Neighborhood)
-    assert [plan.utility for plan in far.considered_] == sorted(
-        (plan.utility for plan in far.considered_), reverse=True
-    )
 
 
 def worst_pair(encoder: PowerEncoder) -> tuple[np.ndarray, np.ndarray]:
@@ -179,41 +159,3 @@ def test_noise_is_fresh_and_training_leaves_the_global_generator(
     )
     assert torch.equal(before, torch.random.get_rng_state())
     assert again.bundle_identity_ == metric.bundle_identity_
-
-
-REFUSED: list[tuple[dict[str, object], type[ReticentError], str]] = [
-    ({"epsilon": 0.0}, InvalidParameter, "epsilon="),
-    ({"delta": 1.0}, InvalidParameter, "delta="),
-    ({"radius": 0.0}, InvalidParameter, "radius="),
-    ({"mechanism": "laplace"}, UnknownName, "mechanism="),
-    ({"mechanism": "gaussian"}, CalibrationFailed, "delta"),
-    ({"schema": "adult"}, InvalidParameter, "TabularSchema"),
-    ({"training": VectorTraining(hidden=(7,)), "mechanism": "k-norm-l2"}, InvalidParameter, "even"),
-]
-
-
-@pytest.mark.parametrize(("changes", "error", "message"), REFUSED)
-def test_refuses_settings(changes, error, message, table) -> None:
-    with pytest.raises(error, match=message):
-        PowerEncoder(**{"epsilon": 1.0, "delta": 0.0, "radius": None, **SMALL, **changes}).fit(
-            *table
-        )
-
-
-def test_refuses_rows_and_labels(metric: PowerEncoder, table) -> None:
-    rows, labels = table
-    fresh = PowerEncoder(epsilon=1.0, delta=0.0, radius=None, **SMALL)
-    for targets, message in (
-        (None, "requires y"),
-        (labels[:-1], "expected 900 labels"),
-        (np.zeros(900), "two classes"),
-    ):
-        with pytest.raises(InvalidInput, match=message):
-            fresh.fit(rows, targets)
-    with pytest.raises(InvalidInput, match="column 'c': 1 of 1 values are not among"):
-        metric.release([[5, 0, "w"]])
-    with pytest.raises(InvalidInput, match="X has 2 features, but PowerEncoder is expecting 3"):
-        metric.release([[5, 0]])
-    np.testing.assert_array_equal(
-        metric.exact([[99, 0, "x"]]), metric.exact([[10, 0, "x"]])
-    )  # clipped to the public range

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.systems.power.held_scores import GROUPS, HeldScores, simplest
-from reticent.systems.scores import SCORINGS, Scores, prediction_scores
+from reticent.systems.scores import SCORINGS, prediction_scores
 
 
 def held(labels: np.ndarray, *, right: float, seed: int, scoring: str) -> HeldScores:
@@ -55,17 +55,3 @@ def test_the_simplest_within_two_errors_is_taken(scoring: str) -> None:
     good = held(labels, right=0.8, seed=1, scoring=scoring)
     assert simplest([("poor", poor), ("good", good)], scoring=scoring) == "good"
     assert simplest([("first", good), ("second", good)], scoring=scoring) == "first"
-
-
-@pytest.mark.parametrize(("gap", "wanted"), [(1.9, "simple"), (2.1, "best")])
-def test_two_errors_are_the_limit(gap: float, wanted: str) -> None:
-    moved = np.zeros(GROUPS)
-    moved[::2] = 0.01
-    error = HeldScores(_scores(0.0), moved).error(HeldScores(_scores(0.0), np.zeros(GROUPS)))
-    simple = HeldScores(_scores(0.5), np.zeros(GROUPS))
-    best = HeldScores(_scores(0.5 + gap * error), moved)
-    assert simplest([("simple", simple), ("best", best)], scoring="accuracy") == wanted
-
-
-def _scores(accuracy: float) -> Scores:
-    return Scores(information=0.0, accuracy=accuracy, balanced_accuracy=0.5, auc=0.5)

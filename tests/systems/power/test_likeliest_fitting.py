@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from reticent import PowerEncoder
-from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.noise import SeededSampler
-from reticent.systems import VectorTraining, train_server
+from reticent.systems import VectorTraining
 from reticent.systems.power.likeliest_fitting import fit_likeliest
-from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import PublicRows
 from reticent.systems.power.protection import Protection
 from reticent.systems.power.query import PowerSetting
@@ -44,41 +42,6 @@ def encoder(**fields: object) -> PowerEncoder:
         "random_state": 0,
     }
     return PowerEncoder(schema=SCHEMA, **{**settings, **fields})  # type: ignore[arg-type]
-
-
-def test_auto_takes_it_where_no_noisy_number_tells_labels_apart() -> None:
-    """Noise of the size of a square hides it; a forest knows it, and one bit says which."""
-    fitted = encoder(radius=0.19, training=VectorTraining(hidden=(8, 8), epochs=1, outputs=1)).fit(
-        *table(1_500, seed=0)
-    )
-    assert isinstance(fitted.query_, LikeliestQuery)
-    assert (fitted.mechanism_, fitted.query_.plan.candidates) == ("clear-code", 2)
-    private, wanted = table(3_000, seed=1)
-    released = fitted.simulate(private, seed=0).values
-    server = train_server("boosted", released[:1_500], wanted[:1_500], seed=0)
-    # Randomised response at epsilon 1 is right in 73 of 100; without it half are.
-    assert (server.predict(released[1_500:]) == wanted[1_500:]).mean() > 0.57
-
-
-def test_a_radius_is_asked_for_before_anything_is_trained() -> None:
-    with pytest.raises(InvalidParameter, match="nothing is free"):
-        encoder(radius=None, mechanism="clear-code").fit(*table(50, seed=0))
-    with pytest.raises(InvalidParameter, match=r"radius=1\.0"):
-        encoder(radius=1.0, mechanism="clear-code").fit(*table(50, seed=0))
-    with pytest.raises(NotFittedYet):
-        _ = encoder().mechanism_
-
-
-def test_how_often_the_forest_is_right_is_counted_on_rows_it_did_not_learn_from() -> None:
-    """Labels that are noise: a forest knows its own rows by heart and others not at all."""
-    random = np.random.default_rng(0)
-    rows, labels = table(900, seed=0)
-    encoded, labels = SCHEMA.encode(rows), random.integers(0, 2, 900)
-    public = PublicRows(encoded[:600], encoded[600:], labels[:600], labels[600:])
-    required = PowerSetting(mechanism="code", epsilon=9.0, delta=0.0, radius=0.1)
-    for fitted in fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent):
-        assert np.abs(fitted.query.hits - fitted.query.hits[0]).max() < 0.25
-        assert fitted.query.plan.information < 0.02
 
 
 def test_what_is_stated_is_what_a_release_is_worth() -> None:

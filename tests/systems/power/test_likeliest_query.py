@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from reticent.core.coded_rows import CodedRows
-from reticent.core.errors import CorruptBundle, InvalidParameter
+from reticent.core.errors import CorruptBundle
 from reticent.noise import SeededSampler
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import stored_query
@@ -128,18 +128,3 @@ def test_a_stored_statement_that_protects_what_is_read_is_refused() -> None:
     settings["plan"]["radius"] = None
     with pytest.raises(CorruptBundle):
         stored_query(settings, arrays)[0]
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "fields"),
-    [
-        ("clear-code", {}),
-        ("clear-code", {"candidates": 1, "choice": "risen"}),
-        ("clear-code", {"candidates": 2, "choice": "best"}),
-        ("clear-noise", {"candidates": 2, "choice": "risen"}),
-        ("clear-noise", {"candidates": 1}),
-    ],
-)
-def test_plans_that_make_no_sense_are_refused(mechanism: str, fields: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameter, match="candidates="):
-        PowerSetting(mechanism=mechanism, epsilon=1.0, delta=0.0, radius=0.1, **fields)

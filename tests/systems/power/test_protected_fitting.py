@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 
 from reticent import PowerEncoder
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import VectorTraining, train_server
-from reticent.systems.power.mechanism_choice import PublicRows, compared
-from reticent.systems.power.protected_fitting import told_columns
+from reticent.systems.power.mechanism_choice import compared
 from reticent.systems.power.protected_query import ProtectedQuery
-from reticent.systems.power.protection import Protection
 from reticent.systems.power.query import PROTECTED, PowerSetting
 from reticent.tables import Categorical, Numeric, TabularSchema
 
-ANY = float("inf")
 SCHEMA = TabularSchema((Numeric("age", 0, 100), Categorical("sex", ("f", "m"))))
 
 
@@ -54,16 +50,6 @@ def test_free_attributes_are_used_and_protected_ones_hidden() -> None:
     assert (server.predict(released[1_000:]) == wanted[1_000:]).mean() > 0.8
 
 
-def test_auto_compares_all_and_takes_the_best() -> None:
-    rows, labels = table(500, seed=0)
-    fitted = encoder({"age": 10, "sex": 0}, training=training(epochs=2)).fit(rows, labels)
-    names = [plan.mechanism for plan in fitted.considered_]
-    assert set(names) == {*PROTECTED, "code"}
-    assert fitted.query_.plan.mechanism in PROTECTED  # codes hide the sex too: nobody asked
-    utilities = [plan.utility for plan in fitted.considered_]
-    assert utilities == sorted(utilities, reverse=True)
-
-
 @pytest.mark.parametrize("radius", [0.1, {**dict.fromkeys("abcd", 0.1), "sex": 0.0}])
 def test_noise_is_put_on_the_columns_that_say_something(radius: object) -> None:
     """Of four numbers the third alone decides, and its noise is the least when it is alone."""
@@ -86,39 +72,6 @@ def test_noise_is_put_on_the_columns_that_say_something(radius: object) -> None:
     assert [plan.columns for plan in fitted.considered_] == [(2,), ()]
 
 
-def test_all_columns_are_told_where_none_is_clearly_better() -> None:
-    schema = TabularSchema((Numeric("a", 0, 1), Numeric("b", 0, 1), SCHEMA.attributes[1]))
-    random = np.random.default_rng(0)
-    coded = np.column_stack([random.random((1_500, 2)), np.ones(1_500), np.zeros(1_500)])
-    labels = (coded[:, 0] + coded[:, 1] > 1).astype(np.int64)
-    parts = PublicRows(coded[:1_000], coded[1_000:], labels[:1_000], labels[1_000:])
-    protection = Protection(schema, 0.1)
-    assert told_columns(protection, parts, epsilon=1.0, seed=0) == ()
-    only = PublicRows(
-        *(np.column_stack([rows[:, :1], rows[:, 2:]]) for rows in (parts.train, parts.held)),
-        parts.train_labels,
-        parts.held_labels,
-    )
-    single = Protection(TabularSchema((schema.attributes[0], SCHEMA.attributes[1])), 0.1)
-    assert told_columns(single, only, epsilon=1.0, seed=0) == ()
-
-
-def test_more_coordinates_than_noise_is_drawn_for_are_answered_in_part() -> None:
-    rows = np.random.default_rng(0).random((300, 70))
-    labels = (rows[:, 5] > 0.5).astype(np.int64)
-    fitted = PowerEncoder(
-        epsilon=1.0,
-        delta=0.0,
-        radius=0.1,
-        schema=TabularSchema.numbers(70, 0, 1),
-        mechanism="clear-noise",
-        random_state=0,
-        training=VectorTraining(epochs=1),
-    ).fit(rows, labels)
-    assert 5 in fitted.query_.plan.columns
-    assert all(1 <= len(plan.columns) <= 4 for plan in fitted.considered_)
-
-
 @pytest.mark.parametrize("radius", [0.1, 0.5, 0.9])
 def test_a_code_for_any_two_is_compared_within_every_radius(radius: float) -> None:
     plan = PowerSetting(mechanism="code", epsilon=1.0, delta=0.0, radius=radius)
@@ -128,43 +81,6 @@ def test_a_code_for_any_two_is_compared_within_every_radius(radius: float) -> No
     everything = set(compared(replace(plan, radius=0.1), only))
     assert {"code", "k-norm-l2", "clear-noise"} <= everything
     assert "clear-code" not in everything  # that would be a code of fewer outputs
-
-
-def test_radii_without_a_column_are_refused_before_anything_is_trained() -> None:
-    rows, labels = table(100, seed=0)
-    with pytest.raises(InvalidParameter, match="missing: sex"):
-        encoder({"age": 10}).fit(rows, labels)
-    with pytest.raises(InvalidParameter, match=r"radius=1\.0"):
-        encoder(1.0, mechanism="clear-noise").fit(rows, labels)
-    with pytest.raises(InvalidParameter, match="nothing is free"):
-        encoder(None, mechanism="clear-noise").fit(rows, labels)
-    with pytest.raises(InvalidInput, match="release of codes"):
-        _ = (
-            encoder(0.1, mechanism="clear-noise", training=training(epochs=1))
-            .fit(rows, labels)
-            .channel_
-        )
-
-
-def test_a_bundle_keeps_radii(tmp_path) -> None:
-    rows, labels = table(300, seed=0)
-    fitted = encoder(
-        {"age": 10, "sex": ANY}, mechanism="clear-noise", training=training(epochs=1)
-    ).fit(rows, labels)
-    loaded = PowerEncoder.load(fitted.save(tmp_path / "bundle"))
-    assert loaded.radius == {"age": 10.0, "sex": ANY}
-    assert loaded.guarantee == fitted.guarantee
-    assert loaded.card().to_markdown() == fitted.card().to_markdown()
-    assert np.array_equal(
-        loaded.simulate(rows, seed=3).values, fitted.simulate(rows, seed=3).values
-    )
-
-
-def test_a_model_needs_a_width() -> None:
-    rows, labels = table(100, seed=0)
-    given = {"mechanism": "clear-noise", "training": training(hidden=())}
-    with pytest.raises(InvalidParameter, match="expected a width"):
-        encoder({"age": 10, "sex": 0}, **given).fit(rows, labels)
 
 
 def test_few_rows_are_compared_across_folds() -> None:

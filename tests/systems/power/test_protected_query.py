@@ -11,7 +11,6 @@ from reticent.noise import SeededSampler
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.mechanism_choice import stored_query
 from reticent.systems.power.protected_query import ProtectedQuery
-from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_query, rows
 
@@ -86,14 +85,6 @@ def test_what_a_bundle_states_as_protected_gets_noise() -> None:
     first, second = loaded.read(SCHEMA.encode(table), np.zeros((2, loaded.values)))
     assert np.array_equal(first, second)
     assert loaded.adjacency == loaded.mechanism.adjacency != made_query(RADII).adjacency
-
-
-def test_plans_that_make_no_sense_are_refused() -> None:
-    radii = AttributeRadii.of(RADII, SCHEMA)
-    with pytest.raises(InvalidParameter, match="nothing is free"):
-        PowerSetting(mechanism="clear-noise", epsilon=1.0, delta=0.0, radius=None)
-    with pytest.raises(InvalidParameter, match="an l2 radius"):
-        PowerSetting(mechanism="k-norm-l2", epsilon=1.0, delta=0.0, radius=radii)
 
 
 def test_the_card_promises_nothing_beyond_the_radius_where_categories_are_free() -> None:

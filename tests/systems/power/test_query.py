@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
-from reticent.core.errors import CorruptBundle, IncompatibleGuarantees, InvalidParameter
+from reticent.core.errors import CorruptBundle, IncompatibleGuarantees
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
 from reticent.networks import Affine, Network
 from reticent.networks.sorting import pair_sort
 from reticent.noise import SeededSampler
 from reticent.release.bundle import Bundle
-from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerQuery, PowerSetting
 from reticent.tables.attributes import Categorical, Numeric
@@ -229,16 +228,3 @@ def test_no_whole_rows_are_in_memory_at_once(changes: dict[str, Any]) -> None:
     tracemalloc.stop()
     assert asked.schema.dimension * 8 > 1400  # what one whole row would take
     assert peak < 500
-
-
-def test_settings_that_cannot_answer_fail_before_there_is_an_encoder(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    rows, labels = random.random((60, 2)), np.arange(60) % 2
-    small = {
-        "schema": (0.0, 1.0),
-        "training": VectorTraining(hidden=(4,), epochs=1, head_epochs=1, outputs=1),
-        "random_state": 0,
-    }
-    encoder = PowerEncoder(epsilon=1e-9, delta=0.0, radius=0.1, mechanism="k-norm-l2", **small)
-    with pytest.raises(InvalidParameter, match="scale="):
-        encoder.fit(rows, labels)

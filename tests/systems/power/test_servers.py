@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidInput, InvalidParameter, MissingExtra, UnknownName
 from reticent.systems.power.servers import train_server
 
 
@@ -15,25 +12,6 @@ def released() -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(0)
     labels = np.arange(600) % 2
     return labels[:, None] + 0.2 * random.normal(size=(600, 2)), labels
-
-
-def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    values, labels = released()
-    with pytest.raises(UnknownName, match="server='svm'"):
-        train_server("svm", values, labels, seed=0)
-    with pytest.raises(InvalidInput, match="at least two released rows"):
-        train_server("boosted", np.full_like(values, np.nan), labels, seed=0)
-    with pytest.raises(InvalidParameter, match="for the server 'channel'"):
-        train_server("boosted", values, labels, seed=0, channel=np.eye(2))
-    with pytest.raises(InvalidParameter, match="without one"):
-        train_server("channel", values, labels, seed=0)
-    with pytest.raises(InvalidInput, match="probabilities above 0"):
-        train_server("channel", values, labels, seed=0, channel=np.eye(2))
-    with pytest.raises(InvalidInput, match="one-hot rows of 2 outputs"):
-        train_server("channel", values, labels, seed=0, channel=np.full((2, 2), 0.5))
-    monkeypatch.setitem(sys.modules, "xgboost", None)
-    with pytest.raises(MissingExtra, match="xgboost"):
-        train_server("xgboost", values, labels, seed=0)
 
 
 def test_a_forest_grows_large_leaves_where_values_are_mostly_noise() -> None:
@@ -48,12 +26,6 @@ def test_a_forest_grows_large_leaves_where_values_are_mostly_noise() -> None:
     ).mean() - 0.005  # small leaves lose a point and more
     clear, few = released()
     assert train_server("forest", clear, few, seed=0).model.model.min_samples_leaf == 10
-
-
-def test_xgboost_keeps_labels_that_leave_gaps() -> None:
-    values, labels = released()
-    server = train_server("xgboost", values, 3 * labels + 1, seed=0)
-    assert set(server.predict(values).tolist()) == {1, 4}
 
 
 @pytest.mark.parametrize("name", ["network", "forest", "boosted", "xgboost"])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from reticent.accounting import IndividualFilter
-from reticent.core.errors import InvalidInput
 from reticent.systems.private_knn.held_records import HeldRecords
 
 
@@ -56,21 +55,6 @@ def test_forgetting_is_immediate_and_spending_stays() -> None:
     assert _near(held, 25) == [(0, 1, 1), (1, 4, 1)]
     assert held.filter.room(np.array([0])).tolist() == [3]
     assert len(held.filter) == 2
-
-
-def test_all_may_be_forgotten() -> None:
-    held = _held([1], [0], ["a"])
-    held.forget("a")
-    assert (len(held), _near(held, 25)) == (0, [])
-
-
-def test_names_are_asked_for_in_every_call_or_in_none() -> None:
-    with pytest.raises(InvalidInput, match="fitted with persons"):
-        _held([1], [0], None).forget("a")
-    with pytest.raises(InvalidInput, match="in every call, or in none"):
-        _held([1], [0], None).insert(np.zeros((1, 1), dtype=np.float32), np.array([0]), ["a"])
-    with pytest.raises(InvalidInput, match="in every call, or in none"):
-        _held([1], [0], ["a"]).insert(np.zeros((1, 1), dtype=np.float32), np.array([0]), None)
 
 
 def test_anew_is_the_same_records_with_nothing_spent() -> None:

@@ -12,13 +12,11 @@ from sklearn.datasets import load_digits
 
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
-    BudgetExceeded,
     InvalidInput,
     InvalidParameter,
 )
 from reticent.ledger import Ledger
 from reticent.systems import Ball, Features, IndividualKNNClassifier
-from reticent.tables.frames import NamedRows
 
 DIGITS, NAMES = load_digits(return_X_y=True)
 RANDOM = np.random.default_rng(0)
@@ -101,35 +99,6 @@ def test_coming_back_does_not_renew_a_budget() -> None:
     assert classifier.held_.filter.room(classifier.held_.numbers).tolist() == [0, 0, 0]
 
 
-def test_simulation_spends_nothing_and_repeats() -> None:
-    classifier = fitted()
-    first = classifier.simulate(X[:50], seed=4)
-    assert first.receipt.seeded
-    assert (first.values == classifier.simulate(X[:50], seed=4).values).all()
-    room = classifier.held_.filter.room(classifier.held_.numbers)
-    assert (room == classifier.plan_.weight_cap).all()
-    # Nobody has retired after five queries, so without noise the answers are the owner's.
-    quiet = classifier.simulate(X[:5], seed=4, noise_scale=1e-3)
-    assert (quiet.values == classifier.exact_predict(X[:5])).all()
-
-
-def test_booked_once_for_all_answers(ledger: Ledger) -> None:
-    classifier, where = fitted(), {"ledger": ledger, "scope": SCOPE}
-    first = classifier.release(X[:20], **where).receipt
-    second = classifier.release(X[:20], **where).receipt
-    assert first.booked
-    assert (first.booked, first.position, first.digest) == (
-        second.booked,
-        second.position,
-        second.digest,
-    )
-    [account] = ledger.report().accounts
-    assert account.answers == 1
-    assert account.spent_epsilon == pytest.approx(1e6 * classifier.guarantee.epsilon, abs=1)
-    with pytest.raises(BudgetExceeded):  # a second fit is a second total
-        fitted().release(X[:1], **where)
-
-
 def test_records_come_and_go_between_the_answers_of_another_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,26 +130,6 @@ def test_records_come_and_go_between_the_answers_of_another_thread(
     assert seen == [(100, 200)] * 100
     assert len(classifier.held_) == 200 - 20 + 2
     assert len(classifier.held_.filter) == 101
-
-
-def test_columns_of_a_data_frame_are_found_by_name() -> None:
-    frame = NamedRows(X, tuple("abcd"))
-    turned, other = NamedRows(X[:, ::-1], tuple("dcba")), NamedRows(X, tuple("abce"))
-    classifier = IndividualKNNClassifier(**SETTINGS).fit(frame, Y)
-    assert classifier.feature_names_in_.tolist() == list("abcd")
-    np.testing.assert_array_equal(classifier.exact_predict(turned), classifier.exact_predict(frame))
-    with pytest.raises(InvalidInput, match="e"):
-        classifier.release(other)
-    with pytest.raises(InvalidInput):
-        classifier.release(X)
-    with pytest.raises(InvalidInput, match="public_X"):
-        IndividualKNNClassifier(**SETTINGS).fit(frame, Y, public_X=other)
-    radii = {**SETTINGS, "ball": None}
-    alike = [
-        IndividualKNNClassifier(**radii).fit(frame, Y, public_X=public).exact_predict(X_asked)
-        for public, X_asked in ((frame, frame), (turned, turned))
-    ]
-    np.testing.assert_array_equal(*alike)
 
 
 def test_what_cannot_be_is_refused_and_keeps_nothing() -> None:

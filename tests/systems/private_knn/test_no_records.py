@@ -1,5 +1,5 @@
 """No record and one record are data sets like any other. The contract asks it of both classifiers;
-here are feature maps, records that come and go, and students.
+here are feature maps, and records that come and go.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from reticent.systems import (
     IndividualKNNClassifier,
     Neighbours,
     PrivateKNNClassifier,
-    PrivateKNNStudent,
 )
-from reticent.training.students import StudentConfig
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((20, 8, 8))
@@ -61,21 +59,3 @@ def test_neighbours_of_any_features_come_to_none(features: str, persons: Any) ->
         coming.forget("a")
         assert len(coming.held_) == 0
         assert set(coming.exact_predict(PICTURES)) == {0}
-
-
-@pytest.mark.parametrize("kind", ["network", "svm", "withheld"])
-@pytest.mark.parametrize("size", [0, 1])
-def test_a_student_of_none_or_one_record(kind: str, size: int) -> None:
-    network = StudentConfig(image_shape=(1, 8, 8), channels=(2, 2), width=4, epochs=1)
-    student = PrivateKNNStudent(
-        queries=(4, 4),
-        neighbours=Neighbours(
-            number=5, sampling_probability=0.5, threshold=40.0 if kind == "withheld" else None
-        ),
-        student="svm" if kind == "svm" else network,
-        features=Features(map="hog", components=40),
-        random_state=0,
-        **COMMON,
-    )
-    student.fit(X[:size], Y[:size], public=PICTURES)
-    assert set(student.predict(PICTURES)) <= {0, 1}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.core.errors import InvalidParameter
 from reticent.neighbours.exhaustive import Exhaustive
 from reticent.systems.private_knn.radii import kernels_by_share, kernels_of_radius
 
@@ -29,10 +28,3 @@ def test_one_radius_is_the_same_for_all_in_units_of_the_features() -> None:
     ] * 3
     [widest] = kernels_of_radius(1, 1e300, per_unit=1.0, power=0)
     assert widest.squared_radius == 4 * 2048**2 + 1
-
-
-@pytest.mark.parametrize("share", [0.0, 1.1, -1.0, float("nan")])
-def test_no_share_is_refused(share: float) -> None:
-    public = Exhaustive(np.zeros((1, 1), dtype=np.float32))
-    with pytest.raises(InvalidParameter, match="share"):
-        kernels_by_share(np.zeros((1, 1), dtype=np.float32), public, 1, share=share, power=1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidParameter
 from reticent.systems import Ball, Features, IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.private_knn import settings_choice
 from reticent.systems.private_knn.settings_choice import public_folds
@@ -64,11 +64,3 @@ def test_private_knn_settings_scale_with_the_number_of_records() -> None:
         epsilon=4.0, delta=1e-5, classes=range(10), queries=300, features=Features(range=(0, 16))
     ).fit(X[PRIVATE], Y[PRIVATE])
     assert right > (plain.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
-
-
-@pytest.mark.parametrize("kind", [IndividualKNNClassifier, PrivateKNNClassifier])
-def test_what_cannot_be_is_refused(kind) -> None:
-    with pytest.raises(InvalidParameter, match="records"):
-        kind.tuned(X[:50], Y[:50], **{**TOTAL, "records": 0})
-    with pytest.raises(InvalidInput, match="labels from classes only"):
-        kind.tuned(X[:50], Y[:50], **{**TOTAL, "classes": [0, 1]})

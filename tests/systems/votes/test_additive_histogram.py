@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.naive_bayes import CategoricalNB
 
-from reticent.core.errors import InvalidParameter
 from reticent.release.fits import not_counted
 from reticent.systems import AdditiveHistogramClassifier, Features
 from reticent.systems.votes.additive_histogram import additive_tables
@@ -92,22 +90,6 @@ def test_indicators_side_by_side_are_one_column_of_a_record() -> None:
     assert bins.sizes.tolist() == [4, 4]
     odd = np.array([[0.0, 0.7, 0.0, 0.7], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 9.0, 0.0]])
     assert (bins.points(odd)[:, 1] - bins.starts[1]).tolist() == [0.0, 3.0, 1.0]
-
-
-def test_a_saved_model_answers_as_the_fitted_one(tmp_path: Path) -> None:
-    several = np.column_stack([CODES, CODES * 2])
-    made = model(classes=[(0, 1), (0, 1, 2)])
-    with not_counted("a test: nothing leaves"):
-        made.simulate_fit(ROWS[:400], several[:400], seed=0, public_X=ROWS[400:500])
-    other = AdditiveHistogramClassifier.load(made.save(tmp_path / "model"))
-    assert np.array_equal(made.predict(ROWS), other.predict(ROWS))
-
-
-def test_what_cannot_be_used_is_refused() -> None:
-    for wrong in ({"bins": 1}, {"student_share": 0.5}, {"features": Features(components=2)}, {}):
-        given = {"public_X": ROWS[:50]} if wrong else {}
-        with pytest.raises(InvalidParameter):
-            model(**wrong).fit(ROWS, CODES, **given)
 
 
 def test_counts_that_leave_no_doubt_do_not_fail_after_the_charge() -> None:

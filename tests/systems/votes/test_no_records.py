@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
 from reticent.systems import (
     LinearVoteClassifier,
@@ -74,18 +73,6 @@ def test_tables_without_rows_are_shards_too(name: str) -> None:
         for rows, of in (([empty[0]], [empty[1]]), ([empty[0], PUBLIC_X], [empty[1], codes])):
             model = ESTIMATORS[name]().fit(Shards(tuple(rows), tuple(of)), public_X=PUBLIC_X)
             assert len(model.predict(PUBLIC_X[:1])) == 1
-
-
-def test_labels_that_are_published_must_be_there() -> None:
-    """With "observed" the set of labels is public, and that of no records is no set to answer
-    from.
-    """
-    for model in (
-        NoisyGradientClassifier(**{**CLASSES, "classes": "observed"}),
-        LinearVoteClassifier(answers=1, **{**CLASSES, "classes": "observed"}),
-    ):
-        with pytest.raises(InvalidInput, match="at least two"):
-            model.fit(np.zeros((0, 2)), np.zeros(0, dtype=int), public_X=PUBLIC_X)
 
 
 @pytest.mark.parametrize("name", ["gradient", "linear votes"])

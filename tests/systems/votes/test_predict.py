@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core import Scope
 from reticent.core.errors import BudgetExceeded
 from reticent.release.fits import not_counted
 from reticent.release.prepaid import Prepaid
@@ -17,7 +16,6 @@ from reticent.systems import LinearVoteClassifier
 PUBLIC = np.random.default_rng(0).normal(size=(40, 2))
 ROWS = np.random.default_rng(1).normal(size=(60, 2))
 LABELS = (ROWS[:, 0] > 0).astype(int)
-SCOPE = Scope(subject="ward 7")
 
 
 def made(**changes: Any) -> LinearVoteClassifier:
@@ -39,20 +37,6 @@ def test_predict_and_score_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert system.remaining_ == 6
     with pytest.raises(BudgetExceeded):
         system.predict(ROWS[:7])
-
-
-@pytest.mark.parametrize(
-    ("classes", "kind"),
-    [((0, 1), "i"), ((1, 2), "i"), (("no", "yes"), "U"), ((False, True), "b")],
-)
-def test_labels_are_of_the_kind_of_the_classes(classes: Any, kind: str) -> None:
-    with not_counted("nothing leaves"):
-        system = made(classes=classes)
-        system.fit(ROWS, np.array(classes)[LABELS], public_X=PUBLIC)
-        found = system.predict(ROWS[:5])
-        assert found.dtype.kind == kind
-        assert found.dtype == system.exact_predict(ROWS[:5]).dtype
-        assert set(found.tolist()) <= set(classes)
 
 
 @pytest.mark.parametrize(("response", "delta"), [("stability", 0.0), ("gaussian", 1e-5)])

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf_shrinkage
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 
-from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.release.fits import not_counted
-from reticent.systems import Features, PublicStartClassifier
-from reticent.systems.votes.started_model import curvature_told, moved, steadied
+from reticent.systems import PublicStartClassifier
+from reticent.systems.votes.started_model import curvature_told, steadied
 from tests.systems.votes.tiny import Told, told
 
 RNG = np.random.default_rng(0)
@@ -88,30 +80,6 @@ def test_a_start_without_public_labels_finds_rare_labels_and_their_rows(
     assert shares[codes[:6000] == 1].mean() > 3.0 * shares[codes[:6000] == 0].mean()
 
 
-def test_several_columns_of_labels_are_two_models_with_the_noise_of_both() -> None:
-    both = np.column_stack([CODES, 1 - CODES])
-    public = {"public_X": ROWS[400:], "public_y": both[400:]}
-    with not_counted("a test: nothing leaves"):
-        made = model(classes=[(0, 1), (0, 1)], epsilon=200.0, records=400)
-        made.simulate_fit(ROWS[:400], both[:400], seed=0, **public)
-        alone = model(epsilon=200.0, records=400).simulate_fit(
-            ROWS[:400], CODES[:400], seed=0, **PUBLIC
-        )
-    first, second = made.predict_proba(ROWS)
-    assert made.predict(ROWS).shape == (500, 2)
-    assert np.abs(first[:, 0] - second[:, 1]).max() < 0.05
-    assert abs(made.score(ROWS[:400], both[:400]) - alone.score(ROWS[:400], CODES[:400])) < 0.05
-    sigmas = made.mechanism_.sigmas
-    assert sigmas[0] == sigmas[1]
-    assert 1.40 < sigmas[0] / alone.mechanism_.sigmas[0] < 1.42
-
-
-def test_a_count_that_nobody_states_is_noisy() -> None:
-    widths = [block.width for block in fitted(400).mechanism_.blocks]
-    assert widths[1:] == [1]
-    assert len(fitted(400, records=400).mechanism_.blocks) == 1
-
-
 def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
     """Three labels, all public ones another's: a residual of length sqrt(2) is cut to 1."""
     made = model(classes=(0, 1, 2), records=1, rows="embedding")
@@ -126,60 +94,11 @@ def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
     assert 0.99 * bound < longest <= bound
 
 
-def test_a_row_has_the_same_point_alone_and_in_any_batch() -> None:
-    space = fitted(40, pool=[RandomForestClassifier(5, random_state=0), GaussianNB()]).space_
-    together = space.points(ROWS[:130])
-    for at in (0, 63, 64, 129):
-        assert np.array_equal(space.points(ROWS[at : at + 1]), together[at : at + 1])
-
-
-def test_a_saved_model_answers_as_the_fitted_one(tmp_path: Path) -> None:
-    pool = [
-        LogisticRegression(C=0.1),
-        LogisticRegression(),
-        HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=5, random_state=0),
-        RandomForestClassifier(5, random_state=0),
-        ExtraTreesClassifier(5, random_state=0),
-    ]
-    one = fitted(400, pool=pool)
-    other = PublicStartClassifier.load(one.save(tmp_path / "model"))
-    assert np.array_equal(one.predict_proba(ROWS), other.predict_proba(ROWS))
-
-
-def test_a_pool_that_no_bundle_holds_answers_but_is_not_saved(tmp_path: Path) -> None:
-    one = fitted(400, pool=[GaussianNB()])
-    assert one.predict(ROWS).shape == (500,)
-    with pytest.raises(InvalidInput):
-        one.save(tmp_path / "model")
-    assert not (tmp_path / "model").exists()
-
-
-def test_what_cannot_be_used_is_refused() -> None:
-    with pytest.raises(InvalidInput):
-        model().fit(ROWS, CODES)
-    for wrong in ({"pool": [3]}, {"rows": "text"}, {"features": Features(range=(0, 1))}):
-        with pytest.raises((InvalidParameter, UnknownName)):
-            model(**wrong).fit(ROWS, CODES, **PUBLIC)
-
-
 def test_public_labels_of_one_kind_are_a_start_from_their_shares() -> None:
     made = model(records=400).simulate_fit(
         ROWS, CODES, seed=0, public_X=ROWS[:50], public_y=np.zeros(50, dtype=int)
     )
     assert np.isfinite(made.predict_proba(ROWS)).all()
-
-
-def test_shrinkage_keeps_a_signal_and_drops_noise() -> None:
-    curvature, scale = np.diag([50.0] * 20), np.ones(1)
-    noise = 100.0
-    rng = np.random.default_rng(0)
-    dropped = moved(rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise, middle=0.5)
-    true = np.full((20, 1), 2.0)
-    kept = moved(
-        50.0 * true + rng.normal(size=(20, 1)) * 150**0.5, curvature, scale, noise, middle=0.5
-    )
-    assert np.abs(dropped).max() < 0.2
-    assert np.abs(kept - true).mean() < 0.5
 
 
 @pytest.mark.parametrize("rows", ["table", "embedding"])
@@ -237,7 +156,7 @@ def test_public_models_that_are_sure_of_few_rows_do_not_bend_the_loss_to_nothing
     """38 rows that are all told for sure do not exclude one in 40 that is not."""
     made = model(records=100)
     made._ready(ROWS[:1], CODES[:1], ROWS[400:438], CODES[400:438], None)
-    made._held_out = np.where(CODES[400:438, None] == [0, 1], 0.0, -40.0)
+    made.held_out_ = np.where(CODES[400:438, None] == [0, 1], 0.0, -40.0)
     curvature, _ = made._curvature(0, np.zeros((made._unit.shape[1], 1)), 100.0)
     assert np.isclose(np.trace(curvature), 100.0 * 2.0 * 0.25 / 40.0, rtol=0.05)
 

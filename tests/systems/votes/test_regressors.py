@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
-from sklearn.metrics import r2_score
 
-from reticent import NoisyGradientRegressor, load
+from reticent import NoisyGradientRegressor
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
     CorruptBundle,
     InvalidInput,
     InvalidParameter,
-    ReticentError,
 )
 from reticent.ledger import Ledger
 from reticent.training.public_space import LENGTH, cut_directions
@@ -48,17 +46,6 @@ def quiet(**changes: Any) -> Any:
     )
 
 
-def test_models_learn() -> None:
-    found = fitted()
-    assert found.score(X[TEST], Y[TEST]) > 0.8
-    predicted = found.predict(1e6 * X[TEST])
-    assert predicted.shape == (500,)
-    assert RANGE[0] <= predicted.min() <= predicted.max() <= RANGE[1]
-    assert found.guarantee.epsilon == 4.0
-    assert "regression" in found.card().title
-    assert any("range of the targets" in line for line in found.card().assumptions)
-
-
 def test_steps_without_noise_end_at_least_squares() -> None:
     model = quiet(steps=60, residual=2.0)
     unit = cut_directions(model._points(X), intercept=1.0, reach=2.0) / LENGTH
@@ -76,35 +63,6 @@ def test_a_bundle_of_impossible_ranges_is_refused(tmp_path: Path) -> None:
         )
         with pytest.raises(CorruptBundle):
             type(model).load(changed.write(tmp_path / "changed", overwrite=True))
-
-
-@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
-def test_several_targets_are_one_release(tmp_path: Path) -> None:
-    several = np.column_stack([Y, 100.0 * X[:, 1], -Y])
-    ends = ([0.0, -500.0, -20.0], [20.0, 500.0, 0.0])
-    model = fitted(several, target_range=ends)
-    found = model.predict(X[TEST])
-    assert found.shape == (500, 3)
-    worst = min(r2_score(several[TEST, at], found[:, at]) for at in (0, 2))
-    assert worst > 0.7
-    assert model.guarantee.epsilon == 4.0
-    again = load(model.save(tmp_path / "bundle"))
-    assert np.array_equal(again.predict(X[TEST]), found)
-    one = made().fit(X[PRIVATE], Y[PRIVATE, None], public_X=X[PUBLIC], public_y=Y[PUBLIC, None])
-    assert one.predict(X[TEST]).shape == (500, 1)
-
-
-@pytest.mark.filterwarnings("ignore::reticent.PrivacyWarning")
-def test_one_release_of_several_has_less_noise_than_a_split_total() -> None:
-    """Of L targets the joint noise is sqrt(L) that of one; L parts of epsilon take about L."""
-    public = {"public_X": X[PUBLIC]}
-    sigmas = {}
-    for columns, epsilon in ((1, 1.0), (4, 1.0), (1, 0.25)):
-        y = np.repeat(Y[PRIVATE, None], columns, axis=1)
-        model = made(epsilon=epsilon).fit(X[PRIVATE], y, **public)
-        sigmas[columns, epsilon] = model.mechanism_.sigmas[0]
-    assert sigmas[4, 1.0] / sigmas[1, 1.0] == pytest.approx(2.0, rel=1e-3)
-    assert sigmas[1, 0.25] / sigmas[1, 1.0] > 3.5
 
 
 def test_targets_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
@@ -128,15 +86,3 @@ def test_targets_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
             with pytest.raises((InvalidInput, InvalidParameter)):
                 estimator.fit(X[PRIVATE], targets, **give)
         assert ledger.report().accounts == ()
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"residual": 3.0},
-        {"target_range": (0.0, "high")},
-    ],
-)
-def test_settings_out_of_range_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ReticentError):
-        fitted(**changes)

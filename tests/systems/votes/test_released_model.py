@@ -17,8 +17,6 @@ from reticent.core.errors import (
     CorruptBundle,
     InvalidInput,
     InvalidParameter,
-    NotFittedYet,
-    UnknownName,
 )
 from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
@@ -69,27 +67,6 @@ def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def test_models_learn(name: str) -> None:
-    found = fitted(name)
-    assert (found.predict(X[TEST]) == Y[TEST]).mean() > MODELS[name][2]
-    chances = found.predict_proba(X[TEST])
-    assert np.allclose(chances.sum(axis=1), 1)
-    assert np.array_equal(found.classes_[chances.argmax(axis=1)], found.predict(X[TEST]))
-    assert found.guarantee.epsilon == 4.0
-    assert not found.simulated_
-
-
-def test_a_bundle_answers_as_the_model_did(name: str, tmp_path: Path) -> None:
-    model = fitted(name, data_set="ward 7")
-    again = type(model).load(model.save(tmp_path / "bundle"))
-    assert np.array_equal(again.decision_function(X[TEST]), model.decision_function(X[TEST]))
-    assert again.guarantee == model.guarantee
-    assert again.card() == model.card()
-    assert again.bundle().identity == model.bundle().identity
-    with pytest.raises(InvalidInput, match="holds its own"):
-        type(model).load(tmp_path / "bundle", feature_map=Own())
-
-
 def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
     bundle = fitted("gradient").bundle()
     weights = bundle.arrays["model.weights"]
@@ -105,22 +82,6 @@ def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
         folder = changed.write(tmp_path / "changed", overwrite=True)
         with pytest.raises(CorruptBundle):
             NoisyGradientClassifier.load(folder)
-
-
-def test_seeds_repeat_and_are_labelled(name: str) -> None:
-    runs = [
-        made(name).simulate_fit(
-            X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC], seed=seed
-        )
-        for seed in (1, 1, 2)
-    ]
-    scores = [run.decision_function(X[TEST]) for run in runs]
-    assert np.array_equal(scores[0], scores[1])
-    assert not np.array_equal(scores[0], scores[2])
-    assert runs[0].simulated_
-    assert runs[0].receipt_.seeded
-    assert "not private" in runs[0].card().title
-    assert runs[0].card().protected.startswith("Nothing")
 
 
 def test_noise_scale_is_for_experiments() -> None:
@@ -305,33 +266,3 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
         assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
     with pytest.raises(InvalidParameter, match="map"):
         made(features=Features(map="magic")).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
-
-
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"epsilon": 0.0}, InvalidParameter),
-        ({"delta": 0.0}, InvalidParameter),
-        ({"classes": "all"}, InvalidParameter),
-        ({"counting": "swap"}, UnknownName),
-        ({"features": "pixels"}, InvalidParameter),
-        ({"features": Features(reach=1.0)}, InvalidParameter),
-        ({"steps": 0}, InvalidParameter),
-    ],
-)
-def test_settings_out_of_range_are_refused(changes: dict[str, Any], error: type) -> None:
-    with pytest.raises(error):
-        fitted(**changes)
-
-
-def test_what_needs_public_rows_says_so() -> None:
-    with pytest.raises(InvalidParameter, match="range"):
-        made().fit(X[PRIVATE], Y[PRIVATE])
-    with pytest.raises(InvalidParameter, match="components"):
-        made(features=Features(range=(0, 16), components=20)).fit(X[PRIVATE], Y[PRIVATE])
-    with pytest.raises(InvalidInput, match="public_X"):
-        made(features=Features(map=Own())).fit(X[PRIVATE], Y[PRIVATE])
-    with pytest.raises(NotFittedYet):
-        made().predict(X[TEST])
-    with pytest.raises(NotFittedYet):
-        made().card()

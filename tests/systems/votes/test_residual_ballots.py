@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.whole_numbers import softmax
 from reticent.systems import LinearVoteClassifier, PublicReference
 from reticent.systems.votes.residual_ballots import BALLOT, residual_ballots, residual_spreads
@@ -69,7 +70,7 @@ def test_votes_are_those_of_a_sum_record_by_record(classes: int) -> None:
     points = [vote.space_.points(part) for part in (PUBLIC, ROWS, QUERIES)]
     public, own, asked = (directions_of(p[:, :size], intercept=INTERCEPT) / 2.0**14 for p in points)
     logs = [p[:, size:] / OFFSET_STEPS for p in points[1:]]
-    held = vote._held_out
+    held = vote.held_out_
     bends = (softmax(held) * (1 - softmax(held))).mean(axis=1)
     moments = sum(b * np.outer(d, d) for b, d in zip(bends, public, strict=True)) / len(public)
     moments += 0.1 * np.trace(moments) / len(moments) * np.eye(len(moments))
@@ -106,19 +107,6 @@ def test_records_correct_public_models_and_weight_leads_back_to_them() -> None:
     assert (found[0] == truth).mean() > (start == truth).mean() + 0.1
 
 
-def test_refusals() -> None:
-    reference = PublicReference(models=[LogisticRegression()], rows="embedding")
-    given: dict[str, Any] = {"epsilon": 1.0, "delta": 0.0, "classes": (0, 1), "answers": 1}
-    vote = LinearVoteClassifier(**given, features=reference)
-    public = {"public_X": PUBLIC, "public_y": labels_of(PUBLIC, 2)}
-    with pytest.raises(InvalidParameter, match="records=None"):
-        vote.fit(ROWS, labels_of(ROWS, 2), **public)
-    vote.set_params(features=PublicReference(models=[LogisticRegression()], records=9))
-    for less in ({}, {"public_X": PUBLIC}):
-        with pytest.raises(InvalidInput, match="expected labelled public rows"):
-            vote.fit(ROWS, labels_of(ROWS, 2), **less)
-
-
 def test_the_clip_follows_from_the_noise_and_the_stated_records_alone() -> None:
     """The more answers, the more is cut; no number of private records has a part in it."""
     seen = []
@@ -129,3 +117,40 @@ def test_the_clip_follows_from_the_noise_and_the_stated_records_alone() -> None:
         seen.append(votes[0]._unclipped)
     assert seen == sorted(seen, reverse=True)
     assert 0.8 in seen
+
+
+@pytest.mark.parametrize("answers", [1, 50])
+def test_labels_survive_what_they_say_they_survive(answers: int) -> None:
+    """Records that pull most are taken away, records that pull the other way come, or both."""
+    rows, labels = ROWS[:60], labels_of(ROWS[:60], 3)
+    public = {"public_X": PUBLIC, "public_y": labels_of(PUBLIC, 3)}
+    unfitted = clone(made(3)).set_params(answers=answers)
+
+    def answer(X: np.ndarray, y: np.ndarray, query: np.ndarray) -> int:
+        return int(clone(unfitted).fit(X, y, **public).exact_predict(query[None])[0])
+
+    vote = clone(unfitted).fit(rows, labels, **public)
+    survived = [
+        vote.unlearning(QUERIES),
+        vote.poisoning(QUERIES),
+        vote.poisoning(QUERIES, change="replace"),
+    ]
+    np.testing.assert_array_equal(survived[0], survived[1])
+    assert (survived[2] <= survived[0] // 2).all()
+    told, asked = vote.exact_predict(QUERIES), vote.asked(vote.space_.points(QUERIES))
+    votes = vote.weights(vote._voters, asked)[:, :, None] * vote.ballots(vote._voters)[:, None]
+    changed = 0
+    for place in np.argsort(survived[0])[[5, 15, 25, 35]]:
+        rival = np.delete(votes[:, place].sum(axis=0), told[place]).argmax()
+        rival += rival >= told[place]
+        order = np.argsort(votes[:, place, rival] - votes[:, place, told[place]])
+        for gone, come, levels in ((1, 0, survived[0]), (0, 1, survived[1]), (1, 1, survived[2])):
+            assert levels[place] > 0
+            for count, sign in product((int(levels[place]), 3 * int(levels[place]) + 5), (-1, 1)):
+                left = order[gone * count :]
+                new = np.tile(sign * 1e3 * QUERIES[place], (come * count, 1))
+                y = np.append(labels[left], np.full(len(new), rival))
+                same = answer(np.vstack([rows[left], new]), y, QUERIES[place]) == told[place]
+                assert same or count > levels[place]
+                changed += not same
+    assert changed > 2

@@ -59,14 +59,6 @@ def test_table_and_bound_hold_the_optimum_between_them(epsilon, nodes, neighbour
     assert found.worth == pytest.approx(float((weights * found.shares).sum()) / WHOLE)
 
 
-def test_it_stops_when_the_table_is_close_enough() -> None:
-    graph = graph_of(60, 3)
-    weights = np.random.default_rng(1).dirichlet([0.3, 0.3], 60).T / 60
-    found = exact_graph_table(weights, graph=graph, epsilon=1.0, iterations=5000, close=0.05)
-    assert found.iterations < 5000
-    assert found.bound - found.worth <= 0.05
-
-
 def test_a_complete_graph_leaves_randomised_response() -> None:
     """All nodes are joined, so no two inputs may be told apart by more than e^epsilon."""
     graph = graph_of(20, 19)
@@ -82,10 +74,3 @@ def test_nodes_without_edges_answer_exactly_but_for_the_least_share() -> None:
     found = exact_graph_table(weights, graph=graph, epsilon=0.5, iterations=200)
     assert found.worth > 0.999
     assert found.shares.min() >= 1
-
-
-def test_a_huge_epsilon_is_no_overflow() -> None:
-    graph = graph_of(20, 2)
-    weights = np.random.default_rng(1).dirichlet([0.3, 0.3], 20).T / 20
-    found = exact_graph_table(weights, graph=graph, epsilon=5000.0, iterations=200)
-    assert found.worth == pytest.approx(float(weights.max(axis=0).sum()), abs=1e-3)

@@ -12,18 +12,14 @@ from sklearn.utils import get_tags
 from torch import nn
 
 from reticent.core.errors import InvalidInput
-from reticent.networks import Network, from_torch
 from reticent.published import PublishedObfuscator
 from reticent.training.parts import BetaVAE, Identity, LabelAware, NoiseAware
 from reticent.training.parts.contract import (
-    Trained,
     fitted,
-    module_of,
     needs_labels,
     network_of,
     resolved,
     trains_for_release,
-    variants,
 )
 from reticent.training.progress import silent
 
@@ -117,11 +113,6 @@ def test_only_a_part_that_asks_is_told_of_the_release() -> None:
     fit(Drawn(), release=object())  # would be an unexpected argument
 
 
-def test_which_parts_cannot_do_without_labels() -> None:
-    assert all(needs_labels(part) for part in ("noise-aware", None, NoiseAware()))
-    assert not any(needs_labels(part) for part in (nn.Linear(1, 1), Drawn(), Identity(), BetaVAE()))
-
-
 class Supervised(Drawn):
     """Says by its tags that it needs labels."""
 
@@ -141,28 +132,3 @@ def test_tags_say_whether_a_foreign_part_needs_labels(monkeypatch: pytest.Monkey
         tags = {"requires_y": needed}
         monkeypatch.setattr(Drawn, "_get_tags", lambda _, tags=tags: tags, raising=False)
         assert needs_labels(Drawn()) == needed
-
-
-def test_one_part_for_each_size() -> None:
-    sizes = [part.outputs for part in variants(NoiseAware(outputs=(2, 5), hidden=(3,)))]
-    assert sizes == [2, 5]
-    assert all(part.hidden == (3,) for part in variants(NoiseAware(outputs=(2, 5), hidden=(3,))))
-    mine = Drawn()
-    assert variants(mine) == [mine]
-
-
-def test_a_network_is_a_module_or_a_description_of_one() -> None:
-    description = from_torch(nn.Linear(3, 2), (3,))
-    assert network_of(Trained(description), parameter="obfuscator") is description
-    with pytest.raises(InvalidInput, match=r"network\(\) of Trained gives a str"):
-        network_of(Trained("weights"), parameter="obfuscator")  # type: ignore[arg-type]
-
-    class Other(Network):
-        """Could compute anything."""
-
-    other = Other(description.layers, description.input_shape)
-    with pytest.raises(InvalidInput, match="gives a Other"):
-        network_of(Trained(other), parameter="obfuscator")  # type: ignore[arg-type]
-    for given in (Trained(description), 3, Drawn):
-        with pytest.raises(InvalidInput, match="embedder"):
-            module_of(given, parameter="embedder")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import InvalidParameter
 from reticent.training.embedder import EmbedderConfig, train_embedder
-from reticent.training.parts import BetaVAE, Identity, Named
+from reticent.training.parts import BetaVAE
 
 PICTURES = np.random.default_rng(0).uniform(size=(30, 4, 4))
 SMALL = {"latent_dimension": 2, "epochs": 2, "batch_size": 10, "width": 8}
@@ -28,21 +27,3 @@ def test_a_beta_vae_is_the_one_of_the_training_function(shape: tuple[int, ...]) 
 def _ignore(stage: str, done: int, total: int, loss: float) -> None:
     assert stage == "embedder"
     assert 1 <= done <= total == 2
-
-
-def test_what_is_no_square_is_a_row() -> None:
-    part = BetaVAE(**SMALL, random_state=0).fit(PICTURES.reshape(40, 12))
-    assert part.network().config.image_shape == (1, 12)
-
-
-def test_the_identity_gives_back_its_input_to_the_last_bit() -> None:
-    points = torch.from_numpy(PICTURES.reshape(30, 16))
-    module = Identity().fit(PICTURES).network().double()
-    assert torch.equal(module(points), points)
-
-
-def test_a_name_is_words() -> None:
-    Named("identity", "ward 7").check()
-    for name in ("", "\n", "x" * 201, 3):
-        with pytest.raises(InvalidParameter, match="name: expected 1 to 200 printable"):
-            Named("identity", name).check()  # type: ignore[arg-type]

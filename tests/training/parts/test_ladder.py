@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import clone
-from torch import nn
 
-from reticent.training.parts import Identity, Ladder, NoiseAware, PublicDiscriminants, PublicPCA
-from reticent.training.parts.contract import Trained
+from reticent.training.parts import Ladder, PublicDiscriminants
 
 
 def test_the_default_starts_at_identity_and_has_each_size_once() -> None:
@@ -31,15 +28,3 @@ def test_directions_of_class_means_are_tried_and_worth_more_under_wide_noise() -
         values = (part.fit(rows, labels).weight_ @ rows.T)[0]
         apart.append(abs(values[labels == 1].mean() - values[labels == 0].mean()))
     assert apart[1] > 2 * apart[0]  # the noise is the same, both are orthonormal
-
-
-def test_rungs_are_names_parts_and_modules() -> None:
-    rungs = Ladder(("identity", PublicPCA(outputs=(1, 2)), nn.Linear(3, 2))).variants()
-    assert [type(rung) for rung in rungs] == [Identity, PublicPCA, PublicPCA, Trained]
-
-
-def test_clones_have_rungs_of_their_own() -> None:
-    ladder = Ladder((NoiseAware(outputs=3),))
-    copy = clone(ladder)
-    assert copy.rungs[0] is not ladder.rungs[0]
-    assert copy.rungs[0].outputs == 3

@@ -9,12 +9,11 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.norms import Norm
 from reticent.networks import Network
 from reticent.networks.serial import same_network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
-from reticent.training.parts import LiveCoordinates, NoiseAware, PlannedRelease
+from reticent.training.parts import NoiseAware, PlannedRelease
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 
 RANDOM = np.random.default_rng(0)
@@ -61,15 +60,6 @@ def test_ours_is_trained_for_the_release_that_it_is_told_of() -> None:
     assert not _same(trained, other)
 
 
-def test_one_fit_is_one_network() -> None:
-    with pytest.raises(InvalidParameter, match="fit trains one network"):
-        NoiseAware(outputs=(4, 6)).fit(X, Y, release=release())
-    with pytest.raises(InvalidParameter, match="releases labels"):
-        NoiseAware(outputs=2).fit(X, Y, release=release(mechanism="softmax", output="spread"))
-    with pytest.raises(NotFittedYet, match="call fit"):
-        NoiseAware().network()
-
-
 @pytest.mark.parametrize(
     ("norm", "width", "radius"), [(Norm.L2, 3, 0.3), (Norm.L2, 30, 0.3), (Norm.LINF, 25, 1.5)]
 )
@@ -98,34 +88,3 @@ def test_in_l2_and_above_20_inputs_ours_sorts_pairs_through_l2_noise(
     found = part.network()
     assert isinstance(found, Network)
     assert same_network(found, expected)
-
-
-def test_sorted_pairs_for_gaussian_noise_are_trained_through_it() -> None:
-    points = np.random.default_rng(3).normal(size=(120, 4))
-    labels = (points[:, 0] > 0).astype(int)
-    part = NoiseAware(outputs=2, hidden=(6,), epochs=1, random_state=7)
-    told = {"input_norm": Norm.L2, "output": Norm.L2, "delta": 1e-3}
-    gaussian = clone(part).fit(
-        points, labels, release=release(mechanism="gaussian", unit_sigma=2.0, **told)
-    )
-    pure = clone(part).fit(points, labels, release=release(mechanism="k-norm-l2", **told))
-    assert not same_network(gaussian.network(), pure.network())
-    with pytest.raises(InvalidParameter, match="needs delta above 0"):
-        clone(part).fit(points, labels, release=release(mechanism="gaussian", **told))
-    with pytest.raises(InvalidParameter, match="even widths"):
-        NoiseAware(hidden=(5,), outputs=2).fit(
-            points, labels, release=release(mechanism="k-norm-l2", **told)
-        )
-
-
-def test_a_start_says_how_many_values_are_released() -> None:
-    rows = np.concatenate([X, 0.001 * X[:, :1]], axis=1)
-    part = NoiseAware(start=LiveCoordinates(), hidden=(8,), epochs=1, random_state=0)
-    assert len(part.variants()) == 1
-    fitted = part.fit(rows, Y, release=release())
-    assert fitted.network()[-1].out_features == X.shape[1]
-    assert not hasattr(part.start, "weight_")  # the caller's own part is never fitted
-    with pytest.raises(InvalidParameter, match="start: expected None for l2 neighbours"):
-        part.fit(rows, Y, release=release(input_norm=Norm.L2, output=Norm.L2))
-    with pytest.raises(InvalidParameter, match="start: expected LiveCoordinates"):
-        NoiseAware(start="identity").check()

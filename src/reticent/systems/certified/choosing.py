@@ -55,6 +55,20 @@ def calibrated_choice(
     return choice if _gaussian_distance(noise) < _response_distance(classes, each) else response
 
 
+def enough_distance(*, classes: int, epsilon: float, delta: float, answers: int) -> float:
+    """Return the least certified distance at which a label is right in 19 of 20 answers.
+
+    Args:
+        classes, epsilon, delta, answers: as ``calibrated_choice`` takes them.
+    """
+    each = epsilon_per_answer(epsilon=epsilon, delta=delta, answers=answers)
+    found = _response_distance(classes, each)
+    if delta > 0:
+        noise = _gaussian(classes, epsilon, delta, answers)[1]
+        found = min(found, _gaussian_distance(noise))
+    return found
+
+
 def _gaussian(
     classes: int, epsilon: float, delta: float, answers: int
 ) -> tuple[MechanismChoice, SignedDistanceRelease]:

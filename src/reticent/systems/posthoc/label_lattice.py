@@ -38,9 +38,6 @@ _SPREAD = 0.25  # of the rows that weights are smoothed with, in radii
 _DRAWS = 8
 _ITERATIONS = (200, 1000)  # fewest and most of the solver
 _CLOSE = 0.005  # to the proved bound, in accuracy: no more iterations are made
-_TRIAL = 40
-_WIDER = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
-_TOLD_MORE = 1.02
 _CELLS_PER_ROW = 4.0
 _CENTRE_ROWS = 0.5  # rows that a classifier's word at a cell's centre counts for
 _WORK = 4e7  # cells times labels times corners of a block: about 100 MiB
@@ -95,10 +92,9 @@ def fitted_rules(
     if mechanism == "response":
         yield FiniteChannel.response(rows.classes, epsilon=epsilon, adjacency=adjacency)
         return
-    lattices = label_lattices(rows, radius=adjacency.radius)
+    lattice = label_lattice(rows, radius=adjacency.radius)
+    weights = cell_weights(rows, lattice, seed=seed)
     if mechanism == "table":
-        lattice = promising_lattice(rows, lattices, epsilon=epsilon, seed=seed)
-        weights = cell_weights(rows, lattice, seed=seed)
         found = exact_table(
             weights,
             lattice=lattice,
@@ -111,84 +107,17 @@ def fitted_rules(
             nodes=lattice, shares=found.shares, epsilon=epsilon, adjacency=adjacency
         )
         return
-    for lattice in lattices:
-        # rows where there are some, the classifier at the cell's centre where there are few
-        seen = cell_weights(rows, lattice, seed=seed) * len(rows.points)
-        posterior = seen + _CENTRE_ROWS * rows.posterior(_centres(rows, lattice)).T
-        posterior /= posterior.sum(axis=0)
-        best = posterior.max(axis=0)
-        for threshold in THRESHOLDS:
-            allowed = posterior >= np.minimum(threshold, best)
-            yield HopRelease.of(allowed, lattice=lattice, epsilon=epsilon, adjacency=adjacency)
+    # rows where there are some, the classifier at the cell's centre where there are few
+    posterior = weights * len(rows.points)
+    posterior += _CENTRE_ROWS * rows.posterior(_centres(rows, lattice)).T
+    posterior /= posterior.sum(axis=0)
+    best = posterior.max(axis=0)
+    for threshold in THRESHOLDS:
+        allowed = posterior >= np.minimum(threshold, best)
+        yield HopRelease.of(allowed, lattice=lattice, epsilon=epsilon, adjacency=adjacency)
 
 
-def label_lattices(
-    rows: LatticeRows, *, radius: float, cells: float | None = None
-) -> tuple[Lattice, ...]:
-    """Return lattices that are worth trying.
-
-    They are the smallest cells over as many coordinates as then fit, and wider cells over more of
-    them. Touching cells cover the radius in each, so any of them may be used. A small radius leaves
-    room for few coordinates. At a moderate epsilon one more is often worth more than small cells.
-
-    Args:
-        rows: public rows.
-        radius: radius of neighbours.
-        cells: the argument of ``label_lattice``.
-
-    Returns:
-        Each tells labels apart by more of the rows' variance than those before.
-    """
-    ratio = _correlation_ratio(rows)
-
-    def told(coordinates: Sequence[int], shape: Sequence[int]) -> float:
-        divided = [size > 1 for size in shape]
-        return float(ratio[list(coordinates)][divided].sum())
-
-    found = [label_lattice(rows, radius=radius, cells=cells)]
-    order = np.argsort(-ratio, kind="stable").tolist()
-    along = {
-        factor: cells_along(rows.points, radius=factor * radius, tail=TAIL) for factor in _WIDER
-    }
-    for number in range(1, len(order) + 1):
-        used = tuple(sorted(order[:number]))
-        for factor, numbers in along.items():
-            shape = [numbers[place] for place in used]
-            if not _few_enough(rows, shape, cells):
-                continue
-            if told(used, shape) > _TOLD_MORE * told(found[-1].coordinates, found[-1].shape):
-                wide = factor * radius
-                found.append(Lattice.over(rows.points, radius=wide, tail=TAIL, coordinates=used))
-            break
-    return tuple(found)
-
-
-def promising_lattice(
-    rows: LatticeRows, lattices: Sequence[Lattice], *, epsilon: float, seed: int
-) -> Lattice:
-    """Return the lattice whose table is worth most on public weights after a few steps of the
-    solver.
-
-    Args:
-        rows: public rows.
-        lattices: lattices, at least one.
-        epsilon: epsilon of one label.
-        seed: seed of the smoothing.
-    """
-    if len(lattices) == 1:
-        return lattices[0]
-
-    def worth(lattice: Lattice) -> float:
-        weights = cell_weights(rows, lattice, seed=seed)
-        found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=_TRIAL)
-        return float(found.worth)
-
-    return max(lattices, key=worth)
-
-
-def label_lattice(
-    rows: LatticeRows, *, radius: float, cells: float | None = None, offset: float = 0.0
-) -> Lattice:
+def label_lattice(rows: LatticeRows, *, radius: float, cells: float | None = None) -> Lattice:
     """Return cells as small as the radius allows, over the coordinates that tell labels apart best.
 
     They are as many as leave the lattice small enough. A coordinate whose rows fit into one cell
@@ -202,7 +131,6 @@ def label_lattice(
         radius: radius of neighbours.
         cells: the most there may be, or None for four times the number of rows, or fewer where the
             solver would take minutes.
-        offset: offset of all cells, in sides.
     """
     along = cells_along(rows.points, radius=radius, tail=TAIL)
     used: tuple[int, ...] = ()
@@ -212,7 +140,7 @@ def label_lattice(
             along[place] > 1 and _few_enough(rows, [along[other] for other in wider], cells)
         ):
             used = wider
-    return Lattice.over(rows.points, radius=radius, tail=TAIL, coordinates=used, offset=offset)
+    return Lattice.over(rows.points, radius=radius, tail=TAIL, coordinates=used)
 
 
 def _affordable(lattice: Lattice, classes: int) -> int:

@@ -30,6 +30,7 @@ from reticent.mechanisms.finite_channel import whole_shares
 from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import (
     CROWD,
+    HELD,
     LABEL,
     MOST_OUTPUTS,
     RECALL,
@@ -70,9 +71,6 @@ LEAST_ROWS = 75
 _TIES = 0.01
 _CURVE = 0.5
 
-HELD = 0.2
-"""Share of the public rows that nodes and channel are not fitted on: the card has their scores."""
-
 _SCORED = {LABEL: "nats", RECALL: "recall", VARIANCE: "explained"}
 _FOLDS = 4
 _SMOOTHING = 0.5
@@ -81,6 +79,12 @@ _BOOSTERS: tuple[dict[str, Any], ...] = (
     {"learning_rate": 0.1, "max_leaf_nodes": 8, "max_iter": 150},
     {"learning_rate": 0.1, "max_leaf_nodes": 4, "max_iter": 250},
 )
+_LARGE_TREES: tuple[dict[str, Any], ...] = (
+    {"learning_rate": 0.3, "max_leaf_nodes": 16, "max_iter": 30},
+    {"learning_rate": 0.3, "max_leaf_nodes": 64, "max_iter": 20},
+)
+"""Of more than two labels, each of which has a tree in every round."""
+
 _QUICK: dict[str, Any] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "max_iter": 40}
 _FEW_TARGETS = 2  # that get larger models, of which one fold chooses
 _FEW_ROWS = 2_000  # below which linear models are tried beside trees
@@ -183,7 +187,8 @@ class PublicRows:
         trees = isinstance(self.inputs, SchemaRows) or self.dense.shape[1] <= _MOST_TREES
         few = len(self.dense) < _FEW_ROWS
         unknown = sum(wanted.numbers is not None for wanted in self.wanted)
-        boosters = (_QUICK,) if unknown > _FEW_TARGETS else _BOOSTERS[: 1 if few else None]
+        shapes = _BOOSTERS if numbers.max() < 2 else _LARGE_TREES
+        boosters = (_QUICK,) if unknown > _FEW_TARGETS else shapes[:1] if few else shapes
         if trees and not few and len(boosters) == 1:
             return self._booster(numbers, boosters[0])
         scale = math.sqrt(float((self.dense**2).mean())) or 1.0
@@ -553,22 +558,23 @@ class CodeNodes:
         kept = table[:, used] / table[:, used].sum(axis=1, keepdims=True)
         return whole_shares(kept, epsilon=epsilon)
 
-    def codebooks(self, epsilon: float) -> list[Array]:
-        """Return starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
+    @cached_property
+    def codes(self) -> tuple[Integers, ...]:
+        """Return codebooks of nodes, the code of each node in each: they serve every epsilon."""
         tables = [
             target.joint / target.joint.sum(axis=1, keepdims=True)
             for target in self.targets
             if target.kind == LABEL
         ]
-        if not tables:
-            return []
-        return [
-            response_on(
-                codebook(tables, self.masses, codes=codes, seed=self.public.seed), epsilon=epsilon
-            )
+        return tuple(
+            codebook(tables, self.masses, codes=codes, seed=self.public.seed)
             for codes in _CODES
-            if codes < self.cells.size
-        ]
+            if tables and codes < self.cells.size
+        )
+
+    def codebooks(self, epsilon: float) -> list[Array]:
+        """Return starts: codebooks of nodes with randomised response, shape (nodes, codes) each."""
+        return [response_on(members, epsilon=epsilon) for members in self.codes]
 
     def alone_at(self, place: int, epsilon: float) -> Array:
         """The best table for one target on the nodes that are made for it."""

@@ -39,6 +39,9 @@ from reticent.training.staircases import Crowd
 if TYPE_CHECKING:
     from torch import nn
 
+HELD = 0.2
+"""Share of the public rows that nodes and channel are not fitted on: the card has their scores."""
+
 MOST_OUTPUTS = 256
 """Answers of one table, at most."""
 
@@ -213,6 +216,12 @@ class CodeQuery:
     def outputs(self) -> int:
         """The number of released values per row."""
         return self.mechanism.classes
+
+    @property
+    def rows(self) -> int:
+        """The number of public rows that nodes and channel were fitted on, to one or two."""
+        held = max(target.worth.rows for target in self.targets if target.worth)
+        return max(1, round(held * (1 - HELD) / HELD))
 
     @property
     def served(self) -> tuple[CodeTarget, ...]:

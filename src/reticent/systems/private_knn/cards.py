@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
 
 from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.neighbours import WEIGHT_STEPS
@@ -15,11 +14,10 @@ from reticent.training.features import Origin
 
 @dataclass(frozen=True)
 class KnnCircumstances:
-    """What a card says beyond its plan. It is stored with a bundle, where the feature map itself is
-    not.
+    """What a card says beyond its plan.
 
     Attributes:
-        features: name of the feature map (of the first round, if there are several).
+        features: name of the feature map.
         origin: source of the feature map.
         by_person: whether all records of one person are protected together.
         classes_given: whether the labels were named, and not taken from the records.
@@ -29,31 +27,6 @@ class KnnCircumstances:
     origin: Origin
     by_person: bool
     classes_given: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values, which ``from_dict`` reads back."""
-        return {
-            "features": self.features,
-            "origin": self.origin.value,
-            "by_person": self.by_person,
-            "classes_given": self.classes_given,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the circumstances that ``to_dict`` described.
-
-        Raises:
-            KeyError, TypeError, ValueError: not such a description.
-        """
-        by_person, classes_given = values["by_person"], values["classes_given"]
-        if not (
-            isinstance(values["features"], str)
-            and isinstance(by_person, bool)
-            and isinstance(classes_given, bool)
-        ):
-            raise TypeError("expected a name and two truth values")
-        return cls(values["features"], Origin(values["origin"]), by_person, classes_given)
 
 
 def knn_card(plan: KnnNoise, circumstances: KnnCircumstances) -> GuaranteeCard:

@@ -112,7 +112,6 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         - Accounting: docs/private-knn-accounting.md.
 
     See Also:
-        reticent.PrivateKNNStudent: a model that can be published.
         reticent.CertifiedClassifier: a trained model.
         reticent.accounting.private_knn_total: the total.
         reticent.mechanisms.NoisyArgmax: the vote.

@@ -4,13 +4,14 @@ perhaps beside public models.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
-from reticent.core.checks import positive
+from reticent.core.checks import one_of, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.rows import in_blocks
 from reticent.core.settings import learned, with_settings
@@ -22,7 +23,7 @@ from reticent.systems.votes.linear_model import inverse_moments
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.query_votes import QueryVotes, need_public
 from reticent.systems.votes.residual_ballots import BALLOT, residual_ballots, residual_spreads
-from reticent.systems.votes.responses import Response
+from reticent.systems.votes.responses import Response, outlasted
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.voters import Voters
 from reticent.training.public_space import INTERCEPT, LENGTH, RowMap, directions_of, share_of
@@ -61,9 +62,9 @@ class LinearVoteClassifier(QueryVotes):
         record, the query and public rows alone, and s <phi, u_x> is cut after the product.
 
     Args:
-        epsilon, delta, classes, answers, response, counting, data_set: see ``QueryVotes``.
-        features: see ``ReleasedModel``; or a ``PublicReference``, for which ``fit`` needs labelled
-            public rows.
+        epsilon, delta, classes, answers, response, counting, data_set: arguments of ``QueryVotes``.
+        features: a feature map of ``ReleasedModel``, or a ``PublicReference``, for which ``fit``
+            needs labelled public rows.
         ridge: added to the public second moments, as a share of their mean.
         clip_quantile: share of public rows whose vote is not clipped, in (0, 1]. Beside public
             models 1 keeps what few records know, and .8 bears ten times the noise. None for 0.5,
@@ -94,7 +95,7 @@ class LinearVoteClassifier(QueryVotes):
     ridge: float = 0.1
     clip_quantile: float | None = None
 
-    _held_out: Array = learned()
+    held_out_: Array = learned()
     _spreads: Array = learned()
 
     @override
@@ -155,7 +156,7 @@ class LinearVoteClassifier(QueryVotes):
                 "PublicReference, got none"
             )
         [output] = labels.outputs
-        space, self._held_out = self.features.start(public_features, public_codes, output.width)
+        space, self.held_out_ = self.features.start(public_features, public_codes, output.width)
         return space, space.points(public_features)
 
     @override
@@ -165,11 +166,47 @@ class LinearVoteClassifier(QueryVotes):
         bends = self._spreads
         if self._started:
             assert rows.codes is not None  # ``_space`` refused
-            self._spreads = residual_spreads(self._held_out, rows.codes)
-            shares = softmax(self._held_out)
+            self._spreads = residual_spreads(self.held_out_, rows.codes)
+            shares = softmax(self.held_out_)
             bends = (shares * (1.0 - shares)).mean(axis=1)
         curved = self._public * np.sqrt(bends)[:, None]
         self._inverse = inverse_moments(curved, curved.shape[1], ridge=self.ridge)
+
+    def unlearning(self, X: npt.ArrayLike) -> Integers:
+        """Return for each row how many records, or persons, could be taken away at least.
+
+        Whichever they are, those that are left would still have the label of ``exact_predict``.
+        The number is deterministic, and as private as the records.
+
+        Args:
+            X: shape (n, n_features_in_), public queries.
+
+        Returns:
+            Shape (n,), int64. Private.
+        """
+        return self._survived(X, 1)
+
+    def poisoning(
+        self, X: npt.ArrayLike, *, change: Literal["insert", "replace"] = "insert"
+    ) -> Integers:
+        """Return for each row how many records, or persons, would have to be slipped in or
+        exchanged, less 1.
+
+        That is the least number to get another label than that of ``exact_predict``.
+
+        Args:
+            X: shape (n, n_features_in_), public queries.
+            change: "insert" or "replace".
+
+        Returns:
+            Shape (n,), int64. Private.
+        """
+        one_of(change, ("insert", "replace"), name="change")
+        return self._survived(X, 1 if change == "insert" else 2)
+
+    def _survived(self, X: npt.ArrayLike, changed: int) -> Integers:
+        table = self.vote_table(X).astype(np.float64)
+        return outlasted(table, changed * self.response_.moved(persons=self.by_person_))
 
     def _ways(self, points: Array) -> Array:
         size = self._inputs

@@ -55,4 +55,4 @@ class PublicModelsClassifier(PublicStartClassifier):
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         self.weights_ = np.zeros((self._unit.shape[1], self._parts[-1].stop))
-        del self._held_out, self._unit
+        del self._unit

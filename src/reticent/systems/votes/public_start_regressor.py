@@ -100,7 +100,7 @@ class PublicStartRegressor(StartedModel, ReleasedRegressor):
         assert public is not None
         assert public.codes is not None
         told = [halves(codes, TARGET_STEPS) for _, codes in self._columns.each(public.codes)]
-        away = np.column_stack(told) - self._held_out
+        away = np.column_stack(told) - self.held_out_
         deviations = np.sqrt(np.square(away).mean(axis=0))
         self.cuts_ = np.clip(_CUT * deviations, _LEAST_CUT, 2.0)
         cut = np.clip(away / self.cuts_, -1.0, 1.0)

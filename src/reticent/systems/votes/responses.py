@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.accounting.calibration import epsilon_per_answer
 from reticent.accounting.events import PrivacyEvent
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_of
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
@@ -21,6 +20,8 @@ from reticent.mechanisms import NoisySums, StabilityResponse, SumBlock
 from reticent.noise import Sampler
 from reticent.systems.votes.sums import VOTE, centred_length, label_sums, person_label_sums
 from reticent.systems.votes.voters import Voters
+
+_SQRT_2 = math.nextafter(math.sqrt(2.0), 2.0)
 
 RESPONSES = ("auto", "gaussian", "stability")
 
@@ -56,6 +57,9 @@ class Response(Protocol):
                 differ by at most ``VOTE``; and less their mean they are no longer than a whole
                 vote for one label.
         """
+
+    def moved(self, *, persons: bool) -> float:
+        """How far one unit, a record or a person, moves the sums of two labels apart at most."""
 
     def opening(self, votes: Array) -> Array:
         """What public votes add to the sums, whole numbers.
@@ -149,6 +153,11 @@ class GaussianResponse:
         """See ``Response``."""
         return math.sqrt(2.0) * float(self._votes(self.mechanism.sigmas[0]))
 
+    def moved(self, *, persons: bool) -> float:
+        """See ``Response``: a person's part is cut to a length alone."""
+        classes = self.mechanism.blocks[0].width
+        return VOTE * (_SQRT_2 * centred_length(classes) if persons else classes)
+
     def opening(self, votes: Array) -> Array:
         """See ``Response``."""
         return _centred(votes)
@@ -227,6 +236,10 @@ class MarginResponse:
         """See ``Response``: that of a logistic variable, whose tail the response has."""
         return math.pi / (math.sqrt(3.0) * self.per_answer)
 
+    def moved(self, *, persons: bool) -> float:
+        """See ``Response``."""
+        return VOTE
+
     def opening(self, votes: Array) -> Array:
         """See ``Response``."""
         return votes
@@ -241,12 +254,9 @@ class MarginResponse:
         cut = np.trunc(parts * ((VOTE - 2.0) / np.maximum(spread, 1.0)))
         return np.asarray(np.where(spread <= VOTE, parts, cut).sum(axis=0))
 
-    def levels(self, sums: Array) -> npt.NDArray[np.int64]:
+    def levels(self, sums: Array) -> Integers:
         """How many units each winner's margin outlasts, shape (q,); private."""
-        ranked = np.sort(sums, axis=1)
-        vote = VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0)
-        levels = np.maximum(np.ceil((ranked[:, -1] - ranked[:, -2]) / vote) - 1.0, 0.0)
-        return np.asarray(levels.astype(np.int64))
+        return outlasted(sums, VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0))
 
     def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
         """See ``Response``: 1 for the answer, 0 for all others."""
@@ -264,6 +274,18 @@ class MarginResponse:
         found = np.zeros(sums.shape)
         found[np.arange(len(labels)), labels] = 1.0
         return found
+
+
+def outlasted(sums: Array, moved: float) -> Integers:
+    """Return how many changes every winner's margin outlasts, shape (q,).
+
+    Args:
+        sums: shape (q, classes).
+        moved: how far one change moves the sums of two labels apart at most.
+    """
+    ranked = np.sort(sums, axis=1)
+    levels = np.maximum(np.ceil((ranked[:, -1] - ranked[:, -2]) / moved) - 1.0, 0.0)
+    return np.asarray(levels.astype(np.int64))
 
 
 def _centred(sums: Array) -> Array:

@@ -50,7 +50,7 @@ class StartedModel(LinearModel):
     records: int | None = None
 
     space_: Any = learned()
-    _held_out: Array = learned()
+    held_out_: Array = learned()
     _unit: Array = learned()
 
     _space_kind: ClassVar[Any] = PublicStart
@@ -77,7 +77,7 @@ class StartedModel(LinearModel):
         asked, each = self._shaping, [None] * len(labels.outputs)
         if public_codes is not None:
             each = [codes for _, codes in labels.each(public_codes)]  # type: ignore[misc]
-        space, self._held_out = self._space_kind.around(
+        space, self.held_out_ = self._space_kind.around(
             public_features,
             [
                 self._column(output, codes)
@@ -229,7 +229,7 @@ class StartedModel(LinearModel):
                 )
             weights = cut_weights(found)
         self.weights_ = weights
-        del self._held_out, self._unit
+        del self._unit
 
     def _add_gradients(
         self, totals: list[Array], voting: Voters, directions: Array, weights: Array
@@ -266,7 +266,7 @@ class StartedModel(LinearModel):
             Shape (m, m), and shape (free,), of mean 1.
         """
         unit = self._unit
-        offsets = self._held_out[:, self.space_.parts[at]]
+        offsets = self.held_out_[:, self.space_.parts[at]]
         bends = self._bends(at, offsets, unit @ weights[:, self._parts[at]])
         even = self._bends(at, np.zeros((1, offsets.shape[1])), np.zeros((1, bends.shape[1])))
         found, mean = steadied(unit * np.sqrt(bends.mean(axis=1))[:, None]), float(bends.mean())

@@ -7,7 +7,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from scipy.optimize import linprog
 
 from papers.posthoc.exact.programs import Inequalities, Refutation, exactly_feasible, feasible_point
@@ -87,40 +86,3 @@ def test_a_refutation_of_a_feasible_set_is_not_accepted():
     assert not case.refuted_by(Refutation(np.array([0, 1]), np.array([1.0, 1.0])), lower, upper)
     apart = Inequalities(case.rows, np.array([-1.0, 1.0 - 1e-9]), case.errors)
     assert apart.refuted_by(Refutation(np.array([0, 1]), np.array([1.0, 1.0])), lower, upper)
-
-
-@pytest.mark.parametrize("gap", [Fraction(0), Fraction(1, 2**70)])
-def test_thin_sets_are_left_open_in_floating_point_and_settled_exactly(gap):
-    """x >= 1 and x <= 1 - gap: no margin either way."""
-    rows, offsets = [[Fraction(1)], [Fraction(-1)]], [Fraction(-1), Fraction(1) - gap]
-    assert (exactly_feasible(rows, offsets, [Fraction(0)], [Fraction(2)]) is not None) == (gap == 0)
-    case = Inequalities(np.array([[1.0], [-1.0]]), np.array([-1.0, 1.0]), np.full(2, 1e-12))
-    found = feasible_point(case, np.array([0.0]), np.array([2.0]), np.array([0.0]))
-    assert isinstance(found, Refutation)
-    assert not case.refuted_by(found, np.array([0.0]), np.array([2.0]))
-
-
-def test_distances_are_where_a_combination_stops_to_refute():
-    """One half-space in a domain that is narrow on one side: the ball grows in the other
-    coordinate only.
-    """
-    case = Inequalities(np.array([[1.0, 2.0]]), np.array([-4.0]), np.array([1e-12]))
-    one = Refutation(np.array([0]), np.array([1.0]))
-    wide = case.distance_to(one, np.zeros(2), np.full(2, -9.0), np.full(2, 9.0))
-    assert wide == pytest.approx(4 / 3)
-    narrow = case.distance_to(one, np.zeros(2), np.full(2, -9.0), np.array([9.0, 0.5]))
-    assert narrow == pytest.approx(3.0)
-    assert case.distance_to(one, np.zeros(2), np.full(2, -9.0), np.full(2, 0.5)) == np.inf
-    assert case.distance_to(one, np.full(2, 5.0), np.full(2, -9.0), np.full(2, 9.0)) == 0.0
-
-
-def test_no_inequalities_and_boxes_of_no_width():
-    none = Inequalities(np.empty((0, 2)), np.empty(0), np.empty(0))
-    assert np.array_equal(
-        feasible_point(none, np.zeros(2), np.ones(2), np.full(2, 5.0)), np.ones(2)
-    )
-    case = Inequalities(np.array([[1.0, 1.0]]), np.array([-1.0]), np.array([1e-12]))
-    point = np.array([0.75, 0.75])
-    assert np.array_equal(feasible_point(case, point, point, np.zeros(2)), point)
-    assert isinstance(feasible_point(case, point / 2, point / 2, np.zeros(2)), Refutation)
-    assert exactly_feasible([], [], [Fraction(1)], [Fraction(1)]) == [Fraction(1)]
