@@ -10,6 +10,7 @@ import json
 import math
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -157,6 +158,28 @@ def test_forks_and_state_are_found_and_fresh_noise_is_not():
     assert any("state" in one.kind for one in leaky.findings)
     forked = audited(laplace_sum(1.0), draws=64, implementation=True)
     assert any("fork" in one.kind for one in forked.findings)
+    assert all(one.witness and "draws=64" in one.replay for one in forked.findings)
+
+
+def test_an_answer_that_takes_longer_about_a_record_is_found():
+    fresh = np.random.default_rng
+
+    def slow(records):  # .5 ms for the fifth record alone
+        until = time.perf_counter() + 5e-4 * (len(records) == 5)
+        while time.perf_counter() < until:
+            pass
+        return grid(sum(records) + float(fresh().laplace(scale=1.0)))
+
+    found = audited(slow, draws=64, implementation=True)
+    assert "time of an answer" in [one.kind for one in found.findings]
+
+
+def test_last_bits_tell_what_a_grid_hides():
+    random = np.random.default_rng(9)
+    textbook = audited(lambda x: x + random.laplace(), neighbours=[(1.0, 0.0)])
+    assert textbook.refuted
+    assert "last bits" in textbook.pairs[0].event
+    assert not audited(lambda x: grid(x + random.laplace()), neighbours=[(1.0, 0.0)]).refuted
 
 
 def test_the_answer_before_the_noise_shows_sensitivity_and_porous_doubles():

@@ -35,7 +35,10 @@ def test_laws_against_closed_forms():
     assert response_law(epsilon=2.0, labels=5).epsilon(0.0) == pytest.approx(2.0)
     assert staircase_law(epsilon=1.0, gamma=0.4).epsilon(1e-12) == pytest.approx(1.0, abs=1e-6)
     scores = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]])
-    assert exponential_law(*scores, factor=0.5).epsilon(0.0) <= 1.0
+    chances = np.exp(0.5 * scores)
+    chances /= chances.sum(axis=1, keepdims=True)
+    worst = np.abs(np.log(chances[0] / chances[1])).max()
+    assert exponential_law(*scores, factor=0.5).epsilon(0.0) == pytest.approx(worst)
 
 
 def test_composition_and_sampling_against_enumeration():
@@ -48,6 +51,9 @@ def test_composition_and_sampling_against_enumeration():
     mixed = finite_law(first, second).subsampled(0.25)
     odds = 1.0 + 0.25 * (math.exp(math.log(2.5)) - 1.0)
     assert mixed.epsilon(0.0) == pytest.approx(math.log(odds))
+    twice = gaussian_law(mu=0.7).composed(4)
+    wanted = gaussian_delta(noise_multiplier=1 / 1.4, epsilon=1.0)
+    assert twice.delta(1.0) == pytest.approx(wanted, abs=1e-3)
     sure = finite_law([0.9, 0.1], [1.0, 0.0]).composed(2)
     assert sure.delta(5.0) == pytest.approx(1 - 0.9**2)
 

@@ -1054,6 +1054,13 @@ FAULTS: tuple[Fault, ...] = (
         ("audit",),
     ),
     Fault(
+        "an audit does not look at the time of an answer",
+        "audit/implementation.py",
+        "        _timed(run, pair, epsilon, delta, alpha),\n",
+        "        None,\n",
+        ("audit",),
+    ),
+    Fault(
         "an audit bets on the first of a pair only",
         "audit/sequential.py",
         "np.concatenate([risked * sides[:, :1], risked * sides[:, 1:]], axis=1)",

@@ -214,7 +214,7 @@ def claim(
         sensitivity: the stated l1 sensitivity of the answer before the noise. It is compared with
             what ``exact`` shows, and the exact epsilon of stated ``noise`` for it with the claim.
         source: the sentence that states the claim, for the report.
-        replay: the command that repeats the audit, for the report.
+        replay: the command that repeats the audit, for the report. Empty names this call.
         report: function that is told of the state after each batch.
 
     Raises:
@@ -263,6 +263,9 @@ def claim(
     words = None if seed is None else [count(seed, name="seed", minimum=0), _CLAIM_COINS]
     random = np.random.default_rng(words)
     start, at = time.monotonic(), 1e-5 if delta is None else delta
+    if not replay:
+        stated = f"epsilon={epsilon}, delta={delta}" if mu is None else f"mu={mu}"
+        replay = f"claim({run.name}, ..., {stated}, alpha={alpha:g}, draws={draws}, seed={seed})"
     if sensitivity is not None:
         positive(sensitivity, name="sensitivity")
     if scales is not None:
