@@ -112,8 +112,9 @@ class Material:
     def train(self) -> tuple[Array, Array]:
         """Means and standard deviations of the training pictures' embeddings."""
         parts = []
+        pictures = self.pictures  # may train the embedder
         with torch.no_grad():
-            for images in np.array_split(self.pictures, 100):
+            for images in np.array_split(pictures, 100):
                 mean, log_variance = self._found[1].posterior(torch.from_numpy(images))
                 parts.append((mean.double().numpy(), np.exp(0.5 * log_variance.double().numpy())))
         return np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts])
