@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
 
 from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.audit import (
@@ -56,6 +58,38 @@ def test_composition_and_sampling_against_enumeration():
     assert twice.delta(1.0) == pytest.approx(wanted, abs=1e-3)
     sure = finite_law([0.9, 0.1], [1.0, 0.0]).composed(2)
     assert sure.delta(5.0) == pytest.approx(1 - 0.9**2)
+
+
+def test_a_sampled_gaussian_against_quadrature():
+    rate, mu = 0.2, 1.5
+    law = gaussian_law(mu=mu).subsampled(rate)
+
+    def excess(x: float, epsilon: float, sign: float) -> float:
+        mixed = rate * norm.pdf(x - mu) + (1 - rate) * norm.pdf(x)
+        first, second = (mixed, norm.pdf(x)) if sign > 0 else (norm.pdf(x), mixed)
+        return max(0.0, first - math.exp(epsilon) * second)
+
+    for epsilon in (0.1, 0.5, 1.5):
+        found = [
+            quad(excess, -12, 14, (epsilon, sign), limit=400, points=[0.0, 1.0, 3.0])[0]
+            for sign in (1.0, -1.0)
+        ]
+        assert law.delta(epsilon) == pytest.approx(max(found), abs=1e-4)
+
+
+def test_two_staircases_against_their_density_on_a_lattice():
+    epsilon, gamma = 0.8, 0.5
+    places = np.arange(-60.0, 61.0, 0.5) + 0.25
+    laws = []
+    for center in (0.0, 1.0):
+        step = np.floor(2 * np.abs(places - center))  # 0, 1: the two halves of the first step
+        density = np.exp(-epsilon * np.ceil(step / 2))
+        laws.append(density / density.sum())
+    first, second = (np.outer(law, law) for law in laws)
+    law = staircase_law(epsilon=epsilon, gamma=gamma).composed(2)
+    for at in (0.2, 0.7, 1.2):
+        wanted = np.maximum(first - math.exp(at) * second, 0).sum()
+        assert law.delta(at) == pytest.approx(wanted, abs=3e-4)
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
