@@ -78,12 +78,12 @@ def test_a_sampled_gaussian_against_quadrature():
 
 
 def test_two_staircases_against_their_density_on_a_lattice():
-    epsilon, gamma = 0.8, 0.5
-    places = np.arange(-60.0, 61.0, 0.5) + 0.25
+    epsilon, gamma = 0.8, 0.25
+    places = np.arange(-60.0, 61.0, 0.25) + 0.125  # in the middle of cells where it is level
     laws = []
     for center in (0.0, 1.0):
-        step = np.floor(2 * np.abs(places - center))  # 0, 1: the two halves of the first step
-        density = np.exp(-epsilon * np.ceil(step / 2))
+        quarters = np.floor(4 * np.abs(places - center))  # the first of four is the high one
+        density = np.exp(-epsilon * (quarters // 4 + (quarters % 4 > 0)))
         laws.append(density / density.sum())
     first, second = (np.outer(law, law) for law in laws)
     law = staircase_law(epsilon=epsilon, gamma=gamma).composed(2)
