@@ -39,11 +39,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips soak tests unless they were asked for."""
-    if not config.getoption("--soak"):
-        for item in items:
-            if item.get_closest_marker("soak"):
-                item.add_marker(pytest.mark.skip(reason="needs --soak"))
+    """Skips soak tests unless they were asked for, and gives them two hours where they are."""
+    asked = config.getoption("--soak")
+    for item in items:
+        if not item.get_closest_marker("soak"):
+            continue
+        if not asked:
+            item.add_marker(pytest.mark.skip(reason="needs --soak"))
+        elif not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(7200))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
