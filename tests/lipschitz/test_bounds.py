@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import brute_force
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -15,7 +16,7 @@ from reticent.core import Box, Norm
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
 from reticent.core.norms import operator_norm
 from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, LinearBound
-from reticent.lipschitz.bounds import Functionals, combine, parse_output
+from reticent.lipschitz.bounds import Functionals, combine, parse_output, slices
 from reticent.networks import Affine, Network, affine_chain
 
 QUANTUM = (
@@ -152,6 +153,25 @@ test_equals_the_exact_constant_of_affine_networks = pytest.mark.parametrize(
         for hidden in (False, True)
     ],
 )(test_equals_the_exact_constant_of_affine_networks)
+
+
+def test_between_the_exact_constant_and_the_interval_bound():
+    rng = np.random.default_rng(7)
+    for _ in range(8):
+        network = affine_chain(
+            [rng.normal(size=(5, 2)), rng.normal(size=(2, 5))], [rng.normal(size=5), np.zeros(2)]
+        )
+        domain = Box.cube(2, 2.0)
+        bounds = [
+            kind(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
+            for kind in (EnumerationBound, IntervalBound)
+        ]
+        center, radius = rng.uniform(-1.5, 1.5, size=(1, 2)), 0.4
+        low, high = (np.clip(center[0] + move, -2, 2) for move in (-radius, radius))
+        exact = brute_force.lipschitz(network, low, high, "l1")
+        tight, loose = (float(bound.bound(center, radius)[0]) for bound in bounds)
+        assert exact <= tight * (1 + 1e-12)
+        assert tight <= loose * (1 + 1e-5)
 
 
 def test_a_row_does_not_depend_on_its_batch(kind, family, make_bound):
@@ -360,6 +380,12 @@ def test_combine_is_the_norm_and_monotone():
     assert combine(entries, "l2") == pytest.approx(np.sqrt((entries**2).sum(axis=1)))
     for how in ("max", "sum", "l2"):
         assert (combine(np.nextafter(entries, 2.0), how) >= combine(entries, how)).all()
+
+
+def test_slices_cover_every_row_once():
+    for rows, at_once in [(0, 3), (1, 3), (3, 3), (7, 3), (7, 0), (7, 100)]:
+        covered = [i for part in slices(rows, at_once) for i in range(rows)[part]]
+        assert covered == list(range(rows))
 
 
 def test_bad_questions():

@@ -61,6 +61,28 @@ def test_brute_force_lies_between_attained_and_relaxed(widths):
     assert (max(loss) > 0.1) == (len(widths) > 1)
 
 
+def test_gaps_add_up_to_what_is_lost():
+    rng = np.random.default_rng(1)
+    weights, slopes, rows = case(rng, 8, 7, 6, rows=50)
+    found = largest(rows, weights, slopes, np.full((50, 13), FREE, dtype=np.int8))
+    assert found.gap.sum(axis=1) == pytest.approx(found.value - found.attained, abs=1e-10)
+    assert (found.gap >= -1e-12).all()
+
+
+def test_decided_slopes_leave_nothing_to_relax():
+    rng = np.random.default_rng(2)
+    weights, slopes, rows = case(rng, 5, 4, 3, rows=1)
+    best = -np.inf
+    for choice in itertools.product([0, 1], repeat=7):
+        found = largest(rows, weights, slopes, np.array([choice], dtype=np.int8))
+        assert found.value == pytest.approx(found.attained, abs=1e-12)
+        assert (found.gap <= 0).all()
+        best = max(best, float(found.value[0]))
+    assert best == pytest.approx(
+        everything(weights, slopes, rows.functionals[0], rows.along[0]), abs=1e-12
+    )
+
+
 def test_relaxed_value_is_the_optimum_of_the_linear_program():
     """Variables: what each neuron of both layers passes on; the second layer's lies between its
     two lines.
@@ -135,3 +157,10 @@ def test_fractions_agree_and_stay_fractions():
             values = getattr(found, name)
             assert all(isinstance(value, Fraction | int) for value in values.ravel())
             assert values.astype(float) == pytest.approx(getattr(plain, name), abs=1e-12)
+
+
+def test_a_layer_that_is_off_is_silent():
+    on, off = np.array([True, False]), np.array([False, False])
+    assert not Slopes((on, on), (off, off)).silent
+    assert not Slopes((on, off), (off, on)).silent
+    assert Slopes((on, off), (on, off)).silent

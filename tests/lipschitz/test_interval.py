@@ -53,6 +53,14 @@ def test_residual_sum_of_affine_branches_is_the_exact_norm():
         )
 
 
+def test_residual_identity_branch_doubles():
+    network = Network(
+        (Affine(np.eye(2), np.zeros(2)), Residual((Affine(np.eye(2), np.zeros(2)),))), (2,)
+    )
+    bound = IntervalBound(network, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output=Norm.LINF)
+    assert bound.global_bound() == pytest.approx(2.0, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("kind", "point", "slope"),
     [
@@ -89,6 +97,20 @@ def test_rows_without_weights_and_infinite_balls(norm):
     region = bound.region(np.zeros((1, 2)), np.array([np.inf]))
     assert np.isfinite(region.radii).all()
     assert bound.global_bound() == pytest.approx(1.0, rel=1e-5)
+
+
+def test_l1_input_is_the_worst_single_coordinate():
+    rng = np.random.default_rng(2)
+    weight = rng.normal(size=(20, 6))
+    # The hidden layer is on everywhere; without the ceiling of layer norms this is what interval
+    # gradients give.
+    network = affine_chain([np.eye(6), weight], [np.full(6, 5.0), np.zeros(20)])
+    for output in (Norm.L1, Norm.L2):
+        bound = IntervalBound(network, domain=Box.cube(6, 1.0), input_norm=Norm.L1, output=output)
+        bound.ceiling = np.inf
+        assert bound.global_bound() == pytest.approx(
+            operator_norm(weight, Norm.L1, output), rel=1e-4
+        )
 
 
 def test_a_network_with_one_layer_of_norm_zero_is_constant_even_behind_a_wide_one():

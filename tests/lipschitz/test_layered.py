@@ -68,6 +68,17 @@ def test_never_above_enumeration_or_intervals(widths, output):
     assert joint.sum() < 0.97 * apart.sum()
 
 
+def test_one_hidden_layer_is_the_enumeration_bound():
+    rng = np.random.default_rng(2)
+    network = chain(rng, 4, 12, 3)
+    bounds = [
+        kind(network, domain=Box.cube(4, HALF), input_norm=Norm.LINF, output=Norm.L1)
+        for kind in (LayeredBound, EnumerationBound)
+    ]
+    points = rng.uniform(-2, 2, size=(50, 4))
+    assert bounds[0].bound(points, 0.5) == pytest.approx(bounds[1].bound(points, 0.5), rel=2e-5)
+
+
 def nested_on_kinks(rng, bound, network, count):
     """Nested boxes in grid steps whose ends lie on kinks of the first layer as nearly as the
     grid allows, or a step off.

@@ -5,7 +5,7 @@ width.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -14,9 +14,11 @@ import torch
 from reticent.core import Box, Norm
 from reticent.core.errors import CertificationFailed, UnsupportedNetwork
 from reticent.core.norms import operator_norm
-from reticent.lipschitz import IntervalBound, OperatorNormBound
+from reticent.lipschitz import IntervalBound, LevelTest, OperatorNormBound
 from reticent.lipschitz.operator_norms import is_sorting_network, matrix_bound
 from reticent.networks import (
+    Activation,
+    ActivationKind,
     Affine,
     Network,
     Residual,
@@ -148,6 +150,27 @@ def test_the_l2_constant_is_at_least_the_exact_rational_one() -> None:
 
         assert leading_minors_are_positive(bound)
         assert not leading_minors_are_positive(bound * Fraction(999_999, 1_000_000))
+
+
+@pytest.mark.parametrize(("input_norm", "output"), list(product(NORMS, NORMS)))
+def test_an_activation_counts_with_its_largest_slope(input_norm: Norm, output: Norm) -> None:
+    matrix = np.random.default_rng(5).normal(size=(3, 2))
+    layers = (Affine(matrix, np.zeros(3)), Activation(ActivationKind.SIGMOID))
+    bound = OperatorNormBound(
+        Network(layers, (2,)), domain=Box.cube(2, 1.0), input_norm=input_norm, output=output
+    )
+    assert bound.global_bound() == pytest.approx(
+        0.25 * operator_norm(matrix, input_norm, output), rel=1e-9
+    )
+
+
+def test_isotone_and_usable_by_a_test_of_points() -> None:
+    network = sorting_network(np.random.default_rng(6), 40, 8)
+    bound = OperatorNormBound(network, domain=Box.cube(40, 1.0), input_norm=Norm.L2, output=Norm.L2)
+    points = np.random.default_rng(7).uniform(-1, 1, size=(50, 40))
+    assert len(set(bound.bound(points, np.linspace(0, 9, 50)))) == 1
+    assert (LevelTest(bound, 1.1, 0.1, 5).levels(points) == 5).all()
+    assert (LevelTest(bound, 0.9, 0.1, 5).levels(points) == 0).all()
 
 
 def test_tiny_weights_are_charged_and_huge_ones_refused() -> None:
