@@ -87,6 +87,20 @@ def test_pure_golden_values(golden: dict[str, Any], make_event: EventMaker, answ
     assert rdp.epsilon(delta=delta) == pytest.approx(expected["rdp"], rel=1e-8)
 
 
+@pytest.mark.parametrize("name", ["CelebA", "Market"])
+def test_private_knn_golden_values(
+    golden: dict[str, Any], make_event: EventMaker, name: str
+) -> None:
+    row = golden["private_knn"][name]
+    rdp, pld = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS), PldAccountant(AddRemove())
+    for rate, sigma, count in row["steps"]:
+        event = make_event(event=sampled(rate, sigma))
+        rdp.compose(event, count)
+        pld.compose(event, count)
+    assert rdp.epsilon(delta=row["delta"]) == pytest.approx(row["rdp"], rel=1e-8)
+    assert pld.epsilon(delta=row["delta"]) == pytest.approx(row["pld"], abs=1e-3)
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_steps_on_one_subsample_are_one_step_and_cost_more(
     golden: dict[str, Any], make_event: EventMaker, index: int
@@ -102,6 +116,28 @@ def test_steps_on_one_subsample_are_one_step_and_cost_more(
     shared.compose(make_event(event=PoissonSampled(rate, both)), row["asked"])
     assert fresh.epsilon(delta=row["delta"]) == pytest.approx(row["fresh"], rel=1e-8)
     assert shared.epsilon(delta=row["delta"]) == pytest.approx(row["joint"], rel=1e-8)
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.05])
+@pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
+def test_screening_golden_totals(
+    golden: dict[str, Any], make_event: EventMaker, rate: float, delta: str
+) -> None:
+    row = golden["screening_8192"][str(rate)][delta]
+    step = ScreeningDpEvent(**golden["screening"]["parameters"])
+    total = {}
+    for name, event in {
+        "gaussian_nosub": GaussianCost(85.0),
+        "screen_nosub_safe": step,
+        "gaussian_sub": sampled(rate, 85.0),
+        "screen_sub_exact_safe": PoissonSampled(rate, step),
+    }.items():
+        accountant = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS).compose(
+            make_event(event=event), 8192
+        )
+        total[name] = accountant.epsilon(delta=float(delta))
+    assert total == {name: pytest.approx(row[name], rel=1e-8) for name in total}
+    assert total["screen_sub_exact_safe"] < total["gaussian_sub"]
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.15])
@@ -143,6 +179,14 @@ def test_unsampled_noise_costs_the_same_under_every_adjacency(
         for adjacency in (AddRemove(), AddRemove(3), Replace(), BALL)
     ]
     assert totals == [totals[0]] * 4
+
+
+@pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
+def test_delta_inverts_epsilon(make_event: EventMaker, accountant: type[Accountant]) -> None:
+    counted = accountant(AddRemove()).compose(make_event(event=GaussianCost(10.0)), 20)
+    epsilon = counted.epsilon(delta=1e-6)
+    assert counted.delta(epsilon=epsilon) == pytest.approx(1e-6, rel=1e-3)
+    assert counted.delta(epsilon=epsilon / 2) > 1e-6
 
 
 @pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
@@ -229,6 +273,15 @@ def test_randomised_response_and_discrete_laplace_match_their_closed_forms(
     assert RdpAccountant(Replace(), orders=[1e4]).compose(coin).rdp[0] == pytest.approx(
         math.log(3), rel=1e-3
     )
+
+
+def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
+    rdp = (
+        RdpAccountant(AddRemove(), orders=[2.0, 8.0])
+        .compose(make_event(event=ZeroConcentratedCost(0.1, 0.05)), 2)
+        .rdp
+    )
+    assert rdp == pytest.approx([0.5, 1.7])
 
 
 def test_edge_cases(make_event: EventMaker) -> None:

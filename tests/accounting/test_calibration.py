@@ -6,6 +6,7 @@ import pytest
 
 from reticent.accounting import (
     GaussianCost,
+    PldAccountant,
     PoissonSampled,
     PrivacyEvent,
     RdpAccountant,
@@ -14,6 +15,7 @@ from reticent.accounting import (
     smallest_epsilon,
 )
 from reticent.core import AddRemove
+from reticent.core.errors import CalibrationFailed
 
 EventMaker = Callable[..., PrivacyEvent]
 
@@ -63,3 +65,33 @@ def test_calibrating_noise_and_recomputing_the_total_round_trips(
         .epsilon(delta=1e-5)
     )
     assert epsilon - 1e-6 <= total <= epsilon
+
+
+def test_calibrating_by_loss_distributions_needs_less_noise(make_event: EventMaker) -> None:
+    def event(multiplier: float) -> PrivacyEvent:
+        return make_event(event=GaussianCost(multiplier))
+
+    kept = noise_multiplier(event, epsilon=1.0, delta=1e-5, answers=10)
+    multiplier = noise_multiplier(
+        event,
+        epsilon=1.0,
+        delta=1e-5,
+        answers=10,
+        accountant=lambda: PldAccountant(AddRemove(), interval=1e-3),
+        tolerance=1e-6,
+    )
+    total = (
+        PldAccountant(AddRemove(), interval=1e-3).compose(event(multiplier), 10).epsilon(delta=1e-5)
+    )
+    assert 1.0 - 1e-6 <= total <= 1.0
+    assert multiplier < kept
+
+
+def test_what_no_noise_can_reach_is_refused(make_event: EventMaker) -> None:
+    with pytest.raises(CalibrationFailed, match="no noise multiplier"):
+        noise_multiplier(
+            lambda multiplier: make_event(event=GaussianCost(multiplier)),
+            epsilon=1.0,
+            delta=0.0,
+            answers=1,
+        )

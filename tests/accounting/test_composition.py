@@ -75,6 +75,13 @@ def test_answers_that_spend_more_delta_than_there_is_are_refused() -> None:
         smallest_epsilon(epsilon=0.5, answers=10, delta=0.05, answer_delta=0.01)
 
 
+def test_large_numbers_neither_overflow_nor_warn() -> None:
+    assert optimal_epsilon(epsilon=800.0, answers=3, delta=1e-5, answer_delta=0.0) == pytest.approx(
+        2400, rel=1e-6
+    )
+    assert optimal_epsilon(epsilon=0.01, answers=100_000, delta=1e-9, answer_delta=0.0) < 30
+
+
 @pytest.mark.parametrize(
     ("epsilon", "answers"), [(1.0, 5000), (0.1, 20_000), (0.1, 1000), (2.0, 50)]
 )

@@ -9,6 +9,7 @@ from dp_accounting.rdp import rdp_privacy_accountant
 
 from reticent.accounting import delta_of_rdp, epsilon_of_rdp
 from reticent.accounting.renyi import DEFAULT_ORDERS
+from reticent.core.errors import InvalidParameter
 
 
 def _curves() -> list[np.ndarray]:
@@ -46,6 +47,12 @@ def test_delta_is_that_of_dp_accounting_and_never_below_the_exact_one(epsilon: f
                 assert mp.mpf(found) >= min(far, near)
 
 
+def test_the_two_invert_each_other() -> None:
+    curve = 0.01 * np.asarray(DEFAULT_ORDERS)
+    epsilon, order = epsilon_of_rdp(DEFAULT_ORDERS, curve, 1e-6)
+    assert delta_of_rdp(DEFAULT_ORDERS, curve, epsilon) == (pytest.approx(1e-6, rel=1e-9), order)
+
+
 def test_edge_cases() -> None:
     assert epsilon_of_rdp([2.0, 4.0], [0.0, 0.0], 0.0) == (0.0, 2.0)
     assert epsilon_of_rdp([2.0, 4.0], [0.0, 0.0], 1e-9)[0] == 0.0
@@ -57,3 +64,12 @@ def test_edge_cases() -> None:
     assert delta_of_rdp([2.0], [5.0], math.inf)[0] == 0.0
     # Total variation is at most sqrt(1 - exp(-KL)), without any order above 1.01.
     assert delta_of_rdp([1.001], [1e-6], 0.0)[0] == pytest.approx(1e-3, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("orders", "divergences"), [([1.0], [0.1]), ([2.0], [0.1, 0.2]), ([2.0], [-0.1])]
+)
+def test_bad_curves_are_refused(orders: list[float], divergences: list[float]) -> None:
+    for convert in (epsilon_of_rdp, delta_of_rdp):
+        with pytest.raises(InvalidParameter):
+            convert(orders, divergences, 0.5)

@@ -23,6 +23,10 @@ from reticent.core import AddRemove
 EventMaker = Callable[..., PrivacyEvent]
 
 
+def test_an_event_without_a_cost_is_its_guarantee(make_event: EventMaker) -> None:
+    assert elementary_costs(make_event(epsilon=0.3, delta=1e-7)) == [(StatedCost(0.3, 1e-7), 1)]
+
+
 def test_nested_costs_are_taken_apart(make_event: EventMaker) -> None:
     nested = SelfComposed(
         Composed([GaussianCost(2.0), SelfComposed(LaplaceCost(3.0), 5), StatedCost(0.1, 0.0)]), 4
@@ -32,6 +36,13 @@ def test_nested_costs_are_taken_apart(make_event: EventMaker) -> None:
         (LaplaceCost(3.0), 20),
         (StatedCost(0.1, 0.0), 4),
     ]
+
+
+def test_a_sample_of_everybody_is_no_sample(make_event: EventMaker) -> None:
+    parts = Composed([GaussianCost(2.0), LaplaceCost(3.0)])
+    assert elementary_costs(make_event(event=PoissonSampled(1.0, parts))) == elementary_costs(
+        make_event(event=parts)
+    )
 
 
 def test_gaussian_steps_on_one_sample_are_one(make_event: EventMaker) -> None:

@@ -61,3 +61,13 @@ def test_unequal_answers_are_one_answer_of_their_summed_precision(make_event: Ev
         .compose(make_event(event=GaussianCost(2.0)))
     )
     assert several.epsilon(delta=1e-6) < loose.epsilon(delta=1e-6)
+
+
+def test_edge_cases(make_event: EventMaker) -> None:
+    assert GaussianAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
+    assert GaussianAccountant(AddRemove()).delta(epsilon=1.0) == 0.0
+    counted = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(3.0)))
+    assert math.isinf(counted.epsilon(delta=0.0))
+    assert counted.epsilon(delta=0.9) == 0.0
+    assert 0 < counted.delta(epsilon=1e6) < 1e-300
+    assert gaussian_delta(noise_multiplier=1e-200, epsilon=1.0) == 1.0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reticent.accounting import IndividualFilter
-from reticent.core.errors import BudgetExceeded, InvalidInput
+from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -77,3 +77,10 @@ def test_a_forked_child_admits_nobody() -> None:
     child.start()
     assert results.get(timeout=60) is False
     child.join()
+
+
+def test_caps_out_of_range_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="at most 2"):
+        IndividualFilter(cap=2**62 + 1)
+    with pytest.raises(InvalidParameter, match="cap=0"):
+        IndividualFilter(cap=0)

@@ -18,6 +18,7 @@ from reticent.accounting import (
     calibrate_individual_gaussian,
 )
 from reticent.core import AddRemove, Guarantee
+from reticent.core.errors import CalibrationFailed, InvalidParameter
 
 BUDGET = IndividualGaussianBudget(sigma=4e6, cap=10**12, least=10**8, coordinates=2)
 
@@ -38,6 +39,12 @@ def test_it_is_below_zcdp_which_holds_for_the_discrete_noise_itself() -> None:
     zcdp = RdpAccountant(AddRemove()).compose(_event(ZeroConcentratedCost(BUDGET.rho)))
     assert BUDGET.rho == pytest.approx(1 / 32, rel=1e-9)
     assert BUDGET.epsilon(delta=1e-5) < zcdp.epsilon(delta=1e-5)
+
+
+def test_finer_noise_costs_more_by_its_distance_to_rounded_noise() -> None:
+    coarse = replace(BUDGET, sigma=4096.0, cap=1024**2, least=1024)
+    fine = replace(coarse, coordinates=50)
+    assert BUDGET.epsilon(delta=1e-5) < coarse.epsilon(delta=1e-5) < fine.epsilon(delta=1e-5)
 
 
 def test_the_distance_counts_for_every_answer_at_its_own_noise() -> None:
@@ -80,3 +87,25 @@ def test_calibration_is_tight_and_keeps_the_total() -> None:
     assert found.delta(epsilon=1.0) <= 1e-5
     assert replace(found, sigma=found.sigma * (1 - 1e-6)).delta(epsilon=1.0) > 1e-5
     assert found.multiplier == pytest.approx(3.7306, rel=1e-3)
+
+
+def test_a_generous_total_gets_the_least_noise_that_is_stated() -> None:
+    found = calibrate_individual_gaussian(
+        epsilon=100.0, delta=1e-5, cap=100, least=1, coordinates=1, precision=4
+    )
+    assert found.sigma == pytest.approx(2048.0)
+    wide = {"delta": 1e-5, "cap": 10**12, "least": 10**8, "coordinates": 2}
+    assert calibrate_individual_gaussian(epsilon=400.0, **wide) == calibrate_individual_gaussian(
+        epsilon=64.0, **wide
+    )
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="cap=3"):
+        replace(BUDGET, cap=3)
+    with pytest.raises(InvalidParameter, match="use finer steps"):
+        replace(BUDGET, sigma=1000.0)
+    with pytest.raises(CalibrationFailed, match="no noise up to"):
+        calibrate_individual_gaussian(epsilon=1e-9, delta=1e-12, cap=2**62, least=1, coordinates=1)
+    with pytest.raises(InvalidParameter, match="delta=1e-60"):
+        BUDGET.epsilon(delta=1e-60)

@@ -10,6 +10,7 @@ import pytest
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
 from reticent.accounting.sampling import (
     between_integers,
+    exp_excess,
     general_sampled_rdp,
     sampled_gaussian_rdp_between,
 )
@@ -69,6 +70,15 @@ def test_sampled_gaussian_noise_between_integers(rate: float, sigma: float, orde
         assert (
             _exact(_gaussian(sigma, 0), _gaussian(sigma, 1), rate, order, ends, up=False) <= exact
         )
+
+
+@pytest.mark.parametrize(("rate", "sigma"), [(0.01, 0.06), (0.3, 1.0), (0.05, 50.0), (0.99, 3.0)])
+def test_quadrature_meets_the_closed_form_at_integers(rate: float, sigma: float) -> None:
+    orders = np.array([2.0, 3.0, 17.0, 64.0])
+    closed = sampled_gaussian_rdp(orders, noise_multiplier=sigma, sampling_probability=rate)
+    assert sampled_gaussian_rdp_between(
+        orders, noise_multiplier=sigma, sampling_probability=rate
+    ) == pytest.approx(closed, rel=3e-10)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +158,13 @@ def test_chords_are_above_convex_moments() -> None:
     found = between_integers(orders, lambda whole: whole / 4)
     assert np.all(found >= orders / 4)
     assert found[[2, 4]] == pytest.approx(orders[[2, 4]] / 4, rel=1e-15)
+
+
+def test_the_excess_of_the_exponential_keeps_its_digits() -> None:
+    for x in (-3.0, -0.11, -0.09, -1e-9, 1e-300, 1e-12, 0.05, 0.1, 0.2, 30.0):
+        with mp.workdps(60):
+            exact = mp.exp(mp.mpf(x)) - 1 - mp.mpf(x)
+        assert float(exp_excess(np.array([x]))[0]) == pytest.approx(float(exact), rel=2e-13)
 
 
 @pytest.mark.parametrize("order", [2, 3, 7, 40])

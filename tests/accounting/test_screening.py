@@ -7,7 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from reticent.accounting.screening import ScreeningDpEvent, screening_rdp
+from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
 
 ORDERS = ["2", "5", "10", "20", "32", "50", "80", "128"]
 
@@ -74,3 +74,18 @@ def test_hardly_any_noise_overflows_nothing(discrete: bool) -> None:
         cost = screening_rdp(step, orders, sampling_probability=rate)
         assert np.all(np.isfinite(cost))
         assert np.all(np.diff(cost) > 0)
+
+
+def test_pass_ratio_golden_values(golden: dict[str, Any]) -> None:
+    for row, (threshold, sigma) in zip(
+        golden["shared_subsample"].values(), [(180, 75.0), (210, 85.0)], strict=True
+    ):
+        assert pass_ratio(ScreeningDpEvent(0, 300, threshold, sigma)) == pytest.approx(
+            row["posterior_rate"]["pass_ratio"], rel=1e-9
+        )
+
+
+def test_never_above_the_gaussian_that_it_post_processes() -> None:
+    orders = np.linspace(1.1, 300, 200)
+    event = ScreeningDpEvent(fewest=0, most=40, threshold=25, sigma=6.0)
+    assert np.all(screening_rdp(event, orders, sampling_probability=1.0) <= orders / (2 * 6.0**2))

@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.accounting.telling_apart import (
+    beyond,
     hops,
     squared_error_floor,
     which_of_many_cap,
@@ -83,6 +84,26 @@ def test_any_prices_give_a_cap_that_holds(monkeypatch, prices) -> None:
     found = None if prices is None else np.array(prices)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: SimpleNamespace(x=found))
     assert best - 1e-9 <= which_of_many_cap(apart, 0 * apart) <= 1.0
+
+
+def test_naming_seldom_does_not_help_without_a_delta() -> None:
+    epsilon, share = 1.0, 0.1
+    cap = math.e / (1 + math.e)
+    assert float(which_of_two_cap(epsilon, 0.0, share=share)) == pytest.approx(cap)
+    # A mechanism that gives the input away with probability delta, and says so.
+    assert float(which_of_two_cap(0.0, share, share=share)) == 1.0
+
+
+def test_steps_and_answers_add_up() -> None:
+    assert hops([0.0, 1e-300, 1.0, 1.0 + 1e-9], 0.5).tolist() == [0, 1, 2, 3]
+    epsilon, delta = beyond(epsilon=0.5, delta=1e-3, hops=[0, 1, 3])
+    assert epsilon.tolist() == [0.0, 0.5, 1.5]
+    chain = 1e-3 * (1 + math.exp(0.5) + math.exp(1.0))
+    np.testing.assert_allclose(delta, [0.0, 1e-3, chain])
+    twice = beyond(epsilon=0.5, delta=1e-3, hops=[3], answers=2)
+    np.testing.assert_allclose(twice, [[3.0], [2 * chain]])
+    assert beyond(epsilon=5.0, delta=1e-3, hops=[400])[1].tolist() == [1.0]
+    assert beyond(epsilon=800.0, delta=1e-5, hops=[0, 1, 2])[1].tolist() == [0.0, 1e-5, 1.0]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (2.0, 0.0), (1.0, 0.1)])

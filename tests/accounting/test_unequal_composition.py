@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import mpmath
 import pytest
 from dp_accounting.pld import common, privacy_loss_distribution
 
-from reticent.accounting import optimal_epsilon_of
+from reticent.accounting import optimal_epsilon, optimal_epsilon_of
 from tests.accounting.test_composition import delta_by_enumeration
 
 
@@ -13,6 +15,12 @@ def test_unequal_answers_lie_just_above_the_truth() -> None:
     total = optimal_epsilon_of(parts, delta=0.01)
     assert delta_by_enumeration(parts, total) <= 0.01 + 1e-12
     assert delta_by_enumeration(parts, total - 1e-5) > 0.01
+
+
+def test_unequal_answers_agree_with_the_closed_form_when_they_are_equal() -> None:
+    closed = optimal_epsilon(epsilon=0.2, answers=50, delta=1e-6, answer_delta=0.0)
+    assert optimal_epsilon_of([(0.2, 0.0)] * 50, delta=1e-6) == pytest.approx(closed, rel=1e-10)
+    assert optimal_epsilon_of([], delta=1e-6) == 0.0
 
 
 def _exact_of_two(first: tuple[float, int], second: tuple[float, int], total: float) -> mpmath.mpf:
@@ -66,3 +74,13 @@ def test_many_different_answers_against_a_fine_loss_distribution() -> None:
     assert optimal_epsilon_of(parts, delta=1e-6) == pytest.approx(
         total.get_epsilon_for_delta(1e-6), rel=2e-4
     )
+
+
+def test_edge_cases() -> None:
+    assert optimal_epsilon_of([(0.5, 0.0)] * 3 + [(1.0, 0.0)], delta=0.0) == 2.5
+    assert optimal_epsilon_of([(0.5, 1e-6), (1.0, 1e-6)], delta=2e-6) == pytest.approx(1.5)
+    assert math.isinf(optimal_epsilon_of([(0.5, 1e-6), (1.0, 1e-6)], delta=1e-6))
+    assert optimal_epsilon_of([(800.0, 0.0), (1.0, 0.0)], delta=1e-5) == pytest.approx(
+        801.0, abs=1e-4
+    )
+    assert optimal_epsilon_of([(0.3, 0.0)], delta=0.9) == 0.0
