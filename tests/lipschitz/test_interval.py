@@ -53,10 +53,11 @@ def test_residual_sum_of_affine_branches_is_the_exact_norm():
         )
 
 
-def test_residual_identity_branch_doubles():
-    network = Network(
-        (Affine(np.eye(2), np.zeros(2)), Residual((Affine(np.eye(2), np.zeros(2)),))), (2,)
-    )
+@pytest.mark.parametrize("behind", [0, 1])
+def test_residual_identity_branch_doubles(behind: int):
+    """The product of layer norms, which caps a bound, is for blocks before a linear layer."""
+    same = Affine(np.eye(2), np.zeros(2))
+    network = Network((same, Residual((same,)), *[same] * behind), (2,))
     bound = IntervalBound(network, domain=Box.cube(2, 1.0), input_norm=Norm.LINF, output=Norm.LINF)
     assert bound.global_bound() == pytest.approx(2.0, rel=1e-5)
 

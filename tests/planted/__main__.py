@@ -27,7 +27,17 @@ from queue import Queue
 from tests.planted.faults import FAULTS, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("conftest.py", "src", "papers", "tests", "docs", "guide", "pyproject.toml", "README.md")
+COPIED = (
+    "benchmarks",
+    "conftest.py",
+    "src",
+    "papers",
+    "tests",
+    "docs",
+    "guide",
+    "pyproject.toml",
+    "README.md",
+)
 MOST_SURVIVORS = 1
 LIMIT = 1800
 """Seconds after which a room counts as without an end, which is noticed too."""
