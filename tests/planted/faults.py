@@ -122,13 +122,6 @@ FAULTS: tuple[Fault, ...] = (
         ("noise",),
     ),
     Fault(
-        "all orders of a Rényi filter share one delta",
-        "accounting/filters.py",
-        "share = total.delta / alphas.size",
-        "share = total.delta",
-        ("accounting",),
-    ),
-    Fault(
         "a record takes part once more than its cap allows",
         "accounting/individual_filter.py",
         "inside = np.asarray(self._spent[records] <= self.cap - costs)",
