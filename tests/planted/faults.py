@@ -734,23 +734,6 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
-        "noise of histograms is for one column",
-        "systems/votes/additive_histogram.py",
-        "math.nextafter(VOTE * math.sqrt(self.space_.dimension + 1), math.inf)",
-        "math.nextafter(VOTE * math.sqrt(2), math.inf)",
-        ("systems/votes",),
-    ),
-    Fault(
-        "histograms are calibrated on exact counts of labels",
-        "systems/votes/additive_histogram.py",
-        "        noisy = session.release(totals)\n",
-        """        noisy = [np.array(each) for each in session.release(totals)]
-        for each, total in zip(noisy, totals, strict=True):
-            each.reshape(total.shape)[-1] = total[-1]
-""",
-        ("systems/votes",),
-    ),
-    Fault(
         "teachers get records by their place",
         "systems/votes/teachers.py",
         '        parts[int.from_bytes(homes[place][:8], "big") % number].append(place)\n',
