@@ -57,9 +57,9 @@ STARTS = {
         ),
         (*OPTIONAL, "torch", "sqlalchemy", "alembic"),
     ),
-    "every accountant and filter": (
+    "every accountant": (
         (
-            "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, "
+            "from reticent.accounting import *; RdpAccountant, private_knn_total, "
             "calibrate_private_knn"
         ),
         OPTIONAL + LEARNING,
