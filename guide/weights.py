@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 
 from guide.build import DOCS, ROOT
 from guide.contents import CONTENTS, below
@@ -35,7 +34,8 @@ def weight(page: str) -> int:
     built = SITE / f"{page}.html"
     html = built.read_text(encoding="utf-8")
     shown = {built.parent / name for name in re.findall(r'<img[^>]*\ssrc="([^"#?]+)"', html)}
-    return built.stat().st_size + sum(path.stat().st_size for path in shown if path.exists())
+    found = [built, *(path for path in shown if path.exists())]
+    return sum(path.stat().st_size for path in found)
 
 
 def main() -> int:

@@ -57,6 +57,13 @@ STARTS = {
         ),
         (*OPTIONAL, "torch", "sqlalchemy", "alembic"),
     ),
+    "a training": (
+        (
+            "import numpy; from reticent.training.heads import HeadConfig, train_head; "
+            "train_head(numpy.eye(4), [0, 1, 0, 1], HeadConfig(epochs=1), noise=None)"
+        ),
+        (*OPTIONAL, "torch._dynamo"),
+    ),
     "every accountant": (
         (
             "from reticent.accounting import *; RdpAccountant, private_knn_total, "
