@@ -15,7 +15,6 @@ from sklearn.linear_model import Ridge
 from reticent import NoisyGradientRegressor
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
-    CorruptBundle,
     InvalidInput,
     InvalidParameter,
 )
@@ -35,10 +34,6 @@ def made(**changes: Any) -> NoisyGradientRegressor:
     return NoisyGradientRegressor(**given)
 
 
-def fitted(y: Any = Y, **changes: Any) -> NoisyGradientRegressor:
-    return made(**changes).fit(X[PRIVATE], y[PRIVATE], public_X=X[PUBLIC], public_y=y[PUBLIC])
-
-
 def quiet(**changes: Any) -> Any:
     """A model with nearly no noise."""
     return made(**changes).simulate_fit(
@@ -52,17 +47,6 @@ def test_steps_without_noise_end_at_least_squares() -> None:
     plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
     away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])
     assert np.abs(away).max() < 0.01 * np.std(Y)
-
-
-def test_a_bundle_of_impossible_ranges_is_refused(tmp_path: Path) -> None:
-    model = fitted()
-    bundle = model.bundle()
-    for key, value in (("lower", [30.0]), ("upper", []), ("upper", [20.0, 20.0])):
-        changed = type(bundle)(
-            bundle.system, {**bundle.settings, key: value}, bundle.arrays, bundle.card
-        )
-        with pytest.raises(CorruptBundle):
-            type(model).load(changed.write(tmp_path / "changed", overwrite=True))
 
 
 def test_targets_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
