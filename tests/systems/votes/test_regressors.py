@@ -19,6 +19,7 @@ from reticent.core.errors import (
     InvalidParameter,
 )
 from reticent.ledger import Ledger
+from reticent.systems.votes.outputs import TARGET_STEPS, RangeOutput
 from reticent.training.public_space import LENGTH, cut_directions
 
 RNG = np.random.default_rng(0)
@@ -47,6 +48,11 @@ def test_steps_without_noise_end_at_least_squares() -> None:
     plain = Ridge(1e-9, fit_intercept=False).fit(unit[PRIVATE], Y[PRIVATE] - 10.0)
     away = model.predict(X[TEST]) - 10.0 - plain.predict(unit[TEST])
     assert np.abs(away).max() < 0.01 * np.std(Y)
+
+
+def test_targets_beyond_the_range_count_as_its_ends() -> None:
+    steps = RangeOutput(*RANGE).codes([-1e300, -0.1, 0.0, 10.0, 20.0, 20.1, 1e300], 7)
+    assert steps.tolist() == [-TARGET_STEPS] * 3 + [0] + [TARGET_STEPS] * 3
 
 
 def test_targets_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
