@@ -93,13 +93,3 @@ def test_lattice_uses_the_coordinates_that_tell_labels_apart() -> None:
     weights = cell_weights(public, lattice, seed=0)
     assert weights.shape == (3, lattice.size)
     assert weights.sum() == pytest.approx(1.0)
-
-
-def test_fitted_rules_are_audited_at_neighbours_of_rows(fitted) -> None:
-    from reticent.audit import audit_fitted
-
-    X, _ = rows(30, seed=5)
-    audit = audit_fitted(fitted, X, draws=4000, alpha=0.01, seed=0)
-    assert not audit.refuted
-    assert any("largest change of a label's chance" in str(pair) for pair in audit.pairs)
-    assert len(audit.pairs) == 2  # neighbours of rows, and the worst cells of all
