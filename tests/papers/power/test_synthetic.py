@@ -11,13 +11,6 @@ from reticent.tables import Categorical, Numeric, TabularSchema
 
 SCHEMA = TabularSchema((Categorical("kind", ("a", "b", "c")), Numeric("size", 0, 12)))
 
-COPIES = """
-import shutil, sys
-source, sizes, out, epsilon, delta, seed = sys.argv[1:]
-assert (float(epsilon), float(delta)) == (2.0, 1e-5)
-shutil.copy(source, out)
-"""
-
 
 def cut() -> Split:
     """The kind is the label; three parts of 100 rows."""
