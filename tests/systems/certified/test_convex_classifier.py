@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.audit import response_case, signed_distance_case
+from papers.claims.cases import response_case, signed_distance_case
 from reticent.core import AddRemove
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
