@@ -73,7 +73,7 @@ def line_chart(
         ... )
         2
     """
-    longest = max(len(one.name) for one in (*series, *levels))
+    longest = max(map(len, [one.name for one in series] + [one.name for one in levels]))
     right = _WIDTH - max(_RIGHT, 12.0 + _LETTER * longest)
     values = sorted({x for line in series for x, _, _ in line.points})
     low, high = math.log(values[0]), math.log(values[-1])
