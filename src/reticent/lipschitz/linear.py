@@ -21,6 +21,7 @@ from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.grids.arithmetic import ExactLinear, Interval
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine
+from reticent.lipschitz.entries import MOST_FUNCTIONALS, EntryChords
 from reticent.lipschitz.interval import (
     IntervalBound,
     build_forward,
@@ -119,6 +120,7 @@ class LinearBound(LipschitzBound):
             network, domain=domain, input_norm=self.input_norm, output=output
         )
         self._joint: JointDerivatives | None = None
+        self._entries: EntryChords | None = None
         if len(layers) == 1:
             return
         self._stages, self._step = build_forward(network, domain)
@@ -138,7 +140,10 @@ class LinearBound(LipschitzBound):
             reach,
             0.0 if self._balls is None else self._balls.spread,
         )
-        self._joint = JointDerivatives.build(self.functionals.rows, matrices, self.input_norm)
+        rows = self.functionals.rows
+        self._joint = JointDerivatives.build(rows, matrices, self.input_norm)
+        if self.input_norm is Norm.LINF and len(rows) <= MOST_FUNCTIONALS:
+            self._entries = EntryChords.build(rows, matrices)
 
     @property
     @override
@@ -167,9 +172,11 @@ class LinearBound(LipschitzBound):
         values = self._ranges(region)
         on = [part.lower >= 0 for part in values]
         unstable = [(part.lower < 0) & (part.upper >= 0) for part in values]
-        joint = combine(self._joint(on, unstable), self.functionals.combine)
+        joint, how = self._joint(on, unstable), self.functionals.combine
+        if self._entries is not None:
+            joint = self._entries(on, unstable, joint, alone=how == "max")
         apart = self._intervals.with_states(on, unstable)
-        return np.minimum(joint, apart)
+        return np.minimum(combine(joint, how), apart)
 
 
 @dataclass(frozen=True, eq=False)
