@@ -64,9 +64,16 @@ STARTS = {
         ),
         (*OPTIONAL, "torch", "sqlalchemy", "alembic"),
     ),
-    "every accountant and filter": (
+    "a training": (
         (
-            "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, "
+            "import numpy; from reticent.training.heads import HeadConfig, train_head; "
+            "train_head(numpy.eye(4), [0, 1, 0, 1], HeadConfig(epochs=1), noise=None)"
+        ),
+        (*OPTIONAL, "torch._dynamo"),
+    ),
+    "every accountant": (
+        (
+            "from reticent.accounting import *; RdpAccountant, private_knn_total, "
             "calibrate_private_knn"
         ),
         OPTIONAL + LEARNING,
