@@ -22,7 +22,9 @@ import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import TableSettings, settings_of
+from papers.result_files import write_result
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -31,8 +33,6 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import TableSettings, settings_of
-from papers.result_files import write_result
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load

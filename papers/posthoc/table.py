@@ -266,5 +266,5 @@ def _cell(measured: Results) -> str:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     main()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from papers.posthoc.seeded_command import Cells
+from papers.seeded_command import Cells
 
 
 def test_cells_are_computed_once_and_told_about(tmp_path: Path) -> None:
