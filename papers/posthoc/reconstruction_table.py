@@ -342,7 +342,8 @@ def main(arguments: list[str] | None = None) -> None:
         epsilon=list(EPSILONS),
         critic=0.0,
     )
-    leave(chosen, "reconstruction", runs, markdown(chosen.data, runs, command=command))
+    name = f"posthoc-reconstruction-{chosen.data}"
+    leave(chosen, name, runs, markdown(chosen.data, runs, command=command))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def test_small_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[RESPONSE]["1"]["accuracy"] == response_accuracy(bare, epsilon=1.0, classes=10)
     monkeypatch.setattr(table, "cached_embedder", None)
     assert run() == found
-    text = table.markdown("mnist", 0.2, [found], command="python -m some")
+    text = table.markdown("mnist", [found], command="python -m some")
     assert "Printed by `python -m some`." in text
     assert f"| picture | {found['picture']['1']['accuracy']:.3f} | {bare:.3f} |" in text
     assert "| LDP-Embedding | 0.107 | 0.132 |" in text or "| LDP-Embedding | 0.108 |" in text
