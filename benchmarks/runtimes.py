@@ -20,14 +20,12 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from reticent.accounting import (
-    BasicFilter,
     GaussianAccountant,
     GaussianCost,
     PldAccountant,
     PrivacyEvent,
     PrivateKnnSteps,
     RdpAccountant,
-    RdpFilter,
     advanced_epsilon,
     basic_epsilon,
     calibrate_private_knn,
@@ -265,13 +263,9 @@ def accountants() -> None:
     steps, whose curves nothing has computed yet.
     """
     event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, RECORDS), GaussianCost(20.0))
-    pure = PrivacyEvent("label", Guarantee(1e-3, 0.0, RECORDS))
     for kind in (RdpAccountant, GaussianAccountant, PldAccountant):
         counted = kind(RECORDS).compose(event, 100)
         show(f"{kind.__name__}", fastest(partial(counted.epsilon, delta=1e-5)), "total")
-    total = Guarantee(100.0, 1e-5, RECORDS)
-    for made in (BasicFilter(total), RdpFilter(total, orders=[16.0])):
-        show(type(made).__name__, fastest(partial(made.spend, pure)), "charge")
     one = {"epsilon": 0.1, "answers": 1000}
     parts = [(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20
     given = {**one, "answer_delta": 0.0}

@@ -122,13 +122,6 @@ FAULTS: tuple[Fault, ...] = (
         ("noise",),
     ),
     Fault(
-        "all orders of a Rényi filter share one delta",
-        "accounting/filters.py",
-        "share = total.delta / alphas.size",
-        "share = total.delta",
-        ("accounting",),
-    ),
-    Fault(
         "a record takes part once more than its cap allows",
         "accounting/individual_filter.py",
         "inside = np.asarray(self._spent[records] <= self.cap - costs)",
@@ -737,23 +730,6 @@ FAULTS: tuple[Fault, ...] = (
         "            votes[np.arange(len(codes)), codes] = COUNT_STEPS\n",
         """            votes[np.arange(len(codes)), codes] = COUNT_STEPS
             self.bias_ = np.log(np.bincount(codes, minlength=output.width) + 1.0)
-""",
-        ("systems/votes",),
-    ),
-    Fault(
-        "noise of histograms is for one column",
-        "systems/votes/additive_histogram.py",
-        "math.nextafter(VOTE * math.sqrt(self.space_.dimension + 1), math.inf)",
-        "math.nextafter(VOTE * math.sqrt(2), math.inf)",
-        ("systems/votes",),
-    ),
-    Fault(
-        "histograms are calibrated on exact counts of labels",
-        "systems/votes/additive_histogram.py",
-        "        noisy = session.release(totals)\n",
-        """        noisy = [np.array(each) for each in session.release(totals)]
-        for each, total in zip(noisy, totals, strict=True):
-            each.reshape(total.shape)[-1] = total[-1]
 """,
         ("systems/votes",),
     ),

@@ -27,6 +27,7 @@ from reticent.systems import CertifiedEnsemble, PosthocEncoder, PowerEncoder
 from reticent.systems.cluster import Task, partitions, release_on_cluster, release_partition
 from reticent.tables import Categorical, Numeric, TabularSchema
 from tests.ledger.conftest import postgres_server, postgres_url  # noqa: F401
+from tests.test_start import loaded
 
 distributed = pytest.importorskip("distributed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -219,6 +220,17 @@ def test_kills_of_workers_and_driver_lose_no_row_and_overspend_nothing(
     assert ledger.verify(receipts=receipts(output)).problems == ()
     print(f"{kills} kills, {account.answers - FILES * ROWS} answers wasted")
     ledger.close()
+
+
+def test_a_worker_without_a_ledger_loads_no_database(
+    bundle: Path, sources: list[Path], tmp_path: Path
+) -> None:
+    code = (
+        "from pathlib import Path; from reticent.systems.cluster import *; release_partition("
+        f"Task(Path({str(bundle)!r}), None, None, ignore=('label',)), "
+        f"Partition(Path({str(sources[0])!r}), Path({str(tmp_path / 'parts')!r})))"
+    )
+    assert loaded(code, ("torch", "sqlalchemy")) == []
 
 
 def test_a_partition_needs_no_cluster(bundle: Path, sources: list[Path], tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ class Ledger:
 
     **Guarantee.** All answers booked under a budget are together (granted epsilon, granted
     delta)-private under the budget's kind and adjacency, even if every request is chosen from
-    earlier answers. Costs are added as whole units rounded up, which is the basic filter of
-    ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). A float stands for its shortest
+    earlier answers. Costs are added as whole units rounded up, which is the basic filter
+    of Rogers, Roth, Ullman and Vadhan (2016). A float stands for its shortest
     decimal: 0.1 is a tenth, not the double next to it, which may exceed the booked cost by 1e-17
     of it. The caller must book every answer before it leaves and name the scope truthfully.
 
@@ -105,7 +105,6 @@ class Ledger:
           doi:10.1145/317087.317089, logs that show what was changed.
 
     See Also:
-        reticent.accounting.BasicFilter: the same rule in one process.
         reticent.ledger.Reservation: what ``reserve`` gives.
         reticent.ledger.PlanCounter: many queries paid for at once.
     """

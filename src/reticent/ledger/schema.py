@@ -265,6 +265,18 @@ what was answered.
 """
 
 
+VERSION = "tree"
+"""Version of these tables: the name of the last migration."""
+
+
+def version(connection: Connection) -> str | None:
+    """Return the version of a database's tables, or None if it holds no ledger."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    return found
+
+
 def make_tables(connection: Connection) -> None:
     """Make all tables and triggers in a database that has none of them."""
     metadata.create_all(connection, checkfirst=False)

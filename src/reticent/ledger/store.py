@@ -19,11 +19,6 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util.exc import CommandError
 from sqlalchemy.engine import URL, Connection, Engine
 
 from reticent.core.checks import positive
@@ -54,8 +49,6 @@ _abandoned: list[Engine] = []
 """Engines inherited through a fork: an SQLite connection must be neither used nor closed in the
 child, so they are kept.
 """
-
-logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
 
 
 class Store:
@@ -174,17 +167,11 @@ class Store:
         with self.write() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-            config = _alembic()
-            config.attributes["connection"] = connection
-            found = MigrationContext.configure(connection).get_current_revision()
+            found = schema.version(connection)
             if found is None:
                 schema.make_tables(connection)
-                command.stamp(config, "head")
-            else:
-                try:
-                    command.upgrade(config, "head")
-                except CommandError as error:
-                    raise self._of_another_version(found) from error
+            if found != schema.VERSION:
+                self._migrate(connection, found)
             if connection.execute(sa.select(schema.head.c.id)).first() is None:
                 ledger = str(uuid.uuid4())
                 policy = {"first_required": required, "required": required}
@@ -199,6 +186,21 @@ class Store:
                 }
                 connection.execute(schema.head.insert().values(row))
 
+    def _migrate(self, connection: Connection, found: str | None) -> None:
+        from alembic import command  # slow, and an open ledger does without
+        from alembic.config import Config
+        from alembic.util.exc import CommandError
+
+        logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+        config = Config()
+        config.set_main_option("script_location", "reticent.ledger:migrations")
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        try:
+            (command.stamp if found is None else command.upgrade)(config, "head")
+        except CommandError as error:
+            raise self._of_another_version(str(found)) from error
+
     def check(self) -> None:
         """Refuse a database that holds no ledger, or one of another schema version.
 
@@ -206,10 +208,10 @@ class Store:
             LedgerUnavailable: it is such a database. The message says what to do about it.
         """
         with self.read() as connection:
-            found = MigrationContext.configure(connection).get_current_revision()
+            found = schema.version(connection)
         if found is None:
             raise self.no_ledger()
-        if found != ScriptDirectory.from_config(_alembic()).get_current_head():
+        if found != schema.VERSION:
             raise self._of_another_version(found)
 
     def _of_another_version(self, found: str) -> LedgerUnavailable:
@@ -572,10 +574,3 @@ def _dispose(engine: Engine, process: int) -> None:
     """Close an engine's connections, in the process that made them."""
     if process == os.getpid():
         engine.dispose()
-
-
-def _alembic() -> Config:
-    config = Config()
-    config.set_main_option("script_location", "reticent.ledger:migrations")
-    config.set_main_option("path_separator", "os")
-    return config

@@ -170,29 +170,6 @@ class ConstantStart(RecordMethod):
         return PublicStartClassifier(pool=[], **started(task))
 
 
-class Histograms(RecordMethod):
-    """Noisy histograms of columns by label, and an additive model of them."""
-
-    name = "additive histograms"
-    line = "one noisy histogram of every column by label, and an additive model of all"
-    uses = PublicUse.ROWS
-
-    def missing(self, task: Task, *, labelled: bool) -> str:
-        """See ``RecordMethod``."""
-        why = super().missing(task, labelled=labelled)
-        return why or ("" if task.rows == "table" else "counts columns of tables")
-
-    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Labels of stand-ins are both private and public ones here."""
-        return released(self, tasks, parts)
-
-    def estimator(self, task: Task) -> Any:
-        """Return the unfitted ``AdditiveHistogramClassifier``."""
-        from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
-
-        return AdditiveHistogramClassifier(**total(task))
-
-
 def total(task: Task) -> dict[str, Any]:
     """Return the common arguments of every estimator of a task."""
     from reticent.systems.features import Features
@@ -259,7 +236,6 @@ def all_methods() -> tuple[RecordMethod, ...]:
         PublicModels(),
         PublicStart(),
         ConstantStart(),
-        Histograms(),
         LinearVotes(),
         ResidualVotes(),
         CertifiedLabels(),

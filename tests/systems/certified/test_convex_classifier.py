@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.audit import response_case, signed_distance_case
-from reticent.core import AddRemove
 from reticent.core.errors import CorruptBundle, InvalidParameter
-from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
-from reticent.noise import AuditSampler, SecureSampler
 from reticent.systems import ConvexCertifiedClassifier
 
 
@@ -79,49 +75,6 @@ def test_public_prevalence_makes_a_rare_label_count(tmp_path: Path) -> None:
     assert "weights of labels" in loaded.card().to_markdown()
     with pytest.raises(InvalidParameter, match="prevalence"):
         classifier(**fields, prevalence={"ill": 0.05}).fit(X, names)
-
-
-@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(
-    million: bool,
-) -> None:
-    """By the response and by Gaussian noise; sixty times the reserve is refuted."""
-    X, y = blobs(200)
-    X, y = np.concatenate([X, [[-9.0, -9.0]]]), np.append(y, 1)
-    grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 90)] * 2), axis=-1).reshape(-1, 2)
-    pair = [classifier(regularization=0.1).fit(X[:end], y[:end]) for end in (len(X), len(X) - 1)]
-    (labels, here), (others, there) = (part.stable_distances(grid) for part in pair)
-    assert np.abs(here - there).max() == 1
-    response = StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1))
-    noise = SignedDistanceRelease(classes=2, epsilon=1.0, delta=1e-2, adjacency=AddRemove(1))
-
-    def refuted(query: int, first: np.ndarray, second: np.ndarray) -> list[bool]:
-        pair = {
-            "labels": (int(labels[query]), int(others[query])),
-            "levels": (int(first[query]), int(second[query])),
-            "epsilon": 1.0,
-        }
-        cases = (
-            response_case(response, **pair),
-            signed_distance_case(noise, **pair, delta=1e-2, answers=1),
-        )
-        how: dict[str, Any] = (
-            {"draws": 10**6, "alpha": 1e-9, "sampler": SecureSampler()}
-            if million
-            else {"draws": 10**4, "alpha": 1e-3, "sampler": AuditSampler(0)}
-        )
-        return [case.bet(stop=True, **how).refuted for case in cases]
-
-    flips = np.flatnonzero(labels != others)
-    assert len(flips)
-    for query in (*flips[:2], *np.flatnonzero((here != there) & (labels == others))[:2]):
-        assert refuted(query, here, there) == [False, False]
-    wrong = [
-        np.ceil(60 * part.members_[0].reserves(grid)[1]).astype(int) for part in pair
-    ]  # the fault
-    near = (labels == others) & (np.minimum(*wrong) <= 1)
-    worst = int((np.abs(wrong[0] - wrong[1]) * near).argmax())
-    assert refuted(worst, *wrong)[0]
 
 
 def test_predictions_survive_what_they_say_they_survive() -> None:
