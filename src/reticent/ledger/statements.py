@@ -94,6 +94,10 @@ class Session(Connection):
         if self.is_sqlite:
             self.driver.execute("COMMIT")
         else:
+            if any(
+                one.otherwise for one in self._waiting
+            ):  # nothing is committed before it is known
+                self.flush()
             self._send("COMMIT")
         self.undo()
 
