@@ -26,7 +26,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -45,15 +45,13 @@ _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 def _canonical(values: Sequence[Any]) -> bytes:
     """Return the list as ``_encode`` writes it, whole numbers and texts without its detours."""
-    parts = [
-        encode_basestring_ascii(value)
-        if type(value) is str
-        else repr(value)
-        if type(value) is int
-        else _encode(value)
-        for value in values
-    ]
-    return f"[{','.join(parts)}]".encode()
+    return f"[{','.join(map(_scalar, values))}]".encode()
+
+
+def _scalar(value: Any) -> str:
+    if type(value) is str:
+        return encode_basestring_ascii(value)
+    return repr(value) if type(value) is int else _encode(value)
 
 
 LOWERED = "lowered"
@@ -464,9 +462,10 @@ class Anchor:
 
     def encode(self) -> bytes:
         """Return the anchor and its checksum as lines of text, padded to 512 bytes."""
-        content = _encode(vars(self)).encode()
-        checksum = hashlib.sha256(content).hexdigest().encode()
-        return (content + b"\n" + checksum).ljust(_SECTOR, b"\n")
+        content = ",".join(f'"{name}":{_scalar(value)}' for name, value in vars(self).items())
+        bare = f"{{{content}}}".encode()
+        checksum = hashlib.sha256(bare).hexdigest().encode()
+        return (bare + b"\n" + checksum).ljust(_SECTOR, b"\n")
 
     @classmethod
     @lru_cache(maxsize=16)  # each charge reads the two sectors several times
@@ -502,6 +501,14 @@ class AnchorFile:
     durable: bool
     patience: float
 
+    @cached_property
+    def _name(self) -> str:
+        return str(self.path)
+
+    @cached_property
+    def _folder(self) -> str:
+        return str(self.path.parent)
+
     def read(self, *, to_write: bool = False) -> Anchor | None:
         """Return the anchor, or None where the file is missing or empty.
 
@@ -512,10 +519,10 @@ class AnchorFile:
         Raises:
             LedgerUnavailable: the file cannot be read, holds something else, or cannot be written.
         """
-        if to_write and not os.access(self.path.parent, os.W_OK | os.X_OK):
+        if to_write and not os.access(self._folder, os.W_OK | os.X_OK):
             self._make_folder()
         try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 content = os.read(handle, 2 * _SECTOR + 1)
                 if not content:  # whoever is making the file lets go of it first
@@ -542,7 +549,7 @@ class AnchorFile:
                 stays charged.
         """
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 self._lock(handle)
                 content = os.pread(handle, 2 * _SECTOR + 1, 0)
@@ -561,6 +568,7 @@ class AnchorFile:
             raise self._unwritable(error.strerror) from error
         return anchor
 
+    @lru_cache(maxsize=16)  # noqa: B019 - few files, and each charge reads the same twice
     def _latest(self, content: bytes) -> tuple[Anchor | None, int]:
         """Return the later of the two anchors in the file, and the place of the earlier one.
 

@@ -95,15 +95,15 @@ def covering(
             raise _unnamed(policy, scope)
     names = [key_of(scope) for scope in scopes]
     patterns = [_patterns(name) for name in names]
-    every = {one: BUDGETS.key(*one) for each in patterns for one in each}
+    every = {one: key for each in patterns for one, key in each.items()}
     mine_of = {name: ACCOUNTS.key(*name) for name in names}
     known = page.tree.find([*every.values(), *mine_of.values()])
     standing = _rows(page, BUDGETS, every, known, remembered=to_charge)
     of_each = _rows(page, ACCOUNTS, mine_of, known, remembered=to_charge)
     found = []
     for scope, name, mine in zip(scopes, names, patterns, strict=True):
-        covered = (standing[one] for one in mine if one in standing)
-        rows = tuple(sorted(covered, key=lambda row: int(row.id)))
+        covered = [standing[one] for one in mine if one in standing]
+        rows = tuple(sorted(covered, key=_ID))
         if any(row.statement != statement for row in rows):
             raise _other_statement(scope, rows, statement)
         open_parts = [p for p in policy.required if not any(getattr(row, p) for row in rows)]
@@ -112,11 +112,14 @@ def covering(
     return found
 
 
+_ID = attrgetter("id")
+
+
 @lru_cache(maxsize=4096)
-def _patterns(key: Key) -> tuple[Key, ...]:
-    """Return the names of every budget that would cover a scope."""
+def _patterns(key: Key) -> dict[Key, bytes]:
+    """Return the names of every budget that would cover a scope, with their keys in the tree."""
     every = product(*(("", name) if name else ("",) for name in key))
-    return tuple((p, s, b) for p, s, b in every if p or s or b)
+    return {(p, s, b): BUDGETS.key(p, s, b) for p, s, b in every if p or s or b}
 
 
 def rows_at(page: Page, kind: Kind, names: Iterable[Key]) -> dict[Key, Any]:

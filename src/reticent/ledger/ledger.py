@@ -603,8 +603,9 @@ class Ledger:
         """
         result, tip = self.store.retried(lambda: self._transaction(work, check))
         if keep:
-            standing = self.store.anchor_of(tip.ledger).raise_to(tip.anchor)
-            if standing != tip.anchor:
+            anchor = tip.anchor
+            standing = self.store.anchor_of(tip.ledger).raise_to(anchor)
+            if standing != anchor:
                 # Somebody was here in the meantime: whoever wrote a later entry wrote it after
                 # ours, or into another copy.
                 with self.store.read() as connection:

@@ -108,6 +108,7 @@ class Store:
         self._patience = _milliseconds(self.lock_timeout)
         self._anchor = self.location.anchor or None if anchor is None else anchor
         self._anchors: dict[str, AnchorFile] = {}
+        self._path = str(self.location.path) if self.is_sqlite else ""
         self._engine: Engine | None = None
         self._idle: list[Session] = []
         self._turns = threading.BoundedSemaphore(_MOST_CONNECTIONS)
@@ -295,7 +296,7 @@ class Store:
         """
         if self._identity is None:
             return
-        path = self.location.path
+        path = self._path
         try:
             status = os.lstat(path)
         except OSError as error:
@@ -308,7 +309,7 @@ class Store:
                 "again"
             )
         if status.st_nlink > 1:
-            raise several_names(path, path, status.st_nlink)
+            raise several_names(Path(path), Path(path), status.st_nlink)
 
     def checkpoint(self) -> None:
         """Move what SQLite's log holds into the file, and empty the log. A server needs nothing.
@@ -348,39 +349,38 @@ class Store:
         """
         if self._engine is None or self._process != os.getpid():
             self._start()
+        turns, idle, session = self._turns, self._idle, None
+        if not turns.acquire(timeout=self.lock_timeout):
+            raise LedgerUnavailable(
+                f"{self.name}: this process kept all its {_MOST_CONNECTIONS} connections busy for "
+                f"{self.lock_timeout:g} s; try again; nothing is released"
+            )
         try:
-            with self._turn() as session:
-                yield session
-        except self._failures as error:
+            session = self._open()
+            yield session
+            idle.append(session)
+        except BaseException as error:
+            if session is not None:
+                self._return(session, idle, sound=isinstance(error, ReticentError))
+            if not isinstance(error, self._failures):
+                raise
             self._hide_secrets(error)
             raise LedgerUnavailable(
                 f"{self.name}: {self._reason(error)}; nothing is released"
             ) from error
-
-    @contextmanager
-    def _turn(self) -> Iterator[Session]:
-        """Yield a connection that nobody else uses, and keep it open for the next who needs one."""
-        turns, idle = self._turns, self._idle
-        if not turns.acquire(timeout=self.lock_timeout):
-            raise sa.exc.TimeoutError(f"all {_MOST_CONNECTIONS} connections are in use")
-        session = None
-        try:
-            session = self._open()
-            yield session
-        except BaseException as error:
-            if session is not None:
-                with suppress(*self._failures):
-                    session.undo()
-                    if isinstance(error, ReticentError):  # the connection itself is sound
-                        idle.append(session)
-                        session = None
-                if session is not None:
-                    _close([session], self._process)
-            raise
-        else:
-            idle.append(session)
         finally:
             turns.release()
+
+    def _return(self, session: Session, idle: list[Session], *, sound: bool) -> None:
+        """Undo what was begun, and keep the connection where it is sound."""
+        try:
+            session.undo()
+        except self._failures:
+            sound = False
+        if sound:
+            idle.append(session)
+        else:
+            _close([session], self._process)
 
     def _open(self) -> Session:
         while self._idle:
