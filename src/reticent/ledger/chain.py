@@ -45,13 +45,15 @@ _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 def _canonical(values: Sequence[Any]) -> bytes:
     """Return the list as ``_encode`` writes it, whole numbers and texts without its detours."""
-    return f"[{','.join(map(_scalar, values))}]".encode()
-
-
-def _scalar(value: Any) -> str:
-    if type(value) is str:
-        return encode_basestring_ascii(value)
-    return repr(value) if type(value) is int else _encode(value)
+    parts = [
+        encode_basestring_ascii(value)
+        if type(value) is str
+        else repr(value)
+        if type(value) is int
+        else _encode(value)
+        for value in values
+    ]
+    return f"[{','.join(parts)}]".encode()
 
 
 LOWERED = "lowered"
@@ -462,13 +464,11 @@ class Anchor:
 
     def encode(self) -> bytes:
         """Return the anchor and its checksum as lines of text, padded to 512 bytes."""
-        content = ",".join(f'"{name}":{_scalar(value)}' for name, value in vars(self).items())
-        bare = f"{{{content}}}".encode()
-        checksum = hashlib.sha256(bare).hexdigest().encode()
-        return (bare + b"\n" + checksum).ljust(_SECTOR, b"\n")
+        content = _encode(vars(self)).encode()
+        checksum = hashlib.sha256(content).hexdigest().encode()
+        return (content + b"\n" + checksum).ljust(_SECTOR, b"\n")
 
     @classmethod
-    @lru_cache(maxsize=16)  # each charge reads the two sectors several times
     def decode(cls, sector: bytes) -> Self | None:
         """Return the anchor from the bytes of ``encode``, or None where they are not whole."""
         content, _, checksum = sector.rstrip(b"\n").partition(b"\n")
@@ -500,6 +500,11 @@ class AnchorFile:
     path: Path
     durable: bool
     patience: float
+
+    @cached_property
+    def _seen(self) -> list[tuple[bytes, tuple[Anchor | None, int]]]:
+        """The content that was read or written last, with what ``_latest`` says of it."""
+        return [(b"", (None, 0))]
 
     @cached_property
     def _name(self) -> str:
@@ -556,7 +561,8 @@ class AnchorFile:
                 standing, place = self._latest(content)
                 if standing is not None and standing.seq >= anchor.seq:
                     return standing
-                os.pwrite(handle, anchor.encode() * (1 if content else 2), place)
+                sector = anchor.encode()
+                os.pwrite(handle, sector * (1 if content else 2), place)
                 if self.durable and content:
                     os.fdatasync(handle)
                 elif self.durable:
@@ -566,9 +572,10 @@ class AnchorFile:
                 os.close(handle)
         except OSError as error:
             raise self._unwritable(error.strerror) from error
+        after = content[:place] + sector + content[place + _SECTOR :] if content else sector * 2
+        self._seen[0] = after, (anchor, _SECTOR - place if content else 0)
         return anchor
 
-    @lru_cache(maxsize=16)  # noqa: B019 - few files, and each charge reads the same twice
     def _latest(self, content: bytes) -> tuple[Anchor | None, int]:
         """Return the later of the two anchors in the file, and the place of the earlier one.
 
@@ -576,6 +583,9 @@ class AnchorFile:
         """
         if not content:  # just made, or emptied
             return None, 0
+        seen, found = self._seen[0]  # each charge reads the same several times
+        if content == seen:
+            return found
         two = [Anchor.decode(content[at : at + _SECTOR]) for at in (0, _SECTOR)]
         seqs = [-1 if found is None else found.seq for found in two]
         if len(content) != 2 * _SECTOR or max(seqs) < 0:
@@ -585,7 +595,9 @@ class AnchorFile:
                 "the ledger by `reticent ledger verify --receipt` with clients' receipts, "
                 "remove the file, and go on by `reticent ledger adopt`"
             )
-        return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))
+        found = two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))
+        self._seen[0] = content, found
+        return found
 
     def _make_folder(self) -> None:
         try:

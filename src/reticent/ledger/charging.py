@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from operator import attrgetter
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import sqlalchemy as sa
 
@@ -51,8 +51,7 @@ Key = tuple[str, str, str]
 """Principal, subject and bundle."""
 
 
-@dataclass(frozen=True)
-class Cover:
+class Cover(NamedTuple):
     """A request's exact scope, its account and its budgets.
 
     Attributes:
@@ -288,8 +287,7 @@ def uncovered(cover: Cover) -> BudgetExceeded:
     )
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """The charge of one scope.
 
     Attributes:
@@ -303,8 +301,7 @@ class Claim:
     charge: Charge
 
 
-@dataclass(frozen=True)
-class Booking:
+class Booking(NamedTuple):
     """An entry that charged an account.
 
     Attributes:
