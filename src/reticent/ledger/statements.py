@@ -29,6 +29,10 @@ _IN_AN_ARRAY = 50_000
 """Values in one query where they are one parameter."""
 
 
+_NO_ROW = "22012"
+"""SQLSTATE of a division by zero."""
+
+
 class _Later(NamedTuple):
     """A statement that waits to be sent."""
 
@@ -94,10 +98,6 @@ class Session(Connection):
         if self.is_sqlite:
             self.driver.execute("COMMIT")
         else:
-            if any(
-                one.otherwise for one in self._waiting
-            ):  # nothing is committed before it is known
-                self.flush()
             self._send("COMMIT")
         self.undo()
 
@@ -110,22 +110,23 @@ class Session(Connection):
 
     def _send(self, text: str = "", values: Values = ()) -> Any:
         """Return the driver's cursor of a statement, sent together with what waits before it."""
-        sent = []
         waiting, self._waiting = self._waiting, []
-        cursor = None
-        with self.driver.pipeline():
+        cursor = self.driver.cursor()
+        try:
+            with self.driver.pipeline():
+                for one in waiting:
+                    if len(one.each) > FEW:
+                        self.driver.cursor().executemany(one.text, one.each)
+                    else:
+                        for values_of_one in one.each:
+                            self.driver.execute(one.text, values_of_one)
+                if text:
+                    cursor.execute(text, values)
+        except Exception as error:
             for one in waiting:
-                mine = self.driver.cursor()
-                if len(one.each) == 1:
-                    mine.execute(one.text, one.each[0])
-                else:
-                    mine.executemany(one.text, one.each)
-                sent.append(mine)
-            if text:
-                cursor = self.driver.execute(text, values)
-        for one, mine in zip(waiting, sent, strict=True):
-            if one.otherwise is not None and mine.rowcount != len(one.each):
-                raise one.otherwise()
+                if one.otherwise and getattr(error, "sqlstate", None) == _NO_ROW:
+                    raise one.otherwise() from error
+            raise
         return cursor
 
 
@@ -169,7 +170,11 @@ class Statement(Generic[R]):
         otherwise: Callable[[], Exception] | None = None,
     ) -> None:
         """Insert, update or delete for each of ``each``, as ``Session.run`` says."""
-        session.run(self._sqlite if session.is_sqlite else self._server, each, otherwise)
+        text = self._sqlite if session.is_sqlite else self._server
+        if otherwise and not session.is_sqlite:
+            # The server itself says so, and does nothing that was sent behind it, as a COMMIT.
+            text = f"WITH changed AS ({text} RETURNING 1) SELECT 1 / count(*) FROM changed"
+        session.run(text, each, otherwise)
 
 
 def named(columns: Iterable[Any]) -> str:
