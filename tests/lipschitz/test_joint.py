@@ -15,7 +15,7 @@ from reticent.core import Norm
 from reticent.grids.rounding import Surd
 from reticent.lipschitz import entries, joint
 from reticent.lipschitz.entries import EntryChords
-from reticent.lipschitz.joint import JointDerivatives, largest
+from reticent.lipschitz.joint import JointDerivatives
 
 NORMS = [Norm.LINF, Norm.L2, Norm.L1]
 KINDS = [*NORMS, "entries"]
