@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 from typing_extensions import override
 
 from reticent.core.errors import UnknownName
+from reticent.ledger.statements import Session
 from reticent.ledger.store import Store
 
 BATCH = 1000
@@ -62,7 +62,7 @@ class Posts(Store):
 
     @contextmanager
     @override
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Session]:
         with super().write() as connection:
             if self.is_sqlite:
                 connection.exec_driver_sql("PRAGMA secure_delete=ON")
