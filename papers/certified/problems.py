@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from papers.datasets import load_pneumonia
+from papers.datasets import load_fashion, load_imdb, load_pneumonia
 from reticent.core.arrays import Array, Integers
 from reticent.core.errors import UnknownName
 from reticent.core.extras import require
 from reticent.core.guarantees import AddRemove
-from reticent.datasets import load_blobs, load_digits, load_fashion, load_imdb
+from reticent.datasets import load_blobs, load_digits
 from reticent.demos.certified import whitening
 from reticent.mechanisms import StabilityResponse
 from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy

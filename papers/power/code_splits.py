@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
+from papers.datasets import load_fashion
 from papers.power.parts import Parts
 from papers.power.settings import TABLES, settings_of
 from reticent.core.errors import UnknownName
-from reticent.datasets import load_fashion
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
 

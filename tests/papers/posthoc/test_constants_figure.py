@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import constants_figure
 from papers.posthoc.settings import SETTINGS
-from reticent.datasets import load
 from reticent.training.progress import silent
 
 SMALL = replace(

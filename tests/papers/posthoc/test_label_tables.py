@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import label_tables
 from papers.posthoc.settings import SETTINGS
-from reticent.datasets import load
 from reticent.training.progress import silent
 
 SMALL = replace(

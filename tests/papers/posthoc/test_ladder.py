@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import ladder
 from papers.posthoc.settings import SETTINGS
-from reticent.datasets import load
 from reticent.demos.posthoc import RESPONSE
 from reticent.training.progress import silent
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import local_privacy_table as table
 from papers.posthoc.settings import SETTINGS
-from reticent.datasets import load
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.training.embedder import EmbedderConfig, train_embedder
 from reticent.training.progress import silent

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import nearest_rows
 from papers.posthoc.settings import SETTINGS
 from papers.result_files import cached_result
-from reticent.datasets import load
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.training.progress import silent
 

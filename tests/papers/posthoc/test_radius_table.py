@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from papers.datasets import load
 from papers.posthoc import radius_table
 from papers.posthoc.settings import SETTINGS
-from reticent.datasets import load
 from reticent.training.progress import silent
 
 SMALL = replace(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import reconstruction_table as table
 from papers.posthoc.settings import SETTINGS
 from reticent.attacks import ReconstructionConfig
-from reticent.datasets import load
 from reticent.demos.posthoc import RESPONSE
 from reticent.training.embedder import EmbedderConfig, train_embedder
 from reticent.training.progress import silent

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import cached_embedder
 from papers.posthoc import table as posthoc_table
 from papers.posthoc.settings import DELTAS, SETTINGS
-from reticent.datasets import load
 from reticent.training.progress import silent
 
 SMALL = replace(
