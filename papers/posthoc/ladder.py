@@ -25,7 +25,8 @@ import torch
 
 from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -33,7 +34,6 @@ from papers.posthoc.seeded_command import (
     leave,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter

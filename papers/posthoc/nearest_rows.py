@@ -28,7 +28,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -36,7 +37,6 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Integers
 from reticent.datasets import Dataset

@@ -30,9 +30,3 @@ def test_the_labels_left_out_are_mostly_the_wrong_ones() -> None:
     assert plain.kept.all()
     right = [(one.predict(X[UNSEEN]) == TRUTH[UNSEEN]).mean() for one in (student, plain)]
     assert right[0] > right[1]
-
-
-def test_a_label_that_nobody_has_is_never_given() -> None:
-    labels = np.where(TRUTH[TAUGHT] < 2, TRUTH[TAUGHT], -1)
-    student = surest_student(X[TAUGHT], labels, classes=10, seed=0)
-    assert set(student.predict(X).tolist()) <= {0, 1}
