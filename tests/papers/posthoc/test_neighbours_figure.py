@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from papers.datasets import load
 from papers.posthoc.neighbours_figure import figure, neighbours
-from reticent.datasets import load
 from reticent.training.embedder import EmbedderConfig, train_embedder
 
 
