@@ -121,15 +121,6 @@ def test_released_labels_are_as_right_as_was_promised(demos) -> None:
     assert right[certified.OURS] > max(right[certified.PUBLIC], right[certified.CONSTANT])
 
 
-def test_a_record_is_mapped_the_same_in_any_company() -> None:
-    random = np.random.default_rng(0)
-    table = random.normal(size=(60, 17))
-    white = certified.whitening(random.normal(size=(100, 17)), 5, floor=0.02)
-    together = white(table)
-    for index in range(0, 60, 7):
-        np.testing.assert_array_equal(white(table[index : index + 1])[0], together[index])
-
-
 @pytest.mark.parametrize(
     ("epsilon", "majority"), list(itertools.product([0.3, 2.5], [0.5, 0.76, 0.9]))
 )

@@ -15,7 +15,7 @@ from reticent.core import Norm
 from reticent.grids.rounding import Surd
 from reticent.lipschitz import entries, joint
 from reticent.lipschitz.entries import EntryChords
-from reticent.lipschitz.joint import JointDerivatives, largest
+from reticent.lipschitz.joint import JointDerivatives
 
 NORMS = [Norm.LINF, Norm.L2, Norm.L1]
 KINDS = [*NORMS, "entries"]
@@ -242,15 +242,6 @@ def test_fractions_and_long_doubles_round_the_same_way(norm, by, hidden, monkeyp
         assert max(gaps) < 1
 
 
-def test_batches_change_nothing(monkeypatch):
-    rng = np.random.default_rng(8)
-    derivatives = JointDerivatives.build(np.eye(3), matrices_of(rng, 40, 20, 20, 3), Norm.L2)
-    on, free = states(rng, 9, (20, 20))
-    together = derivatives(on, free)
-    monkeypatch.setattr(joint, "_WORKING_NUMBERS", 1)
-    assert np.array_equal(derivatives(on, free), together)
-
-
 def test_scales_bound_reaches_of_small_neurons_as_they_are_rounded():
     """A grid step of the large neuron in front is far above the small one's own magnitude."""
     matrices = [np.array([[1.0], [2.0**-60]]), np.array([[0.0, 1.0]] * 2), np.ones((1, 2))]
@@ -258,10 +249,3 @@ def test_scales_bound_reaches_of_small_neurons_as_they_are_rounded():
     off, free = (np.full((1, 2), value) for value in (False, True))
     assert derivatives.first[1] > 2.0**-30
     assert 0 < derivatives([off, off], [free, free])[0, 0] <= derivatives.scales[2]
-
-
-def test_without_layers_rows_act_on_directions():
-    rows = np.array([[[3.0, -4.0]]])
-    expected = {Norm.LINF: 7.0, Norm.L2: 5.0, Norm.L1: 4.0}
-    for norm, value in expected.items():
-        assert largest(rows, (), [], [], [], norm).tolist() == [[value]]

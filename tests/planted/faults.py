@@ -596,13 +596,6 @@ FAULTS: tuple[Fault, ...] = (
         ("neighbours",),
     ),
     Fault(
-        "clipped votes are rounded up",
-        "neighbours/votes.py",
-        'count(tau, name="tau") * VOTE_STEPS // owned))',
-        '-(-count(tau, name="tau") * VOTE_STEPS // owned)))',
-        ("neighbours",),
-    ),
-    Fault(
         "points that rounding moves out of the ball stay there",
         "neighbours/integer_points.py",
         "        nearest[:, outside] = np.trunc(columns[:, outside])\n",
