@@ -39,6 +39,7 @@ Results = dict[str, Any]
 
 _MODULE = "papers.power.table"
 _BOUNDED = (1.0, 5.0)
+_LONGEST = 8  # list on the page
 _CELLS = 10  # beside those of DP-Adam
 
 
@@ -105,7 +106,17 @@ def main(arguments: list[str] | None = None) -> None:
     means, errors = combined(runs)
     drawing = published_mode(means, errors)
     write_result(folder_of(chosen) / "published.png", png(drawing, dpi=110))
-    leave(chosen, "table", runs, page_of(runs, command))
+    brief = [_without_curves(each) for each in runs]
+    leave(chosen, "table", brief, page_of(brief, command))
+
+
+def _without_curves(results: Results) -> Results:
+    """What the page is made of: everything but the long lists that the figures draw."""
+    return {
+        name: _without_curves(value) if isinstance(value, dict) else value
+        for name, value in results.items()
+        if not (isinstance(value, list) and len(value) > _LONGEST)
+    }
 
 
 def page_of(runs: list[Results], command: str) -> str:
