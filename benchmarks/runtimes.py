@@ -54,7 +54,6 @@ from reticent.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
     NoisyArgmax,
-    NoisyAttributes,
     NoisyMaxRelease,
     NoisyScreening,
     NoisySums,
@@ -156,7 +155,6 @@ def mechanisms() -> None:
     hop_again = partial(HopRelease, lattice=lattice, allowed=allowed, weights=hop.weights, **near)
     show(f"FiniteChannel, check of {lattice.size:,} cells", fastest(table), "table")
     show(f"HopRelease, check of {lattice.size:,} cells", fastest(hop_again), "map")
-    attributes = NoisyAttributes(attributes=10, tau=2, sigma=25.0, steps=256, **sampled)
     answers: list[tuple[Any, tuple[Integers | Array, ...]]] = [
         (LaplaceMechanism(**added), (vectors,)),
         (inner, (vectors,)),
@@ -176,7 +174,6 @@ def mechanisms() -> None:
         (GlobalSensitivityResponse(**record), (two, levels)),
         (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),
         (NoisyScreening(threshold=150.0, sigma=50.0, **sampled), (most,)),
-        (attributes, (votes * 256,)),
         (SignedDistanceRelease(**record, delta=1e-5, classes=2), (two, levels)),
         (SignedDistanceRelease(**record, delta=1e-5, classes=10), (labels, levels)),
     ]

@@ -11,11 +11,12 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
+from papers.datasets import load_pneumonia
 from reticent.core.arrays import Array, Integers
 from reticent.core.errors import UnknownName
 from reticent.core.extras import require
 from reticent.core.guarantees import AddRemove
-from reticent.datasets import load_blobs, load_fashion, load_pneumonia
+from reticent.datasets import load_blobs, load_fashion
 from reticent.demos.certified import Problem, digits, imdb, whitening
 from reticent.mechanisms import StabilityResponse
 from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy

@@ -25,15 +25,15 @@ from torch import nn
 
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.result_files import cached_result, write_result
+from papers.seeded_command import (
     command_of,
     every_seed,
     folder_of,
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
-from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Integers
 from reticent.core.checks import count, positive

@@ -24,7 +24,8 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -32,7 +33,6 @@ from papers.posthoc.seeded_command import (
     leave,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter

@@ -23,7 +23,8 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -31,7 +32,6 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset, load
@@ -216,12 +216,11 @@ def run(
     return results
 
 
-def markdown(data: str, radius: float, runs: Sequence[Results], *, command: str) -> str:
+def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
     """The table, and the paper's.
 
     Args:
         data: name of the data set.
-        radius: of neighbours in the last row.
         runs: what ``run`` gave for each seed.
         command: that prints it.
     """
@@ -234,7 +233,7 @@ def markdown(data: str, radius: float, runs: Sequence[Results], *, command: str)
         f"Accuracies of a server on the held-out part: {over(len(runs))}",
         f"Servers learn from {_ROWS:,} training pictures. Every row but the last protects any two",
         "pictures from each other at delta 0; the last protects those whose embeddings lie within",
-        f"R = {radius:g}.",
+        f"R = {settings_of(data).radius:g}.",
         "",
         f"| noise on | {' | '.join(f'epsilon {epsilon}' for epsilon in epsilons)} |",
         "|---|" + "---|" * len(epsilons),
@@ -267,8 +266,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     runs = every_seed(chosen, measure)
     command = command_of(chosen, "papers.posthoc.local_privacy_table")
-    page = markdown(chosen.data, settings.radius, runs, command=command)
-    leave(chosen, "local-privacy", runs, page)
+    page = markdown(chosen.data, runs, command=command)
+    leave(chosen, f"posthoc-local-privacy-{chosen.data}", runs, page)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -35,7 +36,6 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Integers
 from reticent.datasets import Dataset, load

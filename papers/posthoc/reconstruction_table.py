@@ -25,7 +25,8 @@ import numpy.typing as npt
 import torch
 
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -33,7 +34,6 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
 from reticent.core.guarantees import Neighborhood
@@ -342,7 +342,8 @@ def main(arguments: list[str] | None = None) -> None:
         epsilon=list(EPSILONS),
         critic=0.0,
     )
-    leave(chosen, "reconstruction", runs, markdown(chosen.data, runs, command=command))
+    name = f"posthoc-reconstruction-{chosen.data}"
+    leave(chosen, name, runs, markdown(chosen.data, runs, command=command))
 
 
 if __name__ == "__main__":

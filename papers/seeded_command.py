@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from papers.posthoc.settings import SETTINGS
 from papers.result_files import cached_result, write_result
 from reticent.training.progress import Report, bar
 
 Results = dict[str, Any]
 
+PICTURES = ("mnist", "fashion", "utkface")
+"""Data sets of the posthoc papers."""
 
 SEEDS = [0, 1, 2]
 """Of a command that names none."""
@@ -46,7 +47,7 @@ class Cells:
 
 
 def seeded_parser(
-    module: str, description: str, *, runs: str, data: Sequence[str] = ("mnist", *SETTINGS)
+    module: str, description: str, *, runs: str, data: Sequence[str] = PICTURES
 ) -> argparse.ArgumentParser:
     """A command line with ``--data``, ``--out`` and ``--seeds``.
 
