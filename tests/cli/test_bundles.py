@@ -165,11 +165,14 @@ def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_pat
     bundle = encoder.fit(iris.data, iris.target).save(tmp_path / "bundle")
     rows = tmp_path / "rows.npz"
     np.savez(rows, X=iris.data)
+    np.save(tmp_path / "labels.npy", iris.target)
+    learnt = ("--labels", tmp_path / "labels.npy", "--output", tmp_path / "model")
     asked = (
         ("release", bundle, "--input", rows, "--output", tmp_path / "out.npz"),
         ("audit", "bundle", bundle, "--input", rows, "--draws", 2000),
         ("attack", "bundle", bundle, "--input", rows, "--no-decoder", "--trials", 1000),
         ("card", bundle, "--json"),
+        ("train-model", bundle, "--values", tmp_path / "out.npz", *learnt),
     )
     for words in asked:
         assert command(*words).status == 2
