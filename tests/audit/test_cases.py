@@ -36,12 +36,13 @@ from reticent.audit import (
     worst_levels,
     worst_shift,
 )
-from reticent.core import AddRemove, Neighborhood, Norm
+from reticent.core import AddRemove, Neighborhood, Norm, Replace
 from reticent.core.errors import InvalidInput
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import (
     AdditiveMechanism,
+    AnyTwo,
     DistanceToInstability,
     FiniteChannel,
     GaussianMechanism,
@@ -57,10 +58,12 @@ from reticent.mechanisms import (
     StabilityRelease,
     StabilityResponse,
 )
+from reticent.mechanisms.finite_channel import whole_shares
 from reticent.noise import AuditSampler, SecureSampler
 from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
 from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.training.label_tables import whole_table
+from reticent.training.staircases import Information, best_channel
 
 RADIUS, DELTA = 2.0, 1e-2
 MILLION = 1_000_000
@@ -202,6 +205,20 @@ def channel_response(built: float, claimed: float) -> AuditCase:
     return finite_channel_case(table, epsilon=claimed)
 
 
+def staircases(epsilon: float) -> FiniteChannel:
+    """The best channel of eight nodes for two labels alike: halves of them, and turns."""
+    nodes = np.arange(8)
+    said = 0.1 + 0.8 * np.stack([nodes < 4, nodes % 2 == 0])
+    targets = [Information(np.stack([one, 1 - one], axis=1) / 8) for one in said]
+    found = best_channel(targets, nodes=8, epsilon=epsilon, whole=[1.0, 1.0])
+    return FiniteChannel(
+        nodes=AnyTwo(8),
+        shares=whole_shares(found.table, epsilon=epsilon),
+        epsilon=epsilon,
+        adjacency=Replace(1),
+    )
+
+
 # name: the case at a total epsilon, and the share of the claim that a million draws must establish
 # at epsilon 1, 2 and 4.
 MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
@@ -229,6 +246,7 @@ MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
     "table": (lambda e: finite_channel_case(table(e), epsilon=e), 0.8),
     "graph": (lambda e: finite_channel_case(graph(e), epsilon=e), 0.8),
     "hop": (lambda e: hop_release_case(hop(e), epsilon=e), 0.8),
+    "staircases": (lambda e: finite_channel_case(staircases(e), epsilon=e), 0.8),
     "response": (lambda e: channel_response(e, e), 0.8),
 }
 
