@@ -91,12 +91,14 @@ class Top:
     def value(self, columns: Array) -> Array:
         """Return the k largest masses under each column."""
         found = columns @ self.joint
-        return np.asarray(-np.partition(-found, self.k - 1, axis=1)[:, : self.k].sum(axis=1))
+        found.partition(found.shape[1] - self.k, axis=1)
+        return np.asarray(found[:, -self.k :].sum(axis=1))
 
     def gradient(self, columns: Array) -> Array:
         """Return the masses of the k labels that are named."""
-        named = np.argpartition(-(columns @ self.joint), self.k - 1, axis=1)[:, : self.k]
-        return np.stack([self.joint[:, labels].sum(axis=1) for labels in named])
+        found = columns @ self.joint
+        named = np.argpartition(found, found.shape[1] - self.k, axis=1)[:, -self.k :]
+        return np.asarray(self.joint.T[named].sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -578,8 +578,15 @@ class CodeNodes:
 
     def alone_at(self, place: int, epsilon: float) -> Array:
         """The best table for one target on the nodes that are made for it."""
-        nodes, own = self.single(place)
-        return nodes.alone(nodes.tasks[own], epsilon)
+        if (place, epsilon) not in self.kept:
+            nodes, own = self.single(place)
+            self.kept[place, epsilon] = nodes.alone(nodes.tasks[own], epsilon)
+        return self.kept[place, epsilon]
+
+    @cached_property
+    def kept(self) -> dict[tuple[int, float], Array]:
+        """Return tables that ``alone_at`` has made."""
+        return {}
 
     def alone(self, task: Target, epsilon: float) -> Array:
         """The best table for one target, shape (nodes, answers)."""
