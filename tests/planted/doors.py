@@ -309,4 +309,11 @@ DOORS: tuple[Fault, ...] = (
         "os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666",
         ("ledger",),
     ),
+    Fault(
+        "a ledger in memory is opened",
+        "ledger/location.py",
+        'in (None, "", ":memory:"):\n',
+        'in (None, ""):\n',
+        ("ledger",),
+    ),
 )
