@@ -31,9 +31,9 @@ from figures import Figure, processor_seconds
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
+from papers.datasets import load_mnist
 from reticent import NoisyGradientClassifier
 from reticent.core.errors import DataUnavailable
-from reticent.datasets import load_mnist
 from reticent.systems import Features
 
 sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has

@@ -38,9 +38,9 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from networks import widths
+from papers.datasets import load_mnist
 from reticent.core import Box, Norm
 from reticent.core.errors import ReticentError
-from reticent.datasets import load_mnist
 from reticent.lipschitz import IntervalBound, LinearBound
 from reticent.networks import Network, affine_chain, from_torch
 

@@ -5,6 +5,7 @@ Noise on the picture, on its embedding, and on the live coordinates of that, eac
 unit cube, and randomised response on a classifier's label: all private for *any two* pictures.
 Last, what protecting only pictures within R of each other buys. K-norm and Laplace noise are both
 tried and chosen between on calibration rows. Every cell is cached in the folder.
+On one core a seed takes about three minutes, and its embedder one or two.
 
 Reference: Posthoc privacy guarantees for collaborative inference, supplement, Table 1.
 """
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import TableSettings, settings_of
 from papers.seeded_command import (
@@ -34,7 +36,7 @@ from papers.seeded_command import (
 )
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder

@@ -25,7 +25,7 @@ from reticent.training.heads import HeadConfig
 
 
 def pictures() -> Demonstration:
-    settings = posthoc.suggested("digits", seed=0)
+    settings = posthoc.Settings()
     tiny = replace(
         settings,
         epsilon=8.0,
@@ -42,7 +42,7 @@ def pictures() -> Demonstration:
 
 def rows() -> Demonstration:
     tiny = power.Settings(epochs=2, training_rows=600, held_out_rows=160)
-    return power.run_demo("adult-sample", tiny)
+    return power.run_demo(tiny)
 
 
 def devices() -> Demonstration:
@@ -54,7 +54,7 @@ RUNS: dict[str, Callable[[], Demonstration]] = {
     "posthoc": pictures,
     "power": rows,
     "model": lambda: released_model.run_demo(load_digits()),
-    "certified": lambda: certified.run_demo("adult-sample"),
+    "certified": certified.run_demo,
     "fleet": devices,
 }
 

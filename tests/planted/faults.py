@@ -1075,6 +1075,20 @@ FAULTS: tuple[Fault, ...] = (
         ("published",),
     ),
     Fault(
+        "an audit of an algorithm as printed tests what is sound, and not what is stated",
+        "audit/fitted.py",
+        "        return query.guarantee\n",
+        "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
+        ("cli",),
+    ),
+    Fault(
+        "an audit reads a research bundle without the word",
+        "cli/audit.py",
+        "research=research)\n    auditable_query",
+        "research=True)\n    auditable_query",
+        ("cli",),
+    ),
+    Fault(
         "a survey of an algorithm as printed shows caps at the stated epsilon",
         "cli/radius.py",
         "sound = system.spent() if research else guarantee",

@@ -5,8 +5,7 @@ was looked at to write them.
 from __future__ import annotations
 
 from reticent.datasets.adult import COLUMNS
-from reticent.datasets.covertype import QUANTITIES, SOIL, WILDERNESS
-from reticent.tables.attributes import Attribute, Categorical, Numeric, OneHot
+from reticent.tables.attributes import Attribute, Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 
 _ADULT_NUMBERS = {
@@ -40,18 +39,6 @@ _ADULT_WORDS = {
     "Scotland Thailand Yugoslavia "
     "El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands",
 }
-_QUANTITY_RANGES = (
-    (1800, 3900),
-    (0, 360),
-    (0, 70),
-    (0, 1400),
-    (-200, 650),
-    (0, 7200),
-    (0, 255),
-    (0, 255),
-    (0, 255),
-    (0, 7200),
-)
 
 
 def adult_schema() -> TabularSchema:
@@ -63,13 +50,3 @@ def adult_schema() -> TabularSchema:
         else:
             attributes.append(Categorical(name, (*_ADULT_WORDS[name].split(), "?"), other="?"))
     return TabularSchema(tuple(attributes))
-
-
-def covertype_schema() -> TabularSchema:
-    """Return UCI's ranges, rounded outward. Hillshades are indices 0 to 255, angles degrees."""
-    numbers = (
-        Numeric(name, *bounds) for name, bounds in zip(QUANTITIES, _QUANTITY_RANGES, strict=True)
-    )
-    return TabularSchema(
-        (*numbers, OneHot("Wilderness_Area", WILDERNESS), OneHot("Soil_Type", SOIL))
-    )

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from papers.datasets import cifar10, higgs, pneumonia
-from reticent.core.errors import DataUnavailable
-from reticent.datasets import (
+from papers.datasets import (
     DATASETS,
+    cifar10,
     covertype,
+    higgs,
     imdb,
     load,
     load_utkface,
+    pneumonia,
     utkface,
 )
+from reticent.core.errors import DataUnavailable
 
 BYTES, PARTS = np.uint8, ("train", "val", "test")
 SAMPLE = {"X": np.zeros((3, 28)), "y": np.zeros(3), "src": np.zeros(3), "feature_names": ["a"] * 28}
