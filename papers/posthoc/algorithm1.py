@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded, informal_accuracy, published_network
 from papers.posthoc.settings import EPSILONS, settings_of
@@ -33,7 +34,6 @@ from papers.seeded_command import (
     seeded_parser,
 )
 from papers.seeds import combined, with_error
-from reticent.datasets import load
 from reticent.published.as_coded import CODED_ROWS, CodedObfuscator
 from reticent.published.obfuscators import PUBLISHED_ROWS, PublishedObfuscator
 from reticent.published.posthoc import Switches

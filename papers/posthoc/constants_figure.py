@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
 from papers.posthoc.settings import TableSettings, settings_of
@@ -35,7 +36,7 @@ from papers.seeded_command import (
 )
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.plots import empty_drawing, png
 from reticent.published.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.progress import Report

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
@@ -39,7 +40,7 @@ from reticent.core.arrays import Integers
 from reticent.core.checks import count, positive
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.grids.shares import WHOLE
 from reticent.mechanisms import FiniteChannel, LabelMechanism
 from reticent.networks import Network

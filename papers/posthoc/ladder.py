@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeded_command import (
@@ -36,7 +37,7 @@ from papers.seeded_command import (
 from papers.seeds import combined, with_error
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.mechanisms import AdditiveMechanism
 from reticent.published import PublishedObfuscator

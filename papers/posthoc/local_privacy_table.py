@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import TableSettings, settings_of
 from papers.seeded_command import (
@@ -35,7 +36,7 @@ from papers.seeded_command import (
 )
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder

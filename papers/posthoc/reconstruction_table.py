@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeded_command import (
@@ -38,7 +39,7 @@ from papers.seeds import combined, with_error
 from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE
 from reticent.mechanisms import AdditiveMechanism, FiniteChannel
 from reticent.noise import SeededSampler

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import (
     Embedded,
@@ -32,7 +33,7 @@ from papers.posthoc.measurements import (
 from papers.posthoc.settings import DELTAS, EPSILONS, TableSettings, settings_of
 from papers.result_files import write_result
 from papers.seeded_command import Cells
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import response_accuracy
 from reticent.pages.drawings import one_panel, png
 from reticent.published.obfuscators import PUBLISHED_ROWS

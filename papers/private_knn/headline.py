@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.private_knn.pate_teachers import PateTeachers
 from papers.private_knn.query_choice import representatives
 from papers.private_knn.students import (
@@ -35,7 +36,7 @@ from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, epsilon_per_answer
 from reticent.core.arrays import Integers
 from reticent.core.guarantees import AddRemove, Unit
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SecureSampler
 from reticent.systems.private_knn.inputs import feature_map_of, grid_of

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
+from papers.datasets import load_covertype
 from papers.seeded_command import command_of, leave, seeded_parser
 from papers.seeds import combined, with_error
 from reticent.accounting import calibrate_private_knn
 from reticent.core.arrays import Array
-from reticent.datasets import load_covertype
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SeededSampler
 

@@ -267,9 +267,23 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "chords of the Jacobian's entries without what their slopes leave out",
-        "lipschitz/joint.py",
-        "constant = (above - slope * (middle + reach)).sum(axis=-1)",
-        "constant = 0 * above.sum(axis=-1)",
+        "lipschitz/entries.py",
+        "(ends[1] - slope * high).sum(axis=-1)",
+        "0 * high.sum(axis=-1)",
+        ("lipschitz",),
+    ),
+    Fault(
+        "gradients in front of the last ReLU without what their slopes leave out",
+        "lipschitz/entries.py",
+        "constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+        "constant = 0 * (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+        ("lipschitz",),
+    ),
+    Fault(
+        "chords over ranges that do not reach to 0, so that a neuron may leave its strip",
+        "lipschitz/entries.py",
+        "low, high = np.minimum(ranges[0][0], 0), np.maximum(ranges[0][1], 0)",
+        "low, high = ranges[0]",
         ("lipschitz",),
     ),
     Fault(
@@ -579,13 +593,6 @@ FAULTS: tuple[Fault, ...] = (
         "neighbours/sampled.py",
         "counted = first_coin & (columns - start < per_unit) & (names >= 0)",
         "counted = first_coin & (names >= 0)",
-        ("neighbours",),
-    ),
-    Fault(
-        "clipped votes are rounded up",
-        "neighbours/votes.py",
-        'count(tau, name="tau") * VOTE_STEPS // owned))',
-        '-(-count(tau, name="tau") * VOTE_STEPS // owned)))',
         ("neighbours",),
     ),
     Fault(
@@ -1066,6 +1073,20 @@ FAULTS: tuple[Fault, ...] = (
         "    if (settings.get(RESEARCH) is True) != research:",
         "    if research and settings.get(RESEARCH) is not True:",
         ("published",),
+    ),
+    Fault(
+        "an audit of an algorithm as printed tests what is sound, and not what is stated",
+        "audit/fitted.py",
+        "        return query.guarantee\n",
+        "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
+        ("cli",),
+    ),
+    Fault(
+        "an audit reads a research bundle without the word",
+        "cli/audit.py",
+        "research=research)\n    auditable_query",
+        "research=True)\n    auditable_query",
+        ("cli",),
     ),
     Fault(
         "a survey of an algorithm as printed shows caps at the stated epsilon",

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from reticent.cli.main import run
-from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
+from reticent.core.errors import BudgetExceeded, InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
@@ -238,19 +238,6 @@ def test_a_partition_needs_no_cluster(bundle: Path, sources: list[Path], tmp_pat
     done = release_partition(Task(bundle, None, None, rows=PART, ignore=("label",)), one)
     assert done == (3, ROWS, 0)
     assert written(tmp_path / "out") == {"day-0": WHOLE["day-0"]}
-
-
-def test_jobs_answer_one_file(
-    bundle: Path, sources: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parallel, "_LEAST_ROWS", 10)
-    output = tmp_path / "answers.parquet"
-    base = ["release", str(bundle), "--input", str(sources[0]), "--ignore-column", "label"]
-    assert run([*base, "--output", str(output), "--jobs", "0"]) == InvalidParameter.code
-    assert not output.exists()
-    with joblib.parallel_config(backend="threading"):
-        assert run([*base, "--output", str(output), "--jobs", "2"]) == 0
-    assert pq.read_table(output).num_rows == ROWS
 
 
 @pytest.mark.parametrize("cluster", [True], indirect=True)

@@ -97,7 +97,7 @@ class Constant(RecordMethod):
 
     name = "constant"
     line = "the same shares of labels for every query"
-    protects = "uses no private record"
+    protects = "nothing, because it reads no private record"
     uses = PublicUse.NOTHING
     delta = False
 
@@ -116,8 +116,8 @@ class PublicModels(RecordMethod):
     """The pool of public models, no private record."""
 
     name = "public models alone"
-    line = "a pool of ordinary models of the labelled public rows; no private record is used"
-    protects = "uses no private record"
+    line = "a pool of ordinary models of the labelled public rows"
+    protects = "nothing, because it reads no private record"
     uses = PublicUse.LABELS_ALONE
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:

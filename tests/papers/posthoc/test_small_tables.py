@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from papers.datasets import load
 from papers.posthoc import (
     certificate_table,
     constants_figure,
@@ -28,7 +29,7 @@ from papers.posthoc import (
 )
 from papers.posthoc.settings import DELTAS, SETTINGS, TableSettings
 from reticent.attacks import ReconstructionConfig
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.training.embedder import EmbedderConfig, train_embedder
 from reticent.training.progress import silent

@@ -7,8 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from reticent.datasets import covertype
-from reticent.tables.known_schemas import covertype_schema
+from papers.datasets import covertype, covertype_schema
 
 
 def write(folder, rows: int) -> None:

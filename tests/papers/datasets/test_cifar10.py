@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reticent.datasets.cifar10 import _pictures
+from papers.datasets.cifar10 import _pictures
 
 
 def test_decode_inverts_the_differences() -> None:

@@ -9,25 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core.errors import DataUnavailable
-from reticent.datasets import (
+from papers.datasets import (
     DATASETS,
     cifar10,
     covertype,
     higgs,
     imdb,
     load,
-    load_cifar10,
     load_utkface,
     pneumonia,
     utkface,
 )
+from reticent.core.errors import DataUnavailable
 
 BYTES, PARTS = np.uint8, ("train", "val", "test")
 SAMPLE = {"X": np.zeros((3, 28)), "y": np.zeros(3), "src": np.zeros(3), "feature_names": ["a"] * 28}
 OTHERS: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any]]] = {
     "cifar10": (
-        load_cifar10,
+        cifar10.load_cifar10,
         cifar10.FILE,
         {f"{part}_d2": np.zeros((4, 3, 32, 32), BYTES) for part in ("train", "test")}
         | {f"{part}_y": np.zeros(4, BYTES) for part in ("train", "test")},

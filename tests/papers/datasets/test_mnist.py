@@ -7,7 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from reticent.datasets import DATA_VARIABLE, load_fashion, load_mnist
+from papers.datasets import load_fashion, load_mnist
+from reticent.datasets import DATA_VARIABLE
 
 needs_files = pytest.mark.skipif(
     not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"

@@ -12,13 +12,16 @@ import numpy.typing as npt
 
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
-from reticent.core.arrays import Booleans
+from reticent.core.arrays import Booleans, Integers
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
 from reticent.mechanisms.noisy_screening import checked_votes
 from reticent.noise import Sampler
+
+VOTE_STEPS = 256
+"""Number of integer steps in one whole vote, where votes may be fractions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,7 @@ class NoisyAttributes:
         sigma: parameter of the noise of every attribute, in whole votes, above 0.
         sampling_probability: in (0, 1].
         delta: delta at which ``guarantee`` is stated, in (0, 1).
-        steps: number of integer steps in one whole vote, as in ``reticent.neighbours.VOTE_STEPS``.
+        steps: number of integer steps in one whole vote, as in ``VOTE_STEPS``.
 
     Example:
         >>> from reticent.noise import SecureSampler
@@ -69,8 +72,7 @@ class NoisyAttributes:
         and pulls votes towards 0.
 
     Runtime:
-        O(attributes) a query, 0.7 microseconds for 10 attributes on one core
-        (benchmarks/runtimes.py).
+        O(attributes) a query.
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
@@ -81,7 +83,6 @@ class NoisyAttributes:
 
     See Also:
         reticent.mechanisms.NoisyArgmax: one label of several.
-        reticent.neighbours.clipped_votes: the votes.
     """
 
     attributes: int
@@ -152,3 +153,60 @@ class NoisyAttributes:
             )
         noisy = counts + sampler.discrete_gaussian(counts.shape, sigma=self.sigma * self.steps)
         return np.asarray(2 * noisy >= self.neighbours * self.steps)
+
+
+def weight_votes(chosen: Integers, weights: Integers) -> Integers:
+    """Return the sum of the vote vectors of the chosen records, shape (b, c), from ``weights`` of
+    shape (n, c). Private.
+    """
+    padded = np.concatenate([weights, np.zeros((1, weights.shape[1]), dtype=np.int64)])
+    return (
+        np.stack([padded[row].sum(axis=0) for row in chosen])
+        if len(chosen)
+        else np.zeros((0, weights.shape[1]), dtype=np.int64)
+    )
+
+
+def clipped_votes(attributes: npt.ArrayLike, *, tau: int) -> Integers:
+    """Return vote vectors of at most ``tau`` whole votes each, in steps of 1 / VOTE_STEPS of a
+    vote.
+
+    A record with more than tau attributes spreads tau votes evenly over them, rounded down to whole
+    steps.
+
+    **Guarantee.** Each entry is at most VOTE_STEPS and each row sums to at most tau VOTE_STEPS, so
+    the squared l2 norm of a row is at most tau VOTE_STEPS^2. Rows have no negative entries, so two
+    of them differ by at most sqrt(2 tau) VOTE_STEPS in l2 and 2 tau VOTE_STEPS in l1.
+
+    Args:
+        attributes: shape (n, c), 0 or 1.
+        tau: number of whole votes of one record, at least 1.
+
+    Returns:
+        Shape (n, c), int64.
+
+    Raises:
+        InvalidInput: entries other than 0 and 1, or not two axes.
+
+    Example:
+        >>> clipped_votes([[1, 1, 1, 0], [0, 1, 0, 0]], tau=2).tolist()
+        [[170, 170, 170, 0], [0, 256, 0, 0]]
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, supplement C, definition 4 (for l1).
+          The l2 statement is in docs/private-knn.md.
+    """
+    bits = np.asarray(attributes)
+    if (
+        bits.ndim != 2
+        or bits.dtype.kind not in "iubf"
+        or not bool(((bits == 0) | (bits == 1)).all())
+    ):
+        raise InvalidInput(
+            f"attributes: expected zeros and ones of shape (n, c), got shape={bits.shape} "
+            f"dtype={bits.dtype}"
+        )
+    whole = bits.astype(np.int64)
+    owned = np.maximum(whole.sum(axis=1, keepdims=True), 1)
+    return np.asarray(whole * np.minimum(VOTE_STEPS, count(tau, name="tau") * VOTE_STEPS // owned))

@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from reticent.datasets import higgs
-from reticent.tables.known_schemas import atlas_schema, higgs_schema
+from papers.datasets import atlas_schema, higgs, higgs_schema
 
 
 @pytest.mark.data

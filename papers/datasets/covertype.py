@@ -12,6 +12,7 @@ from reticent.core.arrays import Integers
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz
 from reticent.datasets.table import Rows, Table, last_fifth_held_out
+from reticent.tables import Numeric, OneHot, TabularSchema
 
 FILE = "covtype_581012.npz"
 QUANTITIES = (
@@ -38,6 +39,18 @@ _CLASSES = (
     "aspen",
     "Douglas-fir",
     "krummholz",
+)
+_QUANTITY_RANGES = (
+    (1800, 3900),
+    (0, 360),
+    (0, 70),
+    (0, 1400),
+    (-200, 650),
+    (0, 7200),
+    (0, 255),
+    (0, 255),
+    (0, 255),
+    (0, 7200),
 )
 
 
@@ -99,3 +112,13 @@ def _from_sklearn() -> tuple[Rows, Integers]:
             f"it failed with {type(error).__name__}"
         ) from error
     return np.asarray(bunch.data, dtype=np.float32), np.asarray(bunch.target, dtype=np.int64) - 1
+
+
+def covertype_schema() -> TabularSchema:
+    """Return UCI's ranges, rounded outward. Hillshades are indices 0 to 255, angles degrees."""
+    numbers = (
+        Numeric(name, *bounds) for name, bounds in zip(QUANTITIES, _QUANTITY_RANGES, strict=True)
+    )
+    return TabularSchema(
+        (*numbers, OneHot("Wilderness_Area", WILDERNESS), OneHot("Soil_Type", SOIL))
+    )

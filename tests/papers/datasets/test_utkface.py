@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reticent.datasets import DATA_VARIABLE, load_utkface
-from reticent.datasets.utkface import FILE, _decode
+from papers.datasets import load_utkface
+from papers.datasets.utkface import FILE, _decode
+from reticent.datasets import DATA_VARIABLE
 
 needs_files = pytest.mark.skipif(
     not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"
