@@ -63,7 +63,8 @@ def said(path: Path) -> str:
 
 
 def of_seeds(module: Any, path: Path, stored: list[dict[str, Any]]) -> str:
-    made: str = module.markdown(path.stem.rpartition("-")[2], stored, command=said(path))
+    data = said(path).split("--data ", 1)[1].split()[0]
+    made: str = module.markdown(data, stored, command=said(path))
     return made
 
 
