@@ -37,7 +37,7 @@ STARTS = {
     ),
     "import reticent.ledger": (
         "import reticent.ledger.ledger, reticent.ledger.verification, reticent.ledger.reports",
-        OPTIONAL + LEARNING + SLOW,
+        (*OPTIONAL, *LEARNING, *SLOW, "alembic"),
     ),
     "everything below the systems": (
         (
@@ -50,6 +50,13 @@ STARTS = {
         ),
         OPTIONAL + LEARNING + SLOW,
     ),
+    "posthoc encoders": (
+        (
+            "from reticent import NoiseAware, PosthocClassifier, PosthocEncoder; "
+            "PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.1, obfuscator=NoiseAware(outputs=2))"
+        ),
+        (*OPTIONAL, "torch", "sqlalchemy", "alembic"),
+    ),
     "certified models and private neighbours": (
         (
             "from reticent import CertifiedClassifier, CertifiedEnsemble, PrivateKNNClassifier, "
@@ -57,9 +64,16 @@ STARTS = {
         ),
         (*OPTIONAL, "torch", "sqlalchemy", "alembic"),
     ),
-    "every accountant and filter": (
+    "a training": (
         (
-            "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, "
+            "import numpy; from reticent.training.heads import HeadConfig, train_head; "
+            "train_head(numpy.eye(4), [0, 1, 0, 1], HeadConfig(epochs=1), noise=None)"
+        ),
+        (*OPTIONAL, "torch._dynamo"),
+    ),
+    "every accountant": (
+        (
+            "from reticent.accounting import *; RdpAccountant, private_knn_total, "
             "calibrate_private_knn"
         ),
         OPTIONAL + LEARNING,

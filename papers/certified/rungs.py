@@ -24,13 +24,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from papers.certified.problems import xray_features
+from papers.datasets import load_imdb
 from papers.result_files import write_result
 from papers.seeds import combined
 from papers.settings_grids import linear_vote_settings
 from reticent.core.arrays import Integers
 from reticent.core.errors import UnknownName
 from reticent.core.guarantees import AddRemove
-from reticent.datasets import load_blobs, load_imdb
+from reticent.datasets import load_blobs
 from reticent.demos.certified import whitening
 from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
 from reticent.mechanisms.gaussian import analytic_sigma

@@ -19,11 +19,11 @@ import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
+from papers.datasets import load_imdb
 from papers.posthoc.unit_vectors import priv_unit
 from papers.result_files import write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Array
-from reticent.datasets import load_imdb
 from reticent.systems import Calibration, CodeEncoder, ExplainedVariance, PosthocEncoder
 from reticent.training.parts import PublicParts, PublicPCA, PublicSigns
 

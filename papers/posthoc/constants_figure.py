@@ -20,9 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import TableSettings, settings_of
+from papers.result_files import write_result
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -31,11 +34,9 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import TableSettings, settings_of
-from papers.result_files import write_result
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.plots import empty_drawing, png
 from reticent.published.obfuscators import ObfuscatorConfig, train_obfuscator
 from reticent.training.progress import Report
@@ -158,7 +159,12 @@ def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
             ]
             lines.append(f"| {alpha} | {' | '.join(cells)} |")
         lines.append("")
-    return "\n".join([*lines, "![constants against alpha and R](constants.png)", ""])
+    return "\n".join([*lines, f"![constants against alpha and R]({name_of(data)}.png)", ""])
+
+
+def name_of(data: str) -> str:
+    """The name of page, picture and numbers."""
+    return f"posthoc-constants-{data}"
 
 
 def figure(runs: Sequence[Results]) -> Figure:
@@ -208,11 +214,11 @@ def main(arguments: list[str] | None = None) -> None:
         )
 
     runs = every_seed(chosen, measure)
-    write_result(folder_of(chosen) / "constants.png", png(figure(runs), dpi=130))
+    write_result(folder_of(chosen) / f"{name_of(chosen.data)}.png", png(figure(runs), dpi=130))
     command = command_of(
         chosen, "papers.posthoc.constants_figure", alpha=list(ALPHAS), radius=list(RADII)
     )
-    leave(chosen, "constants", runs, markdown(chosen.data, runs, command=command))
+    leave(chosen, name_of(chosen.data), runs, markdown(chosen.data, runs, command=command))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from reticent.ledger import Ledger
     from reticent.planning import Plan, plan, plan_inputs
     from reticent.systems import (
-        AdditiveHistogramClassifier,
         BetaVAE,
         Calibration,
         CertifiedClassifier,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from reticent.testing import check_system
 
 __all__ = [
-    "AdditiveHistogramClassifier",
     "BetaVAE",
     "Calibration",
     "CertifiedClassifier",

@@ -122,13 +122,6 @@ FAULTS: tuple[Fault, ...] = (
         ("noise",),
     ),
     Fault(
-        "all orders of a Rényi filter share one delta",
-        "accounting/filters.py",
-        "share = total.delta / alphas.size",
-        "share = total.delta",
-        ("accounting",),
-    ),
-    Fault(
         "a record takes part once more than its cap allows",
         "accounting/individual_filter.py",
         "inside = np.asarray(self._spent[records] <= self.cap - costs)",
@@ -274,9 +267,23 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "chords of the Jacobian's entries without what their slopes leave out",
-        "lipschitz/joint.py",
-        "constant = (above - slope * (middle + reach)).sum(axis=-1)",
-        "constant = 0 * above.sum(axis=-1)",
+        "lipschitz/entries.py",
+        "(ends[1] - slope * high).sum(axis=-1)",
+        "0 * high.sum(axis=-1)",
+        ("lipschitz",),
+    ),
+    Fault(
+        "gradients in front of the last ReLU without what their slopes leave out",
+        "lipschitz/entries.py",
+        "constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+        "constant = 0 * (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+        ("lipschitz",),
+    ),
+    Fault(
+        "chords over ranges that do not reach to 0, so that a neuron may leave its strip",
+        "lipschitz/entries.py",
+        "low, high = np.minimum(ranges[0][0], 0), np.maximum(ranges[0][1], 0)",
+        "low, high = ranges[0]",
         ("lipschitz",),
     ),
     Fault(
@@ -589,13 +596,6 @@ FAULTS: tuple[Fault, ...] = (
         ("neighbours",),
     ),
     Fault(
-        "clipped votes are rounded up",
-        "neighbours/votes.py",
-        'count(tau, name="tau") * VOTE_STEPS // owned))',
-        '-(-count(tau, name="tau") * VOTE_STEPS // owned)))',
-        ("neighbours",),
-    ),
-    Fault(
         "points that rounding moves out of the ball stay there",
         "neighbours/integer_points.py",
         "        nearest[:, outside] = np.trunc(columns[:, outside])\n",
@@ -737,23 +737,6 @@ FAULTS: tuple[Fault, ...] = (
         "            votes[np.arange(len(codes)), codes] = COUNT_STEPS\n",
         """            votes[np.arange(len(codes)), codes] = COUNT_STEPS
             self.bias_ = np.log(np.bincount(codes, minlength=output.width) + 1.0)
-""",
-        ("systems/votes",),
-    ),
-    Fault(
-        "noise of histograms is for one column",
-        "systems/votes/additive_histogram.py",
-        "math.nextafter(VOTE * math.sqrt(self.space_.dimension + 1), math.inf)",
-        "math.nextafter(VOTE * math.sqrt(2), math.inf)",
-        ("systems/votes",),
-    ),
-    Fault(
-        "histograms are calibrated on exact counts of labels",
-        "systems/votes/additive_histogram.py",
-        "        noisy = session.release(totals)\n",
-        """        noisy = [np.array(each) for each in session.release(totals)]
-        for each, total in zip(noisy, totals, strict=True):
-            each.reshape(total.shape)[-1] = total[-1]
 """,
         ("systems/votes",),
     ),

@@ -48,27 +48,6 @@ def test_wide_rows_that_lie_exactly_at_the_radius_count(monkeypatch: pytest.Monk
     assert found.within.tolist() == [[29] * 60, [14] * 60]
 
 
-def test_survey_counts_and_caps() -> None:
-    points = np.array([[0.0], [0.3], [1.0], [5.0]])
-    found = survey_radius(
-        points,
-        radii=[0.5, 0.3],
-        epsilons=[1.0],
-        columns={"sign": ["a", "b", "a", "a"], "same": np.zeros(4)},
-        neighbour=1,
-        pairs=1000,
-    )
-    small, large = found.at
-    assert (small.radius, small.with_neighbour, small.pairs) == (0.3, 2, 1)
-    assert small.counterfactuals == {"sign": 0.5, "same": 0.0}
-    assert (large.radius, large.with_neighbour) == (0.5, 2)
-    assert math.isinf(found.other["same"][0])
-    assert found.nearest[0] == pytest.approx(0.3)
-    cap = found.caps[-1]
-    assert cap.neighbours == pytest.approx(math.e / (1 + math.e))
-    assert cap.median_pair == pytest.approx(1 / (1 + math.exp(-large.median_hops)))
-
-
 def test_rules_give_what_they_promise() -> None:
     points = np.random.default_rng(1).uniform(size=(500, 2))
     half = points[:, 0] > 0.5
@@ -112,21 +91,37 @@ def test_shares_are_the_empirical_distribution(columns: int) -> None:
     found = survey_radius(points, radii=[], epsilons=[1.0], columns={"half": half})
     apart = np.abs(points[:, None] - points).max(axis=-1)
     np.fill_diagonal(apart, np.inf)
-    nearest = {"row": apart.min(axis=1), "half": np.where(half[:, None] != half, apart, np.inf)}
-    nearest["half"] = nearest["half"].min(axis=1)
+    nearest = {
+        "another row": apart.min(axis=1),
+        "10 other rows": np.sort(apart, axis=1)[:, 9],
+        "a row with another half": np.where(half[:, None] != half, apart, np.inf).min(axis=1),
+    }
+    assert set(found.shares) == set(nearest)
     for name, distances in nearest.items():
         assert 100 < len(found.shares[name]) <= 200
         for radius, share in found.shares[name]:
             assert share == pytest.approx((distances <= radius * (1 + 1e-12)).mean())
         assert found.shares[name][-1][1] == 1.0
+    drawn = (found.shares["10 other rows"], found.shares["a row with another half"])
+    for rule, steps in zip(found.rules, drawn, strict=False):  # a rule stands where its curve is
+        below = [share for radius, share in steps if radius <= rule.radius * (1 + 1e-12)]
+        assert below[-1] == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_radius_that_buys_nothing_is_named() -> None:
-    points = np.random.default_rng(0).normal(size=(200, 50))
-    found = survey_radius(points, radii=[0.1, 8.0, 12.0], epsilons=[1.0], norm="l2")
-    nobody, little, nothing = found.advice()
-    assert f"{found.first[0]:.4g}" in nobody
-    assert [at.median_hops for at in found.at][1:] == [2, 1]
-    assert "R = 8 " in little
-    assert "R = 12 " in nothing
-    assert found.at[2].random_pairs > 0.5 > found.at[1].random_pairs
+    """Gaussian points of 50 coordinates lie far from all others, points of a line do not."""
+    random = np.random.default_rng(0)
+    far = survey_radius(random.normal(size=(200, 50)), radii=[], epsilons=[1.0], norm="l2")
+    nobody, nothing, none = far.advice()
+    assert f"{far.first[0]:.4g}" in nobody
+    assert f"{far.random_pair:.4g}" in nothing
+    assert "radius=None" in none
+    least = survey_radius(
+        random.normal(size=(200, 50)),
+        radii=[0.49 * far.random_pair, 0.51 * far.random_pair, 1.01 * far.random_pair],
+        epsilons=[],
+        norm="l2",
+    )
+    assert [at.median_hops for at in least.at] == [3, 2, 1]
+    line = survey_radius(random.normal(size=(200, 1)), radii=[], epsilons=[1.0])
+    assert len(line.advice()) == 2

@@ -35,11 +35,6 @@ if TYPE_CHECKING:
         ZeroConcentratedCost,
     )
     from reticent.accounting.exact_gaussian import GaussianAccountant
-    from reticent.accounting.filters import (
-        BasicFilter,
-        Filter,
-        RdpFilter,
-    )
     from reticent.accounting.individual_filter import IndividualFilter
     from reticent.accounting.individual_gaussian import (
         IndividualGaussianBudget,
@@ -102,11 +97,6 @@ else:
                 "ZeroConcentratedCost",
             ),
             "reticent.accounting.exact_gaussian": ("GaussianAccountant",),
-            "reticent.accounting.filters": (
-                "BasicFilter",
-                "Filter",
-                "RdpFilter",
-            ),
             "reticent.accounting.individual_filter": ("IndividualFilter",),
             "reticent.accounting.individual_gaussian": (
                 "IndividualGaussianBudget",
@@ -140,12 +130,10 @@ else:
 __all__ = [
     "Accountant",
     "ApproximateRdp",
-    "BasicFilter",
     "Composed",
     "Composition",
     "Cost",
     "DiscreteLaplaceCost",
-    "Filter",
     "GaussianAccountant",
     "GaussianCost",
     "IndividualFilter",
@@ -159,7 +147,6 @@ __all__ = [
     "PrivateKnnTotal",
     "RandomizedResponseCost",
     "RdpAccountant",
-    "RdpFilter",
     "ScreeningDpEvent",
     "SelfComposed",
     "ShuffledChannel",

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import TypeGuard, TypeIs
+from typing_extensions import TypeIs
 
 from reticent.accounting.telling_apart import hops
 from reticent.core.arrays import Array, Booleans, Integers

@@ -11,6 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from reticent.training.networks import Adam
+
 _SLOPE = 0.2
 _BETAS = (0.5, 0.999)
 
@@ -67,7 +69,8 @@ class Opponent:
 
     def __init__(self, critic: Critic, *, learning_rate: float) -> None:
         self.critic = critic
-        self._optimizer = torch.optim.Adam(critic.parameters(), lr=learning_rate, betas=_BETAS)
+        self._optimizer = Adam(critic.parameters(), betas=_BETAS)
+        self._learning_rate = learning_rate
 
     def learn(self, *, real: torch.Tensor, drawn: torch.Tensor) -> None:
         """Make one step of the critic on real and drawn pictures, shape (n, pixels) each.
@@ -75,11 +78,10 @@ class Opponent:
         The decoder that drew them gets no gradient.
         """
         self.critic.requires_grad_(True)
-        self._optimizer.zero_grad(set_to_none=True)
         of_real, of_drawn = self.critic(real), self.critic(drawn.detach())
         loss = functional.softplus(-of_real).mean() + functional.softplus(of_drawn).mean()
         torch.autograd.backward(loss)
-        self._optimizer.step()
+        self._optimizer.step(self._learning_rate)
 
     def term(self, drawn: torch.Tensor) -> torch.Tensor:
         """Return the decoder's loss from pictures that the critic takes for drawn ones."""

@@ -48,7 +48,8 @@ def attack_page(found: FittedAttack) -> str:
 <p>The input is drawn uniformly from {found.candidates} public rows that the attacker knows. The
 attacker uses the exact probability of the answer about each row. With the same knowledge, no attack
 does better. The claim: {escape(found.claim_words)}. Each cap follows from it, for rows farther
-apart by steps of the radius. All lower limits hold together with confidence {found.confidence:g}.</p>
+apart by steps of the radius. All lower limits hold together with confidence
+{found.confidence:g}.</p>
 {figure_table("", "question", heads, games)}</section>""",
             f"""<section aria-labelledby="estimates"><h2 id="estimates">Estimates of the input</h2>
 <p>The table shows the mean squared error per number of the input. No estimate has an error below

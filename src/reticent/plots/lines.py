@@ -35,6 +35,9 @@ _DASHES = {"solid": "-", "dashed": "--", "dotted": ":", "dashdot": "-."}
 _LABEL_HEIGHT = 0.055
 """Least distance between the names of two levels, as a share of the axes' height."""
 
+_FEW_DECADES = 300.0
+"""Least ratio of the ends of a logarithmic axis at which powers of ten are ticks enough."""
+
 _MANY_POINTS = 20
 """Most points with marks: more would stand so close that marks hide the line."""
 
@@ -123,3 +126,9 @@ def logarithmic(axes: Axes, values: Sequence[float], most: int = 12) -> None:
     if len(values) <= most:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
+    elif max(values) < _FEW_DECADES * min(values):  # powers of ten alone would be one tick or two
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())

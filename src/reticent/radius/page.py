@@ -20,7 +20,7 @@ from reticent.radius.survey import RadiusSurvey
 
 Images = npt.NDArray[np.float32]
 
-_STYLES = ("ours", "label", "best", "published")
+_STYLES = ("ours", "plain", "label", "best", "published")
 _MOST_STEPS = 20
 _ANSWERED = (
     "Every number and picture on this page was computed by the run that wrote it, on public rows. "
@@ -68,10 +68,7 @@ def shown(value: float) -> str:
 
 def _facts(survey: RadiusSurvey) -> str:
     facts = [
-        (
-            shown(survey.nearest[0]),
-            f"median distance of a row to its {ordinal(survey.neighbour)} nearest other row",
-        ),
+        (shown(survey.first[0]), "median distance of a row to the nearest other row"),
         *(
             (shown(spread[0]), f"median distance to the nearest row with another {escape(name)}")
             for name, spread in survey.other.items()
@@ -80,17 +77,6 @@ def _facts(survey: RadiusSurvey) -> str:
     ]
     items = "".join(f"<li><b>{value}</b><span>{text}</span></li>" for value, text in facts)
     return f'<ul class="facts" aria-label="Main results">{items}</ul>'
-
-
-def ordinal(number: int) -> str:
-    """Return a number as a rank.
-
-    Example:
-        >>> [ordinal(number) for number in (1, 2, 3, 10, 11, 22)]
-        ['1st', '2nd', '3rd', '10th', '11th', '22nd']
-    """
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
-    return f"{number}{ending or 'th'}"
 
 
 def _counts(survey: RadiusSurvey) -> str:
@@ -128,7 +114,7 @@ def _shares(survey: RadiusSurvey) -> str:
     """Return a chart of the empirical distributions of distances, and of the rules' radii."""
     series = [
         Series(
-            f"another {name} within R",
+            f"{name} within R",
             tuple((radius, share, 0.0) for radius, share in steps),
             _STYLES[place % len(_STYLES)],
             steps=True,
@@ -141,9 +127,11 @@ def _shares(survey: RadiusSurvey) -> str:
         for number, rule in enumerate(survey.rules, 1)
         if math.isfinite(rule.radius) and rule.radius > 0
     }
-    return _figure(
-        series, chosen, "share of public rows", "Upright lines: the radii of the rules below."
+    caption = (
+        "Upright lines are the radii of the rules below. A rule that speaks of half of the rows "
+        "stands where its curve passes 50 %."
     )
+    return _figure(series, chosen, "share of public rows", caption)
 
 
 def _figure(series: Sequence[Series], chosen: dict[str, float], y_name: str, caption: str) -> str:
@@ -244,10 +232,7 @@ def lines(survey: RadiusSurvey) -> Sequence[str]:
     """Return the lines that the command line prints below its tables."""
     return [
         f"{survey.rows:,} public rows of {survey.dimension} numbers, {survey.norm.value} distance",
-        (
-            f"median distance to the {ordinal(survey.neighbour)} nearest other row: "
-            f"{shown(survey.nearest[0])}"
-        ),
+        f"median distance to the nearest other row: {shown(survey.first[0])}",
         *(
             f"median distance to the nearest row with another {name}: {shown(spread[0])}"
             for name, spread in survey.other.items()

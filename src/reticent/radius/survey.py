@@ -100,8 +100,8 @@ class RadiusSurvey:
         at: meaning of each radius, smallest first.
         caps: caps of each radius and epsilon.
         rules: radii that rules choose.
-        shares: steps (R, share of rows) of the empirical distribution of the distance to another
-            row, and to a row with another value of each column. Of many rows, 200 of the steps.
+        shares: steps (R, share of rows) of the empirical distributions of ``first``, ``nearest``
+            and ``other``, by the rows that lie within R, in words. Of many rows, 200 of the steps.
     """
 
     rows: int
@@ -119,28 +119,28 @@ class RadiusSurvey:
     shares: dict[str, tuple[tuple[float, float], ...]]
 
     def advice(self) -> list[str]:
-        """Return sentences about where a neighbour is another person, and radii that buy nothing
-        against a guarantee for any two inputs.
+        """Return sentences about where a neighbour is another person, and about the radii that buy
+        nothing, or little, against a guarantee for any two inputs.
         """
-        nobody = (
-            f"If each row is a person, half of the rows have another one within R = "
-            f"{self.first[0]:.4g}, and one in ten within {self.first[1]:.4g}. A smaller R hides "
-            "them among points that are nobody."
-        )
-        said = [nobody]
-        for at in self.at:
-            if at.median_hops <= 1:
-                said.append(
-                    f"R = {at.radius:g} buys nothing: {at.random_pairs:.0%} of random pairs lie "
-                    "within it, and a guarantee for any two inputs has the same caps for them. "
-                    "Ask for any two (radius=None)."
-                )
-            elif at.median_hops == 2:
-                said.append(
-                    f"R = {at.radius:g} buys little: half of random pairs are at most two steps "
-                    "apart. "
-                    "A guarantee for any two inputs at twice the epsilon has the same cap for them."
-                )
+        reaches, apart = self.first[0], self.random_pair
+        said = [
+            (
+                f"If each row is a person, R = {reaches:.4g} is the least that reaches another one "
+                f"for half of them, and {self.first[1]:.4g} for one in ten. A smaller R hides them "
+                "among points that are nobody."
+            ),
+            (
+                f"From R = {apart:.4g} on, R buys nothing for half of random pairs: a guarantee "
+                "for any two inputs has the same cap for them. "
+                f"From R = {apart / 2.0:.4g} on it buys little: they are at most two steps apart, "
+                "and a guarantee for any two inputs at twice the epsilon has the same cap."
+            ),
+        ]
+        if 2.0 * reaches >= apart:
+            said.append(
+                "So no R both reaches another person and buys much here. Ask for any two inputs "
+                "(radius=None)."
+            )
         return said
 
 
@@ -229,8 +229,9 @@ def survey_radius(
         caps=tuple(_caps(radius, epsilon, delta, apart) for radius in sizes for epsilon in budgets),
         rules=_rules(found, apart, near, budgets, delta),
         shares={
-            name: _steps(distances)
-            for name, distances in (("row", found.first), *found.other.items())
+            "another row": _steps(found.first),
+            **({f"{near} other rows": _steps(found.nearest)} if near > 1 else {}),
+            **{f"a row with another {name}": _steps(found.other[name]) for name in found.other},
         },
     )
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reticent.systems.private_knn.radii import Ball
     from reticent.systems.public_ranges import PublicRanges
     from reticent.systems.public_reference import PublicReference
-    from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -83,7 +82,6 @@ else:
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
             "reticent.systems.votes.teachers": ("Teachers",),
-            "reticent.systems.votes.additive_histogram": ("AdditiveHistogramClassifier",),
             "reticent.systems.votes.pate": ("PateClassifier", "PateRegressor"),
             "reticent.systems.votes.public_start_regressor": ("PublicStartRegressor",),
             "reticent.training.parts.embedders": (
@@ -97,7 +95,6 @@ else:
     )
 
 __all__ = [
-    "AdditiveHistogramClassifier",
     "Ball",
     "BetaVAE",
     "Calibration",

@@ -216,13 +216,6 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
-        "AdditiveHistogramClassifier",
-        "systems.votes.additive_histogram",
-        "noisy histograms of columns by label, and an additive model of them",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
         "PateClassifier",
         "systems.votes.pate",
         "labels of public queries by noisy votes of any classifiers on parts of the records",

@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from reticent.systems import (
-    AdditiveHistogramClassifier,
     Features,
     LinearVoteClassifier,
     NoisyGradientClassifier,
@@ -39,10 +38,6 @@ LABELLED: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "classes": (0, 1)}
 TARGETS: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "target_range": (0.0, 1.0)}
 
 MODELS = {
-    "histograms": AdditiveHistogramClassifier(bins=3, **LABELLED),
-    "histograms of a range, replaced": AdditiveHistogramClassifier(
-        bins=3, features=Features(range=(-3, 3)), counting="replace", **LABELLED
-    ),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),
     "descent of a range": NoisyGradientClassifier(
         steps=3, features=Features(range=(-3, 3)), **LABELLED
@@ -151,7 +146,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-WHOLE = ("histograms", "descent", "linear votes", "linear votes, one answer")
+WHOLE = ("descent", "linear votes", "linear votes, one answer")
 """One case of each way to sum: the others share its noise and are audited for less time."""
 
 OF_UNITS = ("few records", "sums", "sizes", "noise", "audit")

@@ -87,7 +87,6 @@ def train_reader(
         decay=True,
         stage="reader of noisy columns",
         report=report,
-        fused=True,
     )
     return _log_odds(model, classes)
 
