@@ -284,7 +284,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "the last entry is not compared with the head",
         "ledger/chain.py",
-        "if (0, tip.genesis) != (tip.seq, tip.digest) if seq is None else (seq, digest) != tip[1:3]:",
+        "if (0, tip.genesis) != (tip.seq, tip.digest) if seq is None "
+        "else (seq, digest) != tip[1:3]:",
         "if False:",
         ("ledger",),
     ),
