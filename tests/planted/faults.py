@@ -492,7 +492,7 @@ FAULTS: tuple[Fault, ...] = (
         "grids/shares.py",
         "wrong = (largest << shift) > allowed",
         "wrong = ((largest - np.uint64(1)) << shift) > allowed",
-        ("systems/power",),
+        ("mechanisms",),
     ),
     Fault(
         "a row's node depends on the rows beside it",
