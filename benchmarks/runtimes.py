@@ -92,6 +92,7 @@ from reticent.retraining import (
     stable_distances,
     vote_distances,
 )
+from reticent.training.label_tables import exact_table
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -319,9 +320,20 @@ def samplers() -> None:
     show("Grid.round", fastest(partial(Grid(-20).round, values), count=100_000), "number")
 
 
+def tables() -> None:
+    """Best tables of 2 to 40 labels on one lattice, a label and cell: at most linear in both."""
+    rng = np.random.default_rng(0)
+    lattice = Lattice.over(rng.uniform(-1, 1, (2000, 3)), radius=0.2, tail=0.0)
+    for labels in (2, 5, 10, 40):
+        weights = rng.dirichlet(np.full(labels, 0.3), lattice.size).T
+        task = partial(exact_table, weights, lattice=lattice, epsilon=2.0, iterations=100)
+        name = f"label table, {labels} x {lattice.size:,} cells, 100 steps"
+        show(name, fastest(task, count=weights.size), "label and cell")
+
+
 def main() -> None:
-    """Prints one line per mechanism, bound, certificate, accountant and sampler."""
-    parts = (mechanisms, bounds, certificates, accountants, samplers)
+    """Prints one line per mechanism, bound, certificate, table, accountant and sampler."""
+    parts = (mechanisms, bounds, certificates, tables, accountants, samplers)
     names = [part.__name__ for part in parts]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}")

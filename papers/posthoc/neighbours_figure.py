@@ -134,8 +134,9 @@ def main(arguments: list[str] | None = None) -> None:
             data, settings_of(chosen.data), folder, seed=chosen.seed, report=report
         )
     found = neighbours(data, embedder, radii=chosen.radius, seed=chosen.seed)
-    write_result(folder / "neighbours.png", png(figure(found), dpi=130))
-    print(folder / "neighbours.png")
+    path = folder / f"posthoc-neighbours-{chosen.data}.png"
+    write_result(path, png(figure(found), dpi=130))
+    print(path)
 
 
 if __name__ == "__main__":

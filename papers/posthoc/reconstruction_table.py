@@ -296,19 +296,6 @@ def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
     return "\n".join(lines)
 
 
-def decoder_settings(
-    settings: TableSettings, *, seed: int, critic: float = 0.0
-) -> ReconstructionConfig:
-    """A dense decoder of small pictures, a convolutional one of faces, with a ``critic`` of that
-    weight.
-    """
-    if settings.architecture == "convolutional":
-        return ReconstructionConfig(
-            architecture="convolutional", epochs=10, batch_size=250, seed=seed, critic=critic
-        )
-    return ReconstructionConfig(epochs=6, batch_size=500, seed=seed, critic=critic)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the tables are."""
     parser = seeded_parser("papers.posthoc.reconstruction_table", __doc__, runs="reconstruction")
@@ -330,7 +317,7 @@ def main(arguments: list[str] | None = None) -> None:
             folder,
             radii=chosen.radius,
             epsilons=chosen.epsilon,
-            config=decoder_settings(settings, seed=seed, critic=chosen.critic),
+            config=ReconstructionConfig(epochs=6, batch_size=500, seed=seed, critic=chosen.critic),
             seed=seed,
             report=report,
         )

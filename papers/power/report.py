@@ -111,8 +111,8 @@ def _attacks(means: Results, errors: Results) -> list[str]:
         "",
         *_heads(
             "embedding",
-            "all categories right",
-            "categories right",
+            "all categories right, %",
+            "categories right, %",
             "MSE",
             "correlation",
             "squared error of a row",

@@ -211,6 +211,17 @@ class PublishedPosthoc(AsPrinted):
             stable, reached, 0.5 * self.radius if self.switches.if_unstable == "R / 2" else 0.0
         )
 
+    def pass_probabilities(self, radii: npt.ArrayLike) -> Array:
+        """Return the chances to answer at stability radii psi (shape (n,), at least 0), in real
+        numbers. Private.
+        """
+        tested = self.tested_stability(radii)
+        if self.switches.answers == "all":
+            return np.ones(len(tested))
+        away = math.log(1.0 / self.stated_delta) - tested / self.test_unit
+        tail = 0.5 * np.exp(-np.abs(away))
+        return np.where(away > 0, tail, 1.0 - tail)
+
     def tested_change(self, *, tolerance: float = 0.0) -> float:
         """Return D, the largest change of the tested number between neighbours.
 

@@ -17,7 +17,7 @@ from typing_extensions import override
 from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, finite_array, one_of, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.core.seeds import training_seed
@@ -29,7 +29,7 @@ from reticent.noise import Sampler
 from reticent.published.as_coded import CodedObfuscator
 from reticent.published.obfuscators import PublishedObfuscator
 from reticent.published.posthoc import PublishedPosthoc, Switches
-from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair, accuracy
+from reticent.published.research import Account, Answers, PublishedSystem, WorstPair, accuracy
 from reticent.release.bundle import Bundle
 from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
@@ -209,37 +209,40 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             stated_epsilon=self.epsilon,
             stated_delta=self.delta,
             dimension=self.network_.output_dimension,
-            adjacency=Neighborhood(
-                Norm.LINF,
-                self.radius,
-                self.embedding_.space,
-                self.embedding_.identity(self.domain_),
-            ),
+            adjacency=self.stated_adjacency,
             switches=self._switches,
         )
 
     @property
-    @override
-    def guarantee(self) -> Guarantee:
-        """The paper's numbers, of kind "no differential privacy"."""
-        return self.mechanism_.guarantee
+    def within(self) -> Neighborhood:
+        """Points within the radius of each other, in the embedding."""
+        return self.stated_adjacency
 
+    @property
     @override
-    def stated(self) -> str:
-        found = self.mechanism_
-        return (
-            f"epsilon {found.claimed_epsilon:g} and delta {found.claimed_delta:g} within "
-            f"l-infinity distance {self.radius:g} of the embedding (theorem 4.4), named epsilon "
-            f"{self.epsilon:g} in the tables"
+    def stated_adjacency(self) -> Neighborhood:
+        """Points within the radius of each other, in the embedding."""
+        return Neighborhood(
+            Norm.LINF, self.radius, self.embedding_.space, self.embedding_.identity(self.domain_)
         )
 
     @override
-    def spent(self) -> Spent:
+    def stated(self) -> Account:
+        found = self.mechanism_
+        return Account(
+            epsilon=found.claimed_epsilon,
+            delta=found.claimed_delta,
+            reason=f"For l-infinity distance {self.radius:g} of the embedding, by theorem 4.4. "
+            f"The tables name it epsilon {self.epsilon:g}.",
+        )
+
+    @override
+    def spent(self) -> Account:
         found = self.mechanism_
         step = self.radius / _STEPS + self._bound().input_step
         total = found.sound_epsilon(self.steepest_, tolerance=step)
         change = found.tested_change(tolerance=step) / found.test_unit
-        return Spent(
+        return Account(
             epsilon=total,
             reason=f"D / u + U R / b: {change:.4g} for the test and {total - change:.4g} for the "
             "vector, in real numbers.",
@@ -261,12 +264,11 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
-        points = self.embed(X)
-        return Answers(
-            *self.mechanism_.release(
-                self.network_.forward(points), self._radii(points), sampler=sampler
-            )
-        )
+        return Answers(*self.mechanism_.release(*self.before_noise(self.embed(X)), sampler=sampler))
+
+    def before_noise(self, points: Array) -> tuple[Array, Array]:
+        """Return outputs, shape (n, m), and stability radii, shape (n,), of points. Private."""
+        return self.network_.forward(points), self._radii(points)
 
     def predict_released(self, answers: Answers) -> npt.NDArray[Any]:
         """Return the label of each answer, shape (n,). A withheld one gets the first label."""
@@ -311,6 +313,12 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             switches=self._switches,
         )
 
+    @property
+    def bound_(self) -> LayeredBound:
+        """The bound on the local constant, in the switches' output norm."""
+        self._check_fitted("network_")
+        return self._bound()
+
     def _bound(self, norm: Norm | None = None) -> LayeredBound:
         output = Norm(self._switches.output_norm) if norm is None else norm
         return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
@@ -320,10 +328,19 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Return the points, shape (n, d), between which the radius is measured. Private."""
+        return self.points(self.checked(X))
+
+    @override
+    def checked(self, X: npt.ArrayLike) -> Array:
+        """Return rows as numbers, shape (n, features)."""
         self._check_fitted("network_")
         inputs, _ = check_pictures(X, name="X")
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
+        return inputs
+
+    def points(self, inputs: Array) -> Array:
+        """Return the points of checked rows, shape (n, d), in the public box. Private."""
         found = self.embedding_
         return self.domain_.clip(found.compute(np.clip(inputs, found.lower, found.upper)))
 

@@ -24,10 +24,11 @@ from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, 
 from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind
+from reticent.core.guarantees import AddRemove
 from reticent.core.settings import a_part, learned, with_settings
+from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler
-from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair
+from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
 from reticent.systems.class_labels import restored_labels
 from reticent.systems.features import Features
@@ -338,29 +339,29 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
 
     @property
     @override
-    def guarantee(self) -> Guarantee:
-        """The account as printed, of kind "no differential privacy"."""
-        printed = private_knn_total(replace(self.steps, shared_subsample=False), delta=self.delta)
-        return Guarantee(printed.epsilon, self.delta, AddRemove(1), GuaranteeKind.NO_PRIVACY)
+    def stated_adjacency(self) -> AddRemove:
+        """One record more or less."""
+        return AddRemove(1)
 
     @override
-    def stated(self) -> str:
+    def stated(self) -> Account:
         steps = self.steps
+        printed = private_knn_total(replace(steps, shared_subsample=False), delta=self.delta)
         words = (
-            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.delta:g} for {steps.queries} "
-            f"queries and {steps.answers} answers, each step amplified by itself"
+            f"For {steps.queries} queries and {steps.answers} answers together, each step "
+            "amplified by itself."
         )
-        if steps.sigma_screening is None:
-            return words
-        limit = asymptotic_total(steps, delta=self.delta)
-        holds = "holds" if limit.applies else f"does not apply ({', '.join(limit.failing)})"
-        return f"{words}. Its asymptotic theorem states {limit.epsilon:.4g}, and {holds}"
+        if steps.sigma_screening is not None:
+            limit = asymptotic_total(steps, delta=self.delta)
+            holds = "holds" if limit.applies else f"does not apply ({', '.join(limit.failing)})"
+            words += f" Its asymptotic theorem states {limit.epsilon:.4g}, and {holds}."
+        return Account(epsilon=printed.epsilon, delta=self.delta, reason=words)
 
     @override
-    def spent(self) -> Spent:
+    def spent(self) -> Account:
         total = private_knn_total(self.steps, delta=self.delta)
         which = "one subsample" if self.steps.shared_subsample else "a subsample for each step"
-        return Spent(
+        return Account(
             epsilon=total.epsilon, delta=total.delta, reason=f"{total.bound}, with {which}."
         )
 
@@ -376,9 +377,14 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
         )
 
     @override
-    def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
+    def checked(self, X: npt.ArrayLike) -> Points:
+        """Return queries as points of the records' grid."""
         self._check_fitted("voting_")
-        drawn = self.voting_.draw(self.voting_.checked(X), sampler)
+        return self.voting_.checked(X)
+
+    @override
+    def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
+        drawn = self.voting_.draw(self.checked(X), sampler)
         return Answers(np.asarray(drawn.values), drawn.withheld)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:

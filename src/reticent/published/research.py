@@ -13,23 +13,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from typing_extensions import override
 
 from reticent.core.arrays import Booleans
 from reticent.core.errors import InvalidParameter, NotFittedYet
-from reticent.core.guarantees import GuaranteeCard
+from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeCard, GuaranteeKind
 from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.published.printed import AsPrinted
 from reticent.release.bundle import RESEARCH, Bundle, check_rebuilt, rebuilding
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
-    """What a sound account says that an algorithm costs.
+class Account:
+    """A cost: what a paper states, or what a sound account gives.
 
     Attributes:
         epsilon: infinite where no finite one holds.
         delta: in [0, 1).
-        reason: how it is found, one sentence.
+        reason: what it is for or how it is found, in whole sentences.
     """
 
     epsilon: float
@@ -101,7 +102,16 @@ class PublishedSystem(AsPrinted, BaseEstimator):
     """The paper, in one line."""
 
     @abstractmethod
-    def spent(self) -> Spent:
+    def stated(self) -> Account:
+        """Return what the paper states."""
+
+    @property
+    @abstractmethod
+    def stated_adjacency(self) -> Adjacency:
+        """The neighbours that the paper's statement is about."""
+
+    @abstractmethod
+    def spent(self) -> Account:
         """Return what a sound account gives."""
 
     @abstractmethod
@@ -109,8 +119,8 @@ class PublishedSystem(AsPrinted, BaseEstimator):
         """Return two neighbours with the exact loss of one answer."""
 
     @abstractmethod
-    def stated(self) -> str:
-        """Return what the paper states, as text."""
+    def checked(self, X: Any) -> Any:
+        """Return rows as ``answer`` computes on them, or raise InvalidInput."""
 
     @abstractmethod
     def answer(self, X: Any, *, sampler: Sampler) -> Answers:
@@ -124,6 +134,22 @@ class PublishedSystem(AsPrinted, BaseEstimator):
     @abstractmethod
     def _restored(cls, bundle: Bundle) -> Self:
         """What ``_content`` was made of."""
+
+    @property
+    @override
+    def guarantee(self) -> Guarantee:
+        """The paper's numbers, of kind "no differential privacy"."""
+        stated = self.stated()
+        return Guarantee(
+            stated.epsilon, stated.delta, self.stated_adjacency, GuaranteeKind.NO_PRIVACY
+        )
+
+    def totals(self) -> str:
+        """Return both totals as text: what is stated, and what is sound."""
+        return (
+            f"Stated by the paper: {self.stated().describe()} A sound account: "
+            f"{self.spent().describe()}"
+        )
 
     def release(self, X: Any, *, seed: int | None = None) -> Answers:
         """Return the algorithm's answers about X. *Not private.*
@@ -150,7 +176,7 @@ class PublishedSystem(AsPrinted, BaseEstimator):
             not_protected=(f"Worst pair found: {pair.describe()}",),
             details=(
                 ("source", self.source),
-                ("stated by the paper", self.stated()),
+                ("stated by the paper", self.stated().describe()),
                 ("a sound account", spent.describe()),
                 ("loss of the worst pair", f"{pair.loss:.4g}"),
             ),

@@ -173,7 +173,7 @@ def test_local_privacy(data: Dataset, tmp_path: Path, monkeypatch: pytest.Monkey
     within = found[local_privacy_table.WITHIN]["1"]["accuracy"]
     assert within > found["embedding"]["1"]["accuracy"]
     assert found[RESPONSE]["1"]["accuracy"] == response_accuracy(bare, epsilon=1.0, classes=10)
-    text = local_privacy_table.markdown("mnist", 0.2, [found], command="python -m some")
+    text = local_privacy_table.markdown("mnist", [found], command="python -m some")
     assert f"| picture | {found['picture']['1']['accuracy']:.3f} | {bare:.3f} |" in text
 
 
