@@ -26,7 +26,6 @@ from reticent.accounting import (
     PrivacyEvent,
     PrivateKnnSteps,
     RdpAccountant,
-    advanced_epsilon,
     basic_epsilon,
     calibrate_private_knn,
     epsilon_per_answer,
@@ -269,7 +268,6 @@ def accountants() -> None:
     given = {**one, "answer_delta": 0.0}
     tasks: list[Callable[[], object]] = [
         partial(basic_epsilon, **one),
-        partial(advanced_epsilon, **one, delta=1e-5),
         partial(optimal_delta, **given, total_epsilon=10.0),
         partial(optimal_epsilon, **given, delta=1e-5),
         partial(smallest_epsilon, **given, delta=1e-5),

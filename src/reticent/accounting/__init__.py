@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
     from reticent.accounting.composition import (
         Composition,
-        advanced_epsilon,
         basic_epsilon,
         optimal_delta,
         optimal_epsilon,
@@ -73,7 +72,6 @@ else:
             ),
             "reticent.accounting.composition": (
                 "Composition",
-                "advanced_epsilon",
                 "basic_epsilon",
                 "optimal_delta",
                 "optimal_epsilon",
@@ -152,7 +150,6 @@ __all__ = [
     "ShuffledChannel",
     "StatedCost",
     "ZeroConcentratedCost",
-    "advanced_epsilon",
     "basic_epsilon",
     "calibrate_individual_gaussian",
     "calibrate_private_knn",
