@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         local_epsilon_for,
         shuffled_epsilon,
     )
-    from reticent.accounting.unequal_composition import optimal_epsilon_of
 else:
     from reticent.core.lazy import lazy_names
 
@@ -121,7 +120,6 @@ else:
                 "local_epsilon_for",
                 "shuffled_epsilon",
             ),
-            "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
         },
     )
 
@@ -161,7 +159,6 @@ __all__ = [
     "noisy_argmax_rdp",
     "optimal_delta",
     "optimal_epsilon",
-    "optimal_epsilon_of",
     "private_knn_rdp",
     "private_knn_total",
     "screening_rdp",

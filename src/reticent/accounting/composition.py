@@ -90,7 +90,7 @@ def optimal_delta(
 
     See Also:
         reticent.accounting.optimal_epsilon: the inverse.
-        reticent.accounting.optimal_epsilon_of: answers that differ.
+        reticent.accounting.PldAccountant: answers that differ.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     answer_delta = probability(answer_delta, name="answer_delta")
@@ -127,7 +127,7 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
 
     See Also:
         reticent.accounting.optimal_delta: the inverse.
-        reticent.accounting.optimal_epsilon_of: answers that differ.
+        reticent.accounting.PldAccountant: answers that differ.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
@@ -177,7 +177,7 @@ def smallest_epsilon(
 
     See Also:
         reticent.accounting.epsilon_per_answer: the inverse.
-        reticent.accounting.optimal_epsilon_of: answers that differ.
+        reticent.accounting.PldAccountant: answers that differ.
         reticent.accounting.RdpAccountant: answers of known noise.
     """
     own = answers * probability(answer_delta, name="answer_delta")
