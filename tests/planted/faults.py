@@ -769,13 +769,6 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
-        "a teacher moves a mean by half of the range",
-        "systems/votes/pate.py",
-        "blocks=(SumBlock(1, 2.0 * VOTE),),",
-        "blocks=(SumBlock(1, VOTE),),",
-        ("systems/votes",),
-    ),
-    Fault(
         "residuals of a regression that starts from public targets are cut at 2",
         "systems/votes/public_start_regressor.py",
         "np.clip(np.rint(away * RESIDUAL), -RESIDUAL, RESIDUAL)",
