@@ -55,8 +55,8 @@ UNFITTED = {
     "kNN": (
         PublishedPrivateKNN(
             steps=PrivateKnnSteps(
-                queries=20,
-                answers=20,
+                queries=120,
+                answers=100,
                 neighbours=9,
                 sampling_probability=0.3,
                 sigma_votes=2.0,
