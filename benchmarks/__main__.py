@@ -8,7 +8,8 @@ benchmark whose peer or extra is not installed ends with its message, and the ot
 status is that of the first that failed. ``--smallest`` runs each in the size that tests take.
 
 Figures (``figures.py``) and costs go into a page with ``--page``: docs/benchmarks.md is written by
-``RETICENT_DATA=... python -m benchmarks --page docs/benchmarks.md``. The larger sizes, for instance
+``RETICENT_DATA=... python -m benchmarks --times 3 --page docs/benchmarks.md``. A ratio whose runs
+differ by more than 30 % has its spread beside it. The larger sizes, for instance
 10^7 records, are options of the single benchmarks, and not in the table.
 """
 
@@ -21,7 +22,8 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 
@@ -179,6 +181,22 @@ def run(one: Benchmark, output: Path, limit: float, *, smallest: bool) -> Outcom
     return Outcome(status, time.perf_counter() - start, _busy() - before, last, figures)
 
 
+def merged(runs: Sequence[Outcome]) -> Outcome:
+    """What became of several runs: the first that failed, or the mean time and all figures."""
+    worst = next((one for one in runs if one.status != 0), None)
+    if worst is not None or len(runs) == 1:
+        return worst or runs[0]
+    figures: dict[tuple[str, str], list[Figure]] = {}
+    for figure in (figure for one in runs for figure in one.figures):
+        figures.setdefault((figure.what, figure.peer), []).append(figure)
+    return replace(
+        runs[0],
+        wall=sum(one.wall for one in runs) / len(runs),
+        busy=sum(one.busy for one in runs) / len(runs),
+        figures=tuple(map(Figure.merged, figures.values())),
+    )
+
+
 def _busy() -> float:
     """Processor time of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -252,6 +270,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path("runs/benchmarks"))
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one of them")
     parser.add_argument("--smallest", action="store_true", help="the size that tests take")
+    parser.add_argument("--times", type=int, default=1, help="runs of each, one after the other")
     parser.add_argument("--page", type=Path, help="where the page of figures is written")
     options = parser.parse_args()
     if options.page and (options.names or options.smallest):
@@ -268,7 +287,10 @@ def main() -> int:
         if options.names and one.name not in options.names:
             continue
         output = options.folder / f"{one.name}.txt"
-        found = outcomes[one] = run(one, output, options.limit, smallest=options.smallest)
+        runs = [
+            run(one, output, options.limit, smallest=options.smallest) for _ in range(options.times)
+        ]
+        found = outcomes[one] = merged(runs)
         if found.status != 0:
             first_failure = first_failure or found.status or 1
         print(_line(one, found), flush=True)

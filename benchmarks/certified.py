@@ -42,7 +42,8 @@ from threadpoolctl import threadpool_limits
 sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
 
 from papers.certified.plain_training import plain_training
-from reticent.datasets import load_blobs, load_imdb
+from papers.datasets import load_imdb
+from reticent.datasets import load_blobs
 from reticent.retraining import HiddenSettings, hidden_model
 from reticent.retraining.stability import stable_distances
 from reticent.retraining.training import parameter_intervals

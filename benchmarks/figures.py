@@ -11,11 +11,14 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 FILE = "RETICENT_BENCHMARK_FIGURES"
 """Environment variable with the name of the file, one JSON object a line."""
+
+REPEATS = 1.3
+"""Ratios of several runs whose largest is at most so many times the least count as one number."""
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
@@ -30,6 +33,7 @@ class Figure:
         ours: median, least and largest.
         peer: what it is compared with; "" for none.
         theirs: the peer's three numbers, or None.
+        ratios: those of several runs of the benchmark; empty for one.
     """
 
     what: str
@@ -37,6 +41,7 @@ class Figure:
     ours: tuple[float, float, float]
     peer: str = ""
     theirs: tuple[float, float, float] | None = None
+    ratios: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -51,6 +56,18 @@ class Figure:
         """The figure of several runs of each side."""
         return cls(what, unit, _summary(ours), peer, None if theirs is None else _summary(theirs))
 
+    @classmethod
+    def merged(cls, runs: Sequence[Figure]) -> Figure:
+        """One figure of several runs of its benchmark, with their ratios."""
+        ratios = tuple(run.ratio for run in runs if run.ratio is not None)
+        theirs = [run.theirs for run in runs if run.theirs is not None]
+        return replace(
+            runs[0],
+            ours=_over_runs([run.ours for run in runs]),
+            theirs=_over_runs(theirs) if theirs else None,
+            ratios=ratios,
+        )
+
     @property
     def ratio(self) -> float | None:
         """How many times better the medians are than the peer's: less time, or a larger rate."""
@@ -63,7 +80,9 @@ class Figure:
         """What, ours, peer, theirs and ratio, as the table shows them."""
         ratio = ""
         if self.ratio is not None:
-            ratio = f"{self.ratio:,.0f}" if self.ratio >= 100 else f"{self.ratio:.3g}"
+            ratio = _short(self.ratio)
+            if self.ratios and max(self.ratios) > REPEATS * min(self.ratios):
+                ratio += f" ({_short(min(self.ratios))} to {_short(max(self.ratios))})"
         theirs = "" if self.theirs is None else self._shown(self.theirs)
         return self.what, self._shown(self.ours), self.peer, theirs, ratio
 
@@ -95,9 +114,9 @@ def read(path: Path) -> list[Figure]:
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
         fields = json.loads(line)
-        theirs = fields.pop("theirs")
-        ours = tuple(fields.pop("ours"))
-        found.append(Figure(ours=ours, theirs=theirs and tuple(theirs), **fields))
+        theirs, ours = fields.pop("theirs"), tuple(fields.pop("ours"))
+        ratios = tuple(fields.pop("ratios"))
+        found.append(Figure(ours=ours, theirs=theirs and tuple(theirs), ratios=ratios, **fields))
     return found
 
 
@@ -109,6 +128,15 @@ def processor_seconds(task: Callable[[], object], *, runs: int = 5, each: int = 
         task()
         found.append((time.process_time() - start) / each)
     return found
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
+
+
+def _over_runs(found: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+    middle, low, high = zip(*found, strict=True)
+    return statistics.median(middle), min(low), max(high)
 
 
 def _summary(runs: Sequence[float]) -> tuple[float, float, float]:

@@ -25,11 +25,10 @@ import numpy as np
 import torch
 from figures import Figure
 
-from reticent.datasets import load_covertype
+from papers.datasets import covertype_schema, load_covertype
 from reticent.published.power import PublishedPowerEncoder
 from reticent.published.power_network import PowerConfig, log_det_gradients
 from reticent.systems import PowerEncoder, VectorTraining, train_server
-from reticent.tables import covertype_schema
 
 SERVER_ROWS = 50_000
 

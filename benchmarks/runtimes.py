@@ -20,21 +20,17 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from reticent.accounting import (
-    BasicFilter,
     GaussianAccountant,
     GaussianCost,
     PldAccountant,
     PrivacyEvent,
     PrivateKnnSteps,
     RdpAccountant,
-    RdpFilter,
-    advanced_epsilon,
     basic_epsilon,
     calibrate_private_knn,
     epsilon_per_answer,
     optimal_delta,
     optimal_epsilon,
-    optimal_epsilon_of,
     private_knn_total,
     smallest_epsilon,
 )
@@ -56,7 +52,6 @@ from reticent.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
     NoisyArgmax,
-    NoisyAttributes,
     NoisyMaxRelease,
     NoisyScreening,
     NoisySums,
@@ -95,6 +90,7 @@ from reticent.retraining import (
     stable_distances,
     vote_distances,
 )
+from reticent.training.label_tables import exact_table
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -158,7 +154,6 @@ def mechanisms() -> None:
     hop_again = partial(HopRelease, lattice=lattice, allowed=allowed, weights=hop.weights, **near)
     show(f"FiniteChannel, check of {lattice.size:,} cells", fastest(table), "table")
     show(f"HopRelease, check of {lattice.size:,} cells", fastest(hop_again), "map")
-    attributes = NoisyAttributes(attributes=10, tau=2, sigma=25.0, steps=256, **sampled)
     answers: list[tuple[Any, tuple[Integers | Array, ...]]] = [
         (LaplaceMechanism(**added), (vectors,)),
         (inner, (vectors,)),
@@ -178,7 +173,6 @@ def mechanisms() -> None:
         (GlobalSensitivityResponse(**record), (two, levels)),
         (NoisyArgmax(classes=10, sigma=25.0, **sampled), (votes,)),
         (NoisyScreening(threshold=150.0, sigma=50.0, **sampled), (most,)),
-        (attributes, (votes * 256,)),
         (SignedDistanceRelease(**record, delta=1e-5, classes=2), (two, levels)),
         (SignedDistanceRelease(**record, delta=1e-5, classes=10), (labels, levels)),
     ]
@@ -265,24 +259,17 @@ def accountants() -> None:
     steps, whose curves nothing has computed yet.
     """
     event = PrivacyEvent("gaussian", Guarantee(0.5, 1e-5, RECORDS), GaussianCost(20.0))
-    pure = PrivacyEvent("label", Guarantee(1e-3, 0.0, RECORDS))
     for kind in (RdpAccountant, GaussianAccountant, PldAccountant):
         counted = kind(RECORDS).compose(event, 100)
         show(f"{kind.__name__}", fastest(partial(counted.epsilon, delta=1e-5)), "total")
-    total = Guarantee(100.0, 1e-5, RECORDS)
-    for made in (BasicFilter(total), RdpFilter(total, orders=[16.0])):
-        show(type(made).__name__, fastest(partial(made.spend, pure)), "charge")
     one = {"epsilon": 0.1, "answers": 1000}
-    parts = [(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20
     given = {**one, "answer_delta": 0.0}
     tasks: list[Callable[[], object]] = [
         partial(basic_epsilon, **one),
-        partial(advanced_epsilon, **one, delta=1e-5),
         partial(optimal_delta, **given, total_epsilon=10.0),
         partial(optimal_epsilon, **given, delta=1e-5),
         partial(smallest_epsilon, **given, delta=1e-5),
         partial(epsilon_per_answer, epsilon=1.0, delta=1e-5, answers=1000),
-        partial(optimal_epsilon_of, parts, delta=1e-5),
     ]
     for task in tasks:
         show(task.func.__name__, fastest(task), "call")  # type: ignore[attr-defined]
@@ -328,9 +315,20 @@ def samplers() -> None:
     show("Grid.round", fastest(partial(Grid(-20).round, values), count=100_000), "number")
 
 
+def tables() -> None:
+    """Best tables of 2 to 40 labels on one lattice, a label and cell: at most linear in both."""
+    rng = np.random.default_rng(0)
+    lattice = Lattice.over(rng.uniform(-1, 1, (2000, 3)), radius=0.2, tail=0.0)
+    for labels in (2, 5, 10, 40):
+        weights = rng.dirichlet(np.full(labels, 0.3), lattice.size).T
+        task = partial(exact_table, weights, lattice=lattice, epsilon=2.0, iterations=100)
+        name = f"label table, {labels} x {lattice.size:,} cells, 100 steps"
+        show(name, fastest(task, count=weights.size), "label and cell")
+
+
 def main() -> None:
-    """Prints one line per mechanism, bound, certificate, accountant and sampler."""
-    parts = (mechanisms, bounds, certificates, accountants, samplers)
+    """Prints one line per mechanism, bound, certificate, table, accountant and sampler."""
+    parts = (mechanisms, bounds, certificates, tables, accountants, samplers)
     names = [part.__name__ for part in parts]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}")

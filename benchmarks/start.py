@@ -1,10 +1,10 @@
-"""Processor time of a start: `reticent --help` and `--version` beside `import typer`, and two
-imports.
+"""Processor time of a start: commands beside `import typer`, encoders beside `import sklearn.base`,
+whose classes they extend.
 
     python benchmarks/start.py [--runs 5]
 
 Prints the median of several runs in a process of its own each, and its ratio to that of ``import
-typer``.
+typer``. A worker's start is an import of all that it needs, a bundle's load and one row.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from figures import Figure
+from streams import fitted, write
 
 STARTS = {
     "python -c pass": "pass",
@@ -23,8 +26,28 @@ STARTS = {
     "import reticent": "import reticent",
     "reticent --version": "from reticent.cli.main import run; run(['--version'])",
     "reticent --help": "from reticent.cli.main import run; run(['--help'])",
+    "reticent card": "from reticent.cli.main import run; run(['card', '{bundle}'])",
     "import reticent.ledger.ledger": "import reticent.ledger.ledger",
+    "import sklearn.base": "import sklearn.base",
+    "import torch": "import torch",
+    "import PowerEncoder": "from reticent import PowerEncoder",
+    "import PosthocEncoder": "from reticent import PosthocEncoder",
+    "a worker's first row": (
+        "import tempfile; from pathlib import Path; from reticent.systems.cluster import *; "
+        "release_partition("
+        "Task(Path('{bundle}'), None, None), "
+        "Partition(Path('{folder}/row.parquet'), Path(tempfile.mkdtemp(dir='{folder}'))))"
+    ),
 }
+"""What runs, in a folder that has a bundle and a row."""
+
+FIGURES = (
+    ("reticent --version", "import typer"),
+    ("reticent card", "import typer"),
+    ("import PowerEncoder", "import sklearn.base"),
+    ("import PosthocEncoder", "import sklearn.base"),
+    ("a worker's first row", "import sklearn.base"),
+)
 
 
 def seconds(code: str, runs: int) -> list[float]:
@@ -48,18 +71,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
-    found = {name: seconds(code, runs) for name, code in STARTS.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = fitted("power").save(Path(folder) / "bundle")
+        write(Path(folder) / "row.parquet", 1)
+        found = {
+            name: seconds(code.format(folder=folder, bundle=bundle), runs)
+            for name, code in STARTS.items()
+        }
     spent = {name: statistics.median(times) for name, times in found.items()}
     for name, time in spent.items():
         print(
             f"{name:36} {1000 * time:6.0f} ms   {time / spent['import typer']:5.2f} x import typer"
         )
-    Figure.of(
-        "reticent --version",
-        found["reticent --version"],
-        peer="import typer",
-        theirs=found["import typer"],
-    ).keep()
+    for name, peer in FIGURES:
+        Figure.of(name, found[name], peer=peer, theirs=found[peer]).keep()
 
 
 if __name__ == "__main__":

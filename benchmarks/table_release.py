@@ -30,10 +30,10 @@ import torch
 import xgboost
 from figures import Figure, processor_seconds
 
-from reticent.datasets import load_adult, load_covertype
+from papers.datasets import covertype_schema, load_adult, load_covertype
 from reticent.mechanisms import AdditiveMechanism
 from reticent.systems import PowerEncoder, VectorTraining
-from reticent.tables import adult_schema, covertype_schema
+from reticent.tables import adult_schema
 
 PUBLIC = 10_000
 SETTINGS: tuple[tuple[str, int, dict[str, Any]], ...] = (

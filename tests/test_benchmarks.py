@@ -72,3 +72,13 @@ def test_every_benchmark_still_runs(
 @pytest.fixture
 def figures(scripts: None) -> ModuleType:
     return importlib.import_module("figures")
+
+
+def test_ratios_of_several_runs_show_their_spread_where_it_is_wide(figures: ModuleType) -> None:
+    def run(ours: float) -> Any:
+        return figures.Figure.of("fit", [ours], peer="NumPy", theirs=[12.0])
+
+    assert figures.Figure.merged([run(10.0), run(12.0), run(11.0)]).cells()[-1] == "1.09"
+    assert figures.Figure.merged([run(6.0), run(12.0), run(10.0)]).cells()[-1] == "1.2 (1 to 2)"
+    alone = figures.Figure.merged([figures.Figure.of("fit", [s]) for s in (1.0, 3.0)])
+    assert alone.cells() == ("fit", "2 (1 to 3) s", "", "", "")

@@ -33,7 +33,6 @@ from reticent.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
     NoisyArgmax,
-    NoisyAttributes,
     NoisyMaxRelease,
     NoisyScreening,
     ProposeTestRelease,
@@ -218,10 +217,6 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     NoisyScreening: (
         {**VOTES, "threshold": 3.0, "sigma": 2.0},
         {"largest_votes": np.zeros(2, dtype=int)},
-    ),
-    NoisyAttributes: (
-        {**VOTES, "tau": 2, "steps": 256, "attributes": 3, "sigma": 2.0},
-        {"votes": np.zeros((2, 3), dtype=int)},
     ),
     ProposeTestRelease: (
         {

@@ -75,19 +75,6 @@ def test_sets_up_once_and_again_only_when_the_locks_change(
     assert len(installed(commands)) == 3
 
 
-def test_check_runs_everything_and_fails_if_one_check_fails(
-    run_script, commands, monkeypatch, capsys
-):
-    run_script.main(["setup"])
-    monkeypatch.setattr(
-        run_script.Environment,
-        "run",
-        lambda self, command, **_: int(command[0].endswith("mypy")),
-    )
-    assert run_script.main(["check"]) == 1
-    assert "checks failed: types" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("failing", "statuses", "expected", "runs"),
     [

@@ -37,7 +37,7 @@ STARTS = {
     ),
     "import reticent.ledger": (
         "import reticent.ledger.ledger, reticent.ledger.verification, reticent.ledger.reports",
-        OPTIONAL + LEARNING + SLOW,
+        (*OPTIONAL, *LEARNING, *SLOW, "alembic"),
     ),
     "everything below the systems": (
         (
@@ -49,6 +49,13 @@ STARTS = {
             "from reticent.tables import *"
         ),
         OPTIONAL + LEARNING + SLOW,
+    ),
+    "posthoc encoders": (
+        (
+            "from reticent import NoiseAware, PosthocClassifier, PosthocEncoder; "
+            "PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.1, obfuscator=NoiseAware(outputs=2))"
+        ),
+        (*OPTIONAL, "torch", "sqlalchemy", "alembic"),
     ),
     "certified models and private neighbours": (
         (
@@ -64,9 +71,9 @@ STARTS = {
         ),
         (*OPTIONAL, "torch._dynamo"),
     ),
-    "every accountant and filter": (
+    "every accountant": (
         (
-            "from reticent.accounting import *; RdpAccountant, BasicFilter, private_knn_total, "
+            "from reticent.accounting import *; RdpAccountant, private_knn_total, "
             "calibrate_private_knn"
         ),
         OPTIONAL + LEARNING,

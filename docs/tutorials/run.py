@@ -7,7 +7,7 @@ Each page runs in an empty folder of its own: blocks of Python in one namespace,
 console commands (lines that begin with ``$ ``, of reticent or openssl; one that ends with ``&``
 keeps running until the page ends, and ``> FILE`` writes what it prints to a file). What a block
 prints has to be what the ``text`` block below it shows, but for numbers, which noise changes, and
-for lines that a line ``...`` stands for.
+for lines that a line ``...`` stands for. The CPU time of each page is printed.
 """
 
 from __future__ import annotations
@@ -173,7 +173,9 @@ def main(names: list[str]) -> None:
     for page in wanted:
         with tempfile.TemporaryDirectory() as folder:
             outputs: dict[int, str] = {}
+            before = sum(os.times()[:4])
             run_page(page, Path(folder), outputs)
+            print(f"{page.stem}: {sum(os.times()[:4]) - before:.1f} CPU s")
             page.write_text(renewed(page, outputs), encoding="utf-8")
             for figure in figures(page):
                 shutil.copyfile(Path(folder) / figure, FOLDER / figure)

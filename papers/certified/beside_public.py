@@ -25,10 +25,11 @@ from typing_extensions import override
 
 from papers.certified.hidden_intervals import interval_certified
 from papers.certified.rungs import answers_until, certified_curve
+from papers.datasets import load_covertype, load_fashion, load_imdb
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.core.arrays import Array, Integers
-from reticent.datasets import load_covertype, load_digits, load_fashion, load_imdb
+from reticent.datasets import load_digits
 from reticent.demos.certified import whitening
 from reticent.release.fits import not_counted
 from reticent.retraining import HiddenSettings, hidden_model

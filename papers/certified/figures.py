@@ -32,11 +32,10 @@ from papers.certified.measurements import (
     queries_until,
     system_of,
 )
-from papers.certified.problems import OURS, PROBLEMS, PUBLISHED, PURE, Answers, problem_of
+from papers.certified.problems import OURS, PROBLEMS, PUBLISHED, PURE, Answers, Problem, problem_of
 from papers.result_files import write_result
 from reticent.accounting import epsilon_per_answer
 from reticent.datasets import load_blobs
-from reticent.demos.certified import Problem
 from reticent.pages.drawings import empty_drawing, png
 from reticent.systems import CertifiedClassifier
 

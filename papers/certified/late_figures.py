@@ -23,11 +23,11 @@ import numpy.typing as npt
 import torch
 from sklearn.neural_network import MLPClassifier
 
+from papers.certified.problems import imdb
+from papers.datasets import load_covertype, load_fashion
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Array, Integers
-from reticent.datasets import load_covertype, load_fashion
-from reticent.demos.certified import imdb
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
 
 Results = dict[str, Any]

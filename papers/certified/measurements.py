@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from papers.certified.problems import ADJACENCY, Answers, accuracy_of_flips
+from papers.certified.problems import ADJACENCY, Answers, Problem, accuracy_of_flips
 from papers.dpsgd import PrivateTraining, train_private
 from reticent.accounting import PrivacyEvent, epsilon_per_answer, noise_multiplier
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
 from reticent.core.guarantees import Guarantee
-from reticent.demos.certified import Problem
 from reticent.retraining.stability import vote_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble, ClippedDescent
 

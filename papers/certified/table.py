@@ -18,12 +18,11 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from papers.certified.measurements import DP_SGD, TUNED, answers_of, argmax_sigma, private_training
-from papers.certified.problems import Answers, problem_of
+from papers.certified.problems import Answers, Problem, problem_of
 from papers.result_files import write_result
 from reticent.accounting import epsilon_per_answer
 from reticent.core.arrays import Integers
 from reticent.core.guarantees import AddRemove
-from reticent.demos.certified import Problem
 from reticent.mechanisms import NoisyArgmax, StabilityResponse
 from reticent.noise import SeededSampler
 from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy

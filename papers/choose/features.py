@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from papers.datasets import load
 from papers.result_files import write_result
 from reticent.core.arrays import Integers
-from reticent.datasets import load
 from reticent.training.progress import Report, silent
 from reticent.training.public_features import PatchFeatures, PublicPCA
 

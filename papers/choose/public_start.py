@@ -6,10 +6,9 @@ Of each data set 10,000 records are private, a twentieth as many rows are public
 public rows. The start has its default settings. Rivals have those of their grids that did best on
 the public rows, of which each half in turn stands in for private records, with noise that has the
 effect it will have, and is scored on the other. A split is a draw of the rows and has three draws
-of the noise. The standard error is that over splits. *Naive Bayes* is of the same noisy counts as
-the histograms, and of public labels. *From the constant* and *histograms, no public labels* see
-public rows without labels; their rivals' labels serve the choice of settings alone. Those with *no
-public rows* see the ends of every column alone, and have their default settings.
+of the noise. The standard error is that over splits. *From the constant* sees public rows without
+labels; its rivals' labels serve the choice of settings alone. Those with *no public rows* see the
+ends of every column alone, and have their default settings.
 """
 
 from __future__ import annotations
@@ -22,18 +21,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
-from typing_extensions import override
 
+from papers.datasets import covertype_schema, load, load_adult, load_covertype, load_imdb
 from papers.settings_grids import descent_settings
 from reticent.core.arrays import Integers
-from reticent.datasets import load, load_adult, load_covertype, load_imdb
 from reticent.systems.features import Features
-from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
-from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.systems.votes.released_classifier import ReleasedClassifier
-from reticent.tables import adult_schema, covertype_schema
+from reticent.tables import adult_schema
 from reticent.training.hog import oriented_gradients
 
 Array = npt.NDArray[np.float64]
@@ -49,15 +45,6 @@ CASES = {
     "mnist": (2.0, "picture"),
 }
 """By data set: epsilon, and the kind of its rows."""
-
-
-class NaiveBayes(AdditiveHistogramClassifier):
-    """Naive Bayes of the same noisy counts: no public row says how columns depend on others."""
-
-    @override
-    def prepare(self, public: PublicRows | None) -> None:
-        super().prepare(public)
-        self._public = None
 
 
 def source_of(data: str) -> tuple[Callable[[Integers], Array], Integers]:
@@ -102,24 +89,13 @@ def candidates(
     def start(records: int) -> ReleasedClassifier:
         return PublicStartClassifier(**total, rows=rows, records=records)
 
-    def binned(kind: type[AdditiveHistogramClassifier]) -> list[Maker]:
-        return [partial(_made, kind, total | {"bins": bins}) for bins in (4, 8, 16)]
-
     descents = descent_settings(len(ends[0]))
     return {
         START: ([start], True),
         "start from the constant": ([start], False),
-        "histograms": (binned(AdditiveHistogramClassifier), True),
-        "histograms, no public labels": (binned(AdditiveHistogramClassifier), False),
-        "naive Bayes": (binned(NaiveBayes), True),
         "descent": ([partial(_descent, total | one) for one in descents], False),
         f"descent, {ALONE}": ([partial(_descent, alone)], False),
-        f"histograms, {ALONE}": ([partial(_made, AdditiveHistogramClassifier, alone)], False),
     }
-
-
-def _made(kind: Callable[..., ReleasedClassifier], given: dict[str, Any], _: int) -> Any:
-    return kind(**given)
 
 
 def _descent(given: dict[str, Any], records: int) -> ReleasedClassifier:

@@ -28,7 +28,8 @@ from typing import Any
 from papers.claims import answers
 from papers.claims.ours import OURS, our_row
 from papers.claims.power import code_of
-from reticent.audit import ClaimAudit, CommandSubject, beliefs, claim, gaussian_law, sequential
+from reticent.accounting.exact_gaussian import gaussian_epsilon
+from reticent.audit import ClaimAudit, CommandSubject, beliefs, claim, sequential
 from reticent.core.errors import InvalidInput
 
 ALPHA = 0.001
@@ -110,7 +111,7 @@ def flower_exact(epsilon: float) -> float:
     import math
 
     sigma = math.sqrt(2.0 * math.log(1.25 / 1e-5)) / epsilon
-    return gaussian_law(mu=2.0 / sigma).epsilon(1e-5)
+    return gaussian_epsilon(noise_multiplier=sigma / 2.0, delta=1e-5)
 
 
 ROWS: tuple[Row, ...] = (

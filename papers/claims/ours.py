@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
-from reticent.audit import (
-    AuditCase,
-    additive_case,
+from papers.claims.cases import (
     distance_to_instability_case,
-    finite_channel_case,
-    hop_release_case,
     logits_case,
     noisy_argmax_case,
     noisy_screening_case,
     noisy_sums_case,
-    propose_test_release_case,
     response_case,
     signed_distance_case,
     stability_release_case,
+)
+from reticent.audit import (
+    AuditCase,
+    additive_case,
+    finite_channel_case,
+    hop_release_case,
+    propose_test_release_case,
     worst_levels,
     worst_shift,
 )
 from reticent.core import AddRemove, Neighborhood, Norm
-from reticent.core.arrays import Array
 from reticent.grids.lattice import Lattice
 from reticent.mechanisms import (
     AdditiveMechanism,
@@ -37,7 +37,6 @@ from reticent.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
     NoisyArgmax,
-    NoisyAttributes,
     NoisyMaxRelease,
     NoisyScreening,
     NoisySums,
@@ -48,8 +47,7 @@ from reticent.mechanisms import (
     StabilityResponse,
     SumBlock,
 )
-from reticent.noise import Sampler, SecureSampler
-from reticent.noise.coins import coins
+from reticent.noise import SecureSampler
 
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 RECORD = AddRemove(1)
@@ -158,34 +156,6 @@ def _sums() -> AuditCase:
     return noisy_sums_case(mechanism, epsilon=1.0, delta=0.05)
 
 
-def _attributes() -> AuditCase:
-    """A record that moves as many votes as it may, wherever it is sampled."""
-    rate, votes = 0.6, 256 * np.array([[9, 9, 10, 10], [10, 10, 9, 9]])
-    mechanism = NoisyAttributes(
-        attributes=4,
-        neighbours=20,
-        tau=2,
-        sigma=1.2,
-        sampling_probability=rate,
-        delta=1e-5,
-        steps=256,
-    )
-
-    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
-        here = np.tile(votes[0], (runs, 1))
-        if with_record:
-            here[coins(runs, probability=rate, sampler=sampler)] = votes[1]
-        return np.asarray(mechanism.release(here, sampler=sampler), dtype=np.float64)
-
-    return AuditCase(
-        f"{mechanism.name}, half of its votes moved to the others",
-        mechanism.guarantee.epsilon,
-        1e-5,
-        partial(run, True),
-        partial(run, False),
-    )
-
-
 OURS: dict[str, Callable[[], AuditCase]] = {
     "LaplaceMechanism": lambda: _additive(_laplace()),
     "KNormMechanism, linf": lambda: _k_norm(Norm.LINF),
@@ -203,7 +173,6 @@ OURS: dict[str, Callable[[], AuditCase]] = {
     "NoisyArgmax": lambda: _voting("argmax"),
     "NoisyScreening": lambda: _voting("screening"),
     "NoisySums": _sums,
-    "NoisyAttributes": _attributes,
 }
 
 

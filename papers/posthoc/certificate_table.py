@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.exact.constants import ExactBound
 from papers.posthoc.settings import TableSettings, settings_of
 from papers.result_files import write_result
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
 from reticent.systems import Calibration, PosthocEncoder
@@ -241,5 +242,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     main()

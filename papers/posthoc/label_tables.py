@@ -23,23 +23,24 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.result_files import cached_result, write_result
+from papers.seeded_command import (
     command_of,
     every_seed,
     folder_of,
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
-from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Integers
 from reticent.core.checks import count, positive
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.grids.shares import WHOLE
 from reticent.mechanisms import FiniteChannel, LabelMechanism
 from reticent.networks import Network

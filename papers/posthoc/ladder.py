@@ -23,8 +23,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -32,11 +34,10 @@ from papers.posthoc.seeded_command import (
     leave,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.mechanisms import AdditiveMechanism
 from reticent.published import PublishedObfuscator

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from papers.posthoc.linkage_inputs import SOURCES, Inputs, Source, classifier
-from papers.posthoc.seeded_command import (
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,

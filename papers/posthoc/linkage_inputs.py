@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from torch import from_numpy, nn, no_grad
 
 from papers.choose.features import COMPONENTS, patch_features
+from papers.datasets import load_cifar10, load_imdb
 from papers.result_files import write_result
 from reticent.core.arrays import Integers
-from reticent.datasets import load_cifar10, load_imdb
 from reticent.training.parts import LiveCoordinates, NoiseAware, PublicDiscriminants, PublicPCA
 from reticent.training.parts.contract import Part
 from reticent.training.progress import Report

@@ -5,6 +5,7 @@ Noise on the picture, on its embedding, and on the live coordinates of that, eac
 unit cube, and randomised response on a classifier's label: all private for *any two* pictures.
 Last, what protecting only pictures within R of each other buys. K-norm and Laplace noise are both
 tried and chosen between on calibration rows. Every cell is cached in the folder.
+On one core a seed takes about three minutes, and its embedder one or two.
 
 Reference: Posthoc privacy guarantees for collaborative inference, supplement, Table 1.
 """
@@ -22,8 +23,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -31,10 +34,9 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
@@ -216,12 +218,11 @@ def run(
     return results
 
 
-def markdown(data: str, radius: float, runs: Sequence[Results], *, command: str) -> str:
+def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
     """The table, and the paper's.
 
     Args:
         data: name of the data set.
-        radius: of neighbours in the last row.
         runs: what ``run`` gave for each seed.
         command: that prints it.
     """
@@ -234,7 +235,7 @@ def markdown(data: str, radius: float, runs: Sequence[Results], *, command: str)
         f"Accuracies of a server on the held-out part: {over(len(runs))}",
         f"Servers learn from {_ROWS:,} training pictures. Every row but the last protects any two",
         "pictures from each other at delta 0; the last protects those whose embeddings lie within",
-        f"R = {radius:g}.",
+        f"R = {settings_of(data).radius:g}.",
         "",
         f"| noise on | {' | '.join(f'epsilon {epsilon}' for epsilon in epsilons)} |",
         "|---|" + "---|" * len(epsilons),
@@ -267,8 +268,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     runs = every_seed(chosen, measure)
     command = command_of(chosen, "papers.posthoc.local_privacy_table")
-    page = markdown(chosen.data, settings.radius, runs, command=command)
-    leave(chosen, "local-privacy", runs, page)
+    page = markdown(chosen.data, runs, command=command)
+    leave(chosen, f"posthoc-local-privacy-{chosen.data}", runs, page)
 
 
 if __name__ == "__main__":

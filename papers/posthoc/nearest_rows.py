@@ -26,8 +26,10 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -35,10 +37,9 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Integers
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE

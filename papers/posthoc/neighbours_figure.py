@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import SETTINGS, settings_of
 from papers.result_files import write_result
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.plots import empty_drawing, png
 from reticent.training.embedder import Embedder
 from reticent.training.progress import bar
@@ -133,8 +134,9 @@ def main(arguments: list[str] | None = None) -> None:
             data, settings_of(chosen.data), folder, seed=chosen.seed, report=report
         )
     found = neighbours(data, embedder, radii=chosen.radius, seed=chosen.seed)
-    write_result(folder / "neighbours.png", png(figure(found), dpi=130))
-    print(folder / "neighbours.png")
+    path = folder / f"posthoc-neighbours-{chosen.data}.png"
+    write_result(path, png(figure(found), dpi=130))
+    print(path)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import EPSILONS, SETTINGS, TableSettings, settings_of
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.radius import RadiusSurvey, survey_radius
 from reticent.training.progress import Report, bar
 

@@ -24,8 +24,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.seeded_command import (
+from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
+from papers.seeded_command import (
     Cells,
     command_of,
     every_seed,
@@ -33,12 +35,11 @@ from papers.posthoc.seeded_command import (
     over,
     seeded_parser,
 )
-from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.seeds import combined, with_error
 from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
-from reticent.datasets import Dataset, load
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE
 from reticent.mechanisms import AdditiveMechanism, FiniteChannel
 from reticent.noise import SeededSampler
@@ -295,19 +296,6 @@ def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
     return "\n".join(lines)
 
 
-def decoder_settings(
-    settings: TableSettings, *, seed: int, critic: float = 0.0
-) -> ReconstructionConfig:
-    """A dense decoder of small pictures, a convolutional one of faces, with a ``critic`` of that
-    weight.
-    """
-    if settings.architecture == "convolutional":
-        return ReconstructionConfig(
-            architecture="convolutional", epochs=10, batch_size=250, seed=seed, critic=critic
-        )
-    return ReconstructionConfig(epochs=6, batch_size=500, seed=seed, critic=critic)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the tables are."""
     parser = seeded_parser("papers.posthoc.reconstruction_table", __doc__, runs="reconstruction")
@@ -329,7 +317,7 @@ def main(arguments: list[str] | None = None) -> None:
             folder,
             radii=chosen.radius,
             epsilons=chosen.epsilon,
-            config=decoder_settings(settings, seed=seed, critic=chosen.critic),
+            config=ReconstructionConfig(epochs=6, batch_size=500, seed=seed, critic=chosen.critic),
             seed=seed,
             report=report,
         )
@@ -342,7 +330,8 @@ def main(arguments: list[str] | None = None) -> None:
         epsilon=list(EPSILONS),
         critic=0.0,
     )
-    leave(chosen, "reconstruction", runs, markdown(chosen.data, runs, command=command))
+    name = f"posthoc-reconstruction-{chosen.data}"
+    leave(chosen, name, runs, markdown(chosen.data, runs, command=command))
 
 
 if __name__ == "__main__":

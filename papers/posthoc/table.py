@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import (
     Embedded,
@@ -32,7 +32,8 @@ from papers.posthoc.measurements import (
 )
 from papers.posthoc.settings import DELTAS, EPSILONS, TableSettings, settings_of
 from papers.result_files import write_result
-from reticent.datasets import Dataset, load
+from papers.seeded_command import Cells
+from reticent.datasets import Dataset
 from reticent.demos.posthoc import response_accuracy
 from reticent.pages.drawings import one_panel, png
 from reticent.published.obfuscators import PUBLISHED_ROWS
@@ -67,24 +68,15 @@ def run(
             private).
         report: told about every finished training epoch and cell.
     """
-    cells = folder / "cells"
-    cells.mkdir(parents=True, exist_ok=True)
+    total = len(PUBLISHED_ROWS) * (1 + len(DELTAS) * len(EPSILONS)) + 2 * len(EPSILONS)
+    kept = Cells(folder / "cells", "table, at most", total, report)
+
+    def cell(name: str, compute: Callable[[], Measured | Informal]) -> Results:
+        return kept(name, lambda: compute().to_dict())
+
     points = Embedded.of(
         data, cached_embedder(data, settings, folder, seed=seed, report=report), settings, seed=seed
     )
-    total = len(PUBLISHED_ROWS) * (1 + len(DELTAS) * len(EPSILONS)) + 2 * len(EPSILONS)
-    done = 0
-
-    def cell(name: str, compute: Callable[[], Measured | Informal]) -> Results:
-        nonlocal done
-        path = cells / f"{name}.json"
-        if not path.is_file():
-            write_result(path, json.dumps(compute().to_dict()))
-        done += 1
-        report("table, at most", done, total, math.nan)
-        figures: Results = json.loads(path.read_text(encoding="utf-8"))
-        return figures
-
     results: Results = {
         "data": settings.data,
         "radius": settings.radius,
@@ -266,5 +258,5 @@ def _cell(measured: Results) -> str:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     main()

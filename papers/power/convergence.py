@@ -29,8 +29,8 @@ CLIENTS = {"PowerSmall": 128, "PowerLarge": 512}
 """Batch sizes of the paper's two clients."""
 
 _HIDDEN = (64, 64)
-_POINTS = 60  # of a curve
-_ROWS = 10_000
+_POINTS = 60  # of a curve, at least
+_LEAST = 300  # steps of a curve, whatever it reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ def clients(parts: Parts) -> Results:
         config = replace(
             parts.settings.power_config, batch_size=batch, private=private, seed=parts.seed
         )
-        rows = parts.schema.encode(parts.private_rows[:_ROWS])
-        steps = PowerSteps(rows, parts.private_labels[:_ROWS], config, density=density)
+        rows = parts.schema.encode(parts.private_rows)
+        steps = PowerSteps(rows, parts.private_labels, config, density=density)
         # Scores are numpy's: a product with the centers and one with the kernels.
         kernels = 4.0 * batch * density.centers.size
         cost = step_cost(steps.step, held=steps.parameters, extra_operations=kernels)
@@ -85,18 +85,16 @@ def clients(parts: Parts) -> Results:
 
 def servers(parts: Parts) -> Results:
     """Accuracy on all held-out rows along the training of every server, and the cost of its
-    steps.
+    steps. A training ends where it has reached all of the accuracies that are counted to, and has
+    made 300 steps.
     """
-    settings, count = parts.settings, min(_ROWS, parts.settings.published_rows)
-    rows, test = (
-        parts.schema.encode(parts.private_rows[:count]),
-        parts.schema.encode(parts.test_rows),
-    )
-    labels, wanted = parts.private_labels[:count], parts.test_labels
+    settings = parts.settings
+    rows, test = parts.schema.encode(parts.private_rows), parts.schema.encode(parts.test_rows)
+    labels, wanted = parts.private_labels, parts.test_labels
     results: Results = {}
     for client, batch in CLIENTS.items():
         encoder = published_encoder(parts, batch_size=batch)
-        scores = encoder.scores(parts.private_rows[:count])
+        scores = encoder.scores(parts.private_rows)
         embedded, tested = (encoder.training_.network.embed(part) for part in (rows, test))
         for epsilon in settings.cost_epsilons:
             kept = scores <= epsilon
@@ -113,52 +111,41 @@ def servers(parts: Parts) -> Results:
     return results
 
 
-def steps_to(curve: Results, target: float) -> int | None:
-    """The first step of a curve at which the accuracy is at least ``target``; None if there is
-    none.
-    """
-    for step, accuracy in zip(curve["steps"], curve["accuracy"], strict=True):
-        if accuracy >= target:
-            return int(step)
-    return None
-
-
 def _plain_training(parts: Parts, task: _Task) -> Results:
     """Adam on batches of released rows, which are brought to zero mean and unit variance first."""
     center, spread = task.rows.mean(dim=0), task.rows.std(dim=0, correction=0).clamp(min=1e-6)
     task = replace(
         task, rows=(task.rows - center) / spread, test_rows=(task.test_rows - center) / spread
     )
-    network = _network(parts, task)
-    optimizer = torch.optim.Adam(network.parameters(), lr=parts.settings.server_rate)
+    network, schedule = _network(parts, task), parts.settings.server
+    optimizer = torch.optim.Adam(network.parameters(), lr=schedule.rate)
 
     def step() -> None:
-        chosen = torch.randint(len(task.rows), (min(parts.settings.server_batch, len(task.rows)),))
+        chosen = torch.randint(len(task.rows), (min(schedule.batch, len(task.rows)),))
         loss = functional.cross_entropy(network(task.rows[chosen]), task.labels[chosen])
         optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         optimizer.step()
 
-    return _followed(parts, task, network, step)
+    return _followed(parts, task, network, step, schedule.steps)
 
 
 def _private_training(parts: Parts, task: _Task, *, epsilon: float) -> Results:
-    settings = parts.settings
-    network = _network(parts, task)
+    network, schedule = _network(parts, task), parts.settings.dp_adam
     config = PrivateTraining(
         epsilon=epsilon,
         delta=DP_ADAM_DELTA,
         hidden=_HIDDEN,
-        batch_size=settings.server_batch,
-        learning_rate=settings.server_rate,
+        batch_size=schedule.batch,
+        learning_rate=schedule.rate,
         optimizer="adam",
         seed=parts.seed,
     )
     generator = torch.Generator().manual_seed(parts.seed)
     training = PrivateSteps(
-        network, task.rows, task.labels, config, steps=settings.server_steps, generator=generator
+        network, task.rows, task.labels, config, steps=schedule.steps, generator=generator
     )
-    return _followed(parts, task, network, training.step)
+    return _followed(parts, task, network, training.step, schedule.steps)
 
 
 def _network(parts: Parts, task: _Task) -> nn.Sequential:
@@ -167,24 +154,33 @@ def _network(parts: Parts, task: _Task) -> nn.Sequential:
 
 
 def _followed(
-    parts: Parts, task: _Task, network: nn.Sequential, step: Callable[[], object]
+    parts: Parts, task: _Task, network: nn.Sequential, step: Callable[[], object], most: int
 ) -> Results:
-    """The accuracy after steps 1, 2, ... in growing strides, and the cost of one more step at
-    the end.
+    """The accuracy after steps 1, 2, ... in growing strides (NaN once the training has ended), the
+    first step that reached each accuracy (NaN for none), and the cost of one more step.
     """
-    steps: list[int] = []
-    accuracies: list[float] = []
-    looks = set(np.geomspace(1, parts.settings.server_steps, _POINTS).round().astype(int).tolist())
-    for number in range(1, parts.settings.server_steps + 1):
-        step()
-        if number in looks:
-            with torch.no_grad():
-                found: npt.NDArray[np.int64] = network(task.test_rows).argmax(dim=1).numpy()
-            steps.append(number)
-            accuracies.append(float((found == task.test_labels).mean()))
+    steps = np.unique(np.geomspace(1, most, _POINTS).round().astype(int))
+    accuracies = np.full(len(steps), np.nan)
+    done = 0
+    for look, number in enumerate(steps):
+        for _ in range(done, number):
+            step()
+        done = number
+        with torch.no_grad():
+            found: npt.NDArray[np.int64] = network(task.test_rows).argmax(dim=1).numpy()
+        accuracies[look] = (found == task.test_labels).mean()
+        best = float(np.nanmax(accuracies))
+        if number >= _LEAST and best >= max(parts.settings.cost_targets):
+            break
+    reached = {
+        f"{target:g}": float(min(steps[accuracies >= target], default=np.nan))
+        for target in parts.settings.cost_targets
+    }
     return {
-        "steps": steps,
-        "accuracy": accuracies,
+        "steps": steps.tolist(),
+        "accuracy": accuracies.tolist(),
+        "best": best,
+        "reached": reached,
         **_plain(step_cost(step, held=network.parameters())),
     }
 

@@ -11,19 +11,16 @@ Measured are the gradients themselves, in float64, on Gaussian rows whose score 
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from papers.result_files import write_result
+from papers.seeded_command import command_of, leave, seeded_parser
 from papers.seeds import combined, with_error
 
 Results = dict[str, Any]
@@ -230,16 +227,12 @@ def _cell(mean: Results, error: Results, name: str) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, write the page, print where it is."""
-    parser = argparse.ArgumentParser(prog="python -m papers.power.convergence_bound")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--out", type=Path, default=Path("runs") / "power-convergence-bound")
-    chosen = parser.parse_args(arguments)
+    module, name = "papers.power.convergence_bound", "convergence-bound"
+    chosen = seeded_parser(module, __doc__ or "", runs=f"power-{name}", data=()).parse_args(
+        arguments
+    )
     runs = [measure(seed) for seed in chosen.seeds]
-    words = "" if chosen.seeds == [0, 1, 2] else " --seeds " + " ".join(map(str, chosen.seeds))
-    page = markdown(runs, f"python -m papers.power.convergence_bound{words}")
-    write_result(chosen.out / "convergence-bound.json", json.dumps(runs, indent=1))
-    write_result(chosen.out / "convergence-bound.md", page)
-    print(chosen.out / "convergence-bound.md")
+    leave(chosen, name, runs, markdown(runs, command_of(chosen, module)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The Power Mechanism's figures: the paper's own, and accuracy at proved budgets."""
+"""The Power Mechanism paper's figures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from papers.power.published_mode import DP_ADAM_EPSILON
-from papers.power.report import neighbours
-from papers.power.settings import SERVERS
+from papers.power.settings import PAPER_SERVERS
 from reticent.pages.drawings import empty_drawing
 
 if TYPE_CHECKING:
@@ -18,43 +17,6 @@ if TYPE_CHECKING:
 Results = dict[str, Any]
 
 _BINS = 50
-
-
-def default_mode(means: Results, errors: Results) -> Figure:
-    """Accuracy of the best server against the proved epsilon, ours and raw columns, for each
-    adjacency.
-    """
-    radii = list(dict.fromkeys(name.rsplit("-", 1)[0] for name in means["default"]))
-    drawing = empty_drawing(5.2 * len(radii), 3.6)
-    for axes, radius in zip(
-        np.atleast_1d(drawing.subplots(1, len(radii), sharey=True)), radii, strict=True
-    ):
-        for kind, label, style in (("default", "ours", "-o"), ("raw", "raw columns", ":s")):
-            keys = [name for name in means[kind] if name.rsplit("-", 1)[0] == radius]
-            budgets = [float(name.rsplit("-", 1)[1]) for name in keys]
-            best = [max(SERVERS, key=means[kind][name].__getitem__) for name in keys]
-            heights = [means[kind][name][server] for name, server in zip(keys, best, strict=True)]
-            spread = [errors[kind][name][server] for name, server in zip(keys, best, strict=True)]
-            axes.errorbar(
-                budgets, heights, yerr=np.nan_to_num(spread), fmt=style, capsize=2, label=label
-            )
-        levels = (
-            ("majority", means["non-private"]["majority"]),
-            ("not private", max(means["non-private"][s] for s in SERVERS)),
-        )
-        for (label, height), style in zip(levels, (":", "--"), strict=True):
-            axes.axhline(height, color="0.6", linestyle=style, label=label)
-        axes.set(
-            xscale="log",
-            xlabel="proved epsilon of one record",
-            title=f"neighbours: {neighbours(radius)}",
-        )
-        axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
-        axes.minorticks_off()
-        axes.legend(frameon=False, fontsize=8)
-    drawing.axes[0].set_ylabel("accuracy, best server")
-    drawing.suptitle(f"{means['data']}: default mode, released rows only", fontsize=11)
-    return drawing
 
 
 def published_mode(means: Results, errors: Results) -> Figure:
@@ -146,7 +108,7 @@ def _servers(axes: Axes, means: Results, _: Results) -> None:
 def _accuracy(axes: Axes, means: Results, errors: Results) -> None:
     rows = means["published"]["rows"]
     scores = [float(name) for name in rows]
-    for index, server in enumerate(SERVERS):
+    for index, server in enumerate(PAPER_SERVERS):
         heights = [100 * row["on all test rows"][server] for row in rows.values()]
         spread = [
             100 * row["on all test rows"][server] for row in errors["published"]["rows"].values()

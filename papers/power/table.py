@@ -1,19 +1,15 @@
-"""The Power Mechanism's tables and figures: ``python -m papers.power.table --data adult --seeds
-3``.
+"""The Power Mechanism paper's tables and figures: ``python -m papers.power.table --data adult``.
 
-Published mode (Tables 3, 4 and 5, Figures 4 to 11), inversion, and the default mode at proved
-budgets beside raw columns under local privacy. Three budgets are kept apart: the paper's score
-of smoothness, which protects nobody; the proved epsilon of the default mode; and, in DP-Adam's
-rows, the epsilon of a training set, which does not cover the rows that are predicted. Every cell
-is cached in the folder, so an interrupted run continues.
+Tables 3, 4 and 5, Figures 4 to 11, and inversion. The paper's epsilon is a score of smoothness and
+protects nobody. DP-Adam's is that of a training set, and does not cover the rows that are
+predicted. What a proved budget gives stands in ``papers.power.codes`` and ``papers.power.within``.
+Every cell is cached in the folder, so an interrupted run continues. On one core a seed of Adult
+takes about five minutes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
-from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,133 +18,111 @@ import torch
 
 from papers.power.attacks import bound_and_attack, hijacking
 from papers.power.convergence import clients, servers
-from papers.power.default_mode import default, dp_adam, non_private, raw
-from papers.power.figures import default_mode, published_mode
+from papers.power.figures import published_mode
 from papers.power.parts import Parts
-from papers.power.published_mode import baseline_scores, inversion, powers, published
+from papers.power.published_mode import (
+    baseline_scores,
+    dp_adam,
+    inversion,
+    not_private,
+    powers,
+    published,
+)
 from papers.power.report import markdown
 from papers.power.settings import TABLES, settings_of
 from papers.result_files import write_result
+from papers.seeded_command import Cells, command_of, every_seed, folder_of, leave, seeded_parser
 from papers.seeds import combined
 from reticent.pages.drawings import png
+from reticent.training.progress import Report, silent
 
 Results = dict[str, Any]
 
+_MODULE = "papers.power.table"
+_BOUNDED = (1.0, 5.0)
+_LONGEST = 8  # list on the page
+_CELLS = 10  # beside those of DP-Adam
 
-def run(parts: Parts, folder: Path) -> Results:
+
+def run(parts: Parts, folder: Path, report: Report = silent) -> Results:
     """All figures of one table and seed; cells that stand in ``folder`` already are read from
     there.
     """
-    cells, settings = folder / "cells", parts.settings
-
-    def cell(name: str, compute: Callable[[], Results]) -> Results:
-        path = cells / f"{name}.json"
-        if not path.is_file():
-            write_result(path, json.dumps(compute()))
-            print(name, flush=True)
-        figures: Results = json.loads(path.read_text(encoding="utf-8"))
-        return figures
-
-    near = min(radius for radius in settings.radii if radius is not None)
-    budgets = {
-        f"{_radius(radius)}-{epsilon:g}": (epsilon, radius)
-        for radius in settings.radii
-        for epsilon in settings.epsilons
-    }
-    extremes = (min(settings.epsilons), max(settings.epsilons))
+    settings = parts.settings
+    total = _CELLS + len(settings.published_epsilons)
+    cell = Cells(folder / "cells", "tables", total, report)
     return {
         "data": parts.table.name,
         "origin": parts.table.origin,
         "rows": {
             "public": len(parts.public_rows),
-            "private": settings.private_rows,
-            "published": settings.published_rows,
+            "private": len(parts.private_rows),
             "test": len(parts.test_rows),
         },
-        "non-private": cell("non-private", partial(non_private, parts)),
-        "default": {
-            name: cell(f"default-{name}", partial(default, parts, epsilon=epsilon, radius=radius))
-            for name, (epsilon, radius) in budgets.items()
-        },
-        "raw": {
-            name: cell(f"raw-{name}", partial(raw, parts, epsilon=epsilon, radius=radius))
-            for name, (epsilon, radius) in budgets.items()
-        },
+        "not private": cell("not-private", partial(not_private, parts)),
         "dp-adam": {
             f"{epsilon:g}": cell(f"dp-adam-{epsilon:g}", partial(dp_adam, parts, epsilon=epsilon))
-            for epsilon in settings.epsilons
+            for epsilon in settings.published_epsilons
         },
         "published": cell("published", partial(published, parts)),
         "inversion": cell("inversion", partial(inversion, parts)),
         "baseline scores": cell("baseline-scores", partial(baseline_scores, parts)),
-        "hijacking": cell("hijacking", partial(hijacking, parts, epsilon=1.0, radius=near)),
+        "hijacking": cell("hijacking", partial(hijacking, parts)),
         "bounds": {
             f"{epsilon:g}": cell(
-                f"bound-{epsilon:g}", partial(bound_and_attack, parts, epsilon=epsilon, radius=near)
+                f"bound-{epsilon:g}", partial(bound_and_attack, parts, epsilon=epsilon)
             )
-            for epsilon in extremes
+            for epsilon in _BOUNDED
         },
         "clients": cell("clients", partial(clients, parts)),
         "servers": cell("servers", partial(servers, parts)),
         "powers": cell("powers", partial(powers, parts)),
-        "cost targets": list(settings.cost_targets),
+        "server": list(settings.server),
+        "DP-Adam": list(settings.dp_adam),
         "paper": {f"{epsilon:g}": list(figures) for epsilon, figures in settings.paper.items()},
     }
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the command line, fill the folder, print where the table is."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data", choices=TABLES, required=True)
+    parser = seeded_parser(_MODULE, __doc__ or "", runs="power-table", data=("adult", *TABLES))
     parser.add_argument(
-        "--out", type=Path, help="output and cache folder (default: runs/power-table-DATA)"
+        "--all-rows", action="store_true", help="release all rows that are not the attackers'"
     )
-    parser.add_argument("--seeds", type=int, default=1, help="how many runs are averaged")
     parser.add_argument(
         "--tuning",
         action="store_true",
         help="hold out a fifth of the training rows in place of the test rows",
     )
     chosen = parser.parse_args(arguments)
-    if chosen.seeds < 1:
-        parser.error("--seeds: expected at least 1")
-    folder = chosen.out if chosen.out is not None else Path("runs") / f"power-table-{chosen.data}"
-    runs = [
-        run(
-            Parts.of(settings_of(chosen.data), seed=seed, tuning=chosen.tuning),
-            folder / f"seed-{seed}",
-        )
-        for seed in range(chosen.seeds)
-    ]
+    settings = settings_of(chosen.data)
+    if chosen.all_rows:
+        settings = replace(settings, private_rows=None)
+
+    def measure(seed: int, folder: Path, report: Report) -> Results:
+        return run(Parts.of(settings, seed=seed, tuning=chosen.tuning), folder, report)
+
+    runs = every_seed(chosen, measure)
+    command = command_of(chosen, _MODULE, all_rows=False, tuning=False)
     means, errors = combined(runs)
-    means["seeds"], means["arguments"] = (
-        chosen.seeds,
-        f"--data {chosen.data} --seeds {chosen.seeds}",
-    )
-    write_result(
-        folder / "results.json",
-        json.dumps(_storable({"means": means, "standard errors": errors}), indent=2),
-    )
-    write_result(folder / "table.md", markdown(means, errors))
-    for name, drawing in (
-        ("default.png", default_mode(means, errors)),
-        ("published.png", published_mode(means, errors)),
-    ):
-        write_result(folder / name, png(drawing, dpi=110))
-    print(folder / "table.md")
+    drawing = published_mode(means, errors)
+    write_result(folder_of(chosen) / "published.png", png(drawing, dpi=110))
+    brief = [_without_curves(each) for each in runs]
+    leave(chosen, "table", brief, page_of(brief, command))
 
 
-def _storable(values: Any) -> Any:
-    """``values`` with None for what is not a number, which JSON does not know."""
-    if isinstance(values, dict):
-        return {key: _storable(value) for key, value in values.items()}
-    if isinstance(values, list):
-        return [_storable(value) for value in values]
-    return None if isinstance(values, float) and math.isnan(values) else values
+def _without_curves(results: Results) -> Results:
+    """What the page is made of: everything but the long lists that the figures draw."""
+    return {
+        name: _without_curves(value) if isinstance(value, dict) else value
+        for name, value in results.items()
+        if not (isinstance(value, list) and len(value) > _LONGEST)
+    }
 
 
-def _radius(radius: float | None) -> str:
-    return "any" if radius is None else f"{radius:g}"
+def page_of(runs: list[Results], command: str) -> str:
+    """The page, from what the command leaves beside it."""
+    return markdown(*combined(runs), seeds=len(runs), command=command)
 
 
 if __name__ == "__main__":

@@ -27,13 +27,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import KMeans
 
+from papers.datasets import load_imdb
 from papers.power.code_splits import Split, split
 from papers.result_files import write_result
 from papers.seeds import combined
 from reticent.core.arrays import Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.guarantees import Replace
-from reticent.datasets import load_imdb
 from reticent.mechanisms import AnyTwo
 from reticent.systems import CodeEncoder, Recall
 from reticent.systems.power.code_fitting import CodeNodes, PublicRows, code_nodes

@@ -20,24 +20,28 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
+from papers.datasets import load
 from papers.private_knn.command import read_command, total_axis
+from papers.private_knn.noisy_attributes import (
+    VOTE_STEPS,
+    NoisyAttributes,
+    clipped_votes,
+    weight_votes,
+)
+from papers.private_knn.reduced_features import ReducedFeatures
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, private_knn_total
 from reticent.core.arrays import Integers
-from reticent.datasets import Dataset, load
-from reticent.mechanisms import NoisyAttributes
+from reticent.datasets import Dataset
 from reticent.neighbours import (
-    VOTE_STEPS,
     NeighbourSearch,
     PointGrid,
     Records,
     SampledNeighbours,
-    clipped_votes,
-    weight_votes,
 )
 from reticent.noise import SeededSampler
 from reticent.pages.drawings import one_panel, png
-from reticent.training.features import HogFeatures, ReducedFeatures
+from reticent.training.features import HogFeatures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

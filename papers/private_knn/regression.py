@@ -10,20 +10,17 @@ and samples are seeded: these releases were not private.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
-from papers.result_files import write_result
+from papers.datasets import load_covertype
+from papers.seeded_command import command_of, leave, seeded_parser
 from papers.seeds import combined, with_error
 from reticent.accounting import calibrate_private_knn
 from reticent.core.arrays import Array
-from reticent.datasets import load_covertype
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import SeededSampler
 
@@ -135,16 +132,11 @@ def markdown(runs: Sequence[Results], command: str) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, write the page, print where it is."""
-    parser = argparse.ArgumentParser(prog="python -m papers.private_knn.regression")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--out", type=Path, default=Path("runs") / "knn-regression")
+    module = "papers.private_knn.regression"
+    parser = seeded_parser(module, __doc__ or "", runs="knn-regression", data=())
     chosen = parser.parse_args(arguments)
     runs = [measure(seed) for seed in chosen.seeds]
-    words = "" if chosen.seeds == [0, 1, 2] else " --seeds " + " ".join(map(str, chosen.seeds))
-    write_result(chosen.out / "regression.json", json.dumps(runs, indent=1))
-    page = markdown(runs, f"python -m papers.private_knn.regression{words}")
-    write_result(chosen.out / "regression.md", page)
-    print(chosen.out / "regression.md")
+    leave(chosen, "regression", runs, markdown(runs, command_of(chosen, module)))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
+from papers.datasets import load_imdb
 from papers.result_files import write_result
 from reticent.core.arrays import Integers
-from reticent.datasets import load_imdb
 from reticent.systems import Features, IndividualKNNClassifier, PrivateKNNClassifier
 
 Array = npt.NDArray[np.float64]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from papers.datasets import load
 from papers.private_knn.surest_student import surest_student
 from reticent.core.arrays import Integers
-from reticent.datasets import load
 from reticent.training.public_features import PatchFeatures
 
 Array = npt.NDArray[np.float64]

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
+from papers.datasets import load
 from papers.private_knn.pate_rung import pate
 from papers.private_knn.rung_rows import (
     DELTA,
@@ -37,7 +38,6 @@ from papers.private_knn.rung_rows import (
 from papers.result_files import write_result
 from papers.settings_grids import descent_settings
 from reticent.core.settings import plain
-from reticent.datasets import load
 from reticent.systems import Features, IndividualKNNClassifier, PrivateKNNClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,8 @@ class StudentConfig(TrainingConfig):
     Attributes:
         image_shape: channels, height, width, at least 4 pixels a side.
         channels: filters of the two convolutions.
-        width: units of the last hidden layer, which is also the student's feature map.
+        kernel: side of a filter in pixels, odd.
+        hidden: widths of the hidden layers. The last one is also the student's feature map.
         labelled_batch: labelled pictures per step, drawn with replacement.
         robustness: q of the loss (1 - p^q)/q of labelled pictures at the end, in (0, 1]. It rises
             from 0, which is cross entropy and learns wrong labels by heart. Towards 1 a label that
@@ -44,7 +46,8 @@ class StudentConfig(TrainingConfig):
 
     image_shape: tuple[int, int, int]
     channels: tuple[int, int] = (32, 64)
-    width: int = 128
+    kernel: int = 3
+    hidden: tuple[int, ...] = (128,)
     epochs: int = 20
     batch_size: int = 128
     labelled_batch: int = 64
@@ -59,8 +62,11 @@ class StudentConfig(TrainingConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("width", "labelled_batch"):
-            count(getattr(self, name), name=name)
+        count(self.labelled_batch, name="labelled_batch")
+        if count(self.kernel, name="kernel") % 2 == 0:
+            raise InvalidParameter(f"kernel={self.kernel!r}: expected an odd number")
+        for width in self.hidden:
+            count(width, name="hidden")
         if len(self.image_shape) != 3 or min(self.image_shape[1:]) < 4 or self.image_shape[0] < 1:
             raise InvalidParameter(
                 f"image_shape={self.image_shape}: expected channels, height, width of at least "
@@ -74,39 +80,33 @@ class StudentConfig(TrainingConfig):
         probability(self.averaging, name="averaging")
 
 
+def as_printed(config: StudentConfig) -> StudentConfig:
+    """``config`` with the network that the paper has for MNIST (supplement, Table 1)."""
+    return replace(config, channels=(64, 128), kernel=5, hidden=(384, 192))
+
+
 class Student(nn.Module):
-    """Two convolutions, each with a max-pool, one hidden layer, logits.
+    """Two convolutions, each with a max-pool, hidden layers, logits.
 
     Args:
-        image_shape: channels, height, width.
+        config: its shapes are used.
         classes: number of classes.
-        channels: filters of the convolutions.
-        width: units of the hidden layer.
     """
 
-    def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        classes: int,
-        *,
-        channels: tuple[int, int],
-        width: int,
-    ) -> None:
+    def __init__(self, config: StudentConfig, classes: int) -> None:
         super().__init__()
-        self.image_shape = image_shape
-        planes, height, across = image_shape
-        self.features = nn.Sequential(
-            nn.Conv2d(planes, channels[0], 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(channels[0], channels[1], 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(channels[1] * (height // 4) * (across // 4), width),
-            nn.ReLU(),
-        )
-        self.head = nn.Linear(width, classes)
+        self.image_shape = config.image_shape
+        planes, height, across = config.image_shape
+        layers: list[nn.Module] = []
+        for fewer, more in pairwise((planes, *config.channels)):
+            convolution = nn.Conv2d(fewer, more, config.kernel, padding=config.kernel // 2)
+            layers += [convolution, nn.ReLU(), nn.MaxPool2d(2)]
+        layers.append(nn.Flatten())
+        flat = config.channels[-1] * (height // 4) * (across // 4)
+        for fewer, more in pairwise((flat, *config.hidden)):
+            layers += [nn.Linear(fewer, more), nn.ReLU()]
+        self.features = nn.Sequential(*layers)
+        self.head = nn.Linear(config.hidden[-1], classes)
 
     def embed(self, pictures: torch.Tensor) -> torch.Tensor:
         """Return the last hidden layer, shape (n, width), of flat pictures (n, channels * height *
@@ -199,7 +199,7 @@ def train_student(
         raise InvalidInput("labels: expected at least one released label, all were withheld")
     targets = torch.from_numpy(given.astype(np.int64))
     torch.manual_seed(config.seed)
-    student = Student(config.image_shape, classes, channels=config.channels, width=config.width)
+    student = Student(config, classes)
     average = copy.deepcopy(student).requires_grad_(False)
 
     steps = config.epochs * math.ceil(len(inputs) / config.batch_size)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from reticent.ledger import Ledger
     from reticent.planning import Plan, plan, plan_inputs
     from reticent.systems import (
-        AdditiveHistogramClassifier,
         BetaVAE,
         Calibration,
         CertifiedClassifier,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         NoisyGradientClassifier,
         NoisyGradientRegressor,
         PateClassifier,
-        PateRegressor,
         PosthocClassifier,
         PosthocEncoder,
         PowerEncoder,
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
     from reticent.testing import check_system
 
 __all__ = [
-    "AdditiveHistogramClassifier",
     "BetaVAE",
     "Calibration",
     "CertifiedClassifier",
@@ -75,7 +72,6 @@ __all__ = [
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
     "PateClassifier",
-    "PateRegressor",
     "Plan",
     "PosthocClassifier",
     "PosthocEncoder",

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
-from reticent.core.errors import InvalidParameter
 
 
 def _distribution(sigma: float, reach: int) -> dict[int, mp.mpf]:
@@ -78,9 +77,3 @@ def test_discrete_noise_has_the_same_closed_form(sigma: float, shift: tuple[int,
         add = np.log(np.exp(order * base + (1 - order) * mixed).sum()) / (order - 1)
         assert remove == pytest.approx(closed, rel=1e-9)
         assert add <= closed
-
-
-@pytest.mark.parametrize("orders", [[1.5], [2.5], [1], [2, 3.5]])
-def test_orders_without_a_closed_form_are_refused(orders: list[float]) -> None:
-    with pytest.raises(InvalidParameter, match="expected integers"):
-        sampled_gaussian_rdp(orders, noise_multiplier=3.0, sampling_probability=0.1)

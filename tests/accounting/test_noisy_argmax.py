@@ -6,21 +6,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from reticent.accounting import ApproximateRdp, PrivateKnnSteps, private_knn_total
+from reticent.accounting import ApproximateRdp
 from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
 from reticent.accounting.noisy_argmax import (
-    LARGEST_SIGMA,
     SMALLEST_SIGMA,
     NoisyArgmaxDpEvent,
     noisy_argmax_rdp,
 )
-from reticent.core.errors import InvalidParameter
 
 Histogram = tuple[int, ...]
 
@@ -120,17 +117,6 @@ def test_much_below_the_votes_that_it_post_processes() -> None:
     assert np.all((label / votes > 0.62) & (label / votes < 0.66))
 
 
-def test_orders_may_come_in_any_sequence_and_more_than_once() -> None:
-    event = NoisyArgmaxDpEvent(4.0)
-    orders = [16, 3, 9, 3, 2]
-    together = noisy_argmax_rdp(event, orders, sampling_probability=0.5).divergences
-    alone = [
-        noisy_argmax_rdp(event, [order], sampling_probability=0.5).divergences[0]
-        for order in orders
-    ]
-    assert together == pytest.approx(alone, rel=2e-4)
-
-
 def test_a_curve_alone_is_exceeded_and_comes_with_a_slack_that_covers_it() -> None:
     sigma, rate, order = 5.0, 0.02, 128
     label = noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), [order], sampling_probability=rate)
@@ -179,42 +165,6 @@ def test_the_bound_lies_between_an_integral_for_three_classes_and_a_twentieth_mo
     assert np.all(worst >= 0.95 * bound)
 
 
-CHARGED = PrivateKnnSteps(
-    queries=40,
-    answers=40,
-    neighbours=3000,
-    sampling_probability=0.15,
-    sigma_votes=1.0,
-    threshold=None,
-    sigma_screening=None,
-)
-
-
-def _charge(sigma: float) -> float:
-    return private_knn_total(replace(CHARGED, sigma_votes=sigma), delta=1e-5, interval=None).epsilon
-
-
-QUICK = [1.0, 2.5, 15.0, 2.5 * LARGEST_SIGMA]
-SOAKED = [
-    1.24 * LARGEST_SIGMA,
-    *np.geomspace(1.3, 50.0, 14).tolist(),
-    100.0,
-    149.9,
-    200.0,
-    999.0,
-    LARGEST_SIGMA / 1.0005,
-    LARGEST_SIGMA,
-]
-
-
-@pytest.mark.parametrize(
-    "sigma", [*QUICK, *(pytest.param(sigma, marks=pytest.mark.soak) for sigma in SOAKED)]
-)
-def test_a_charge_falls_with_the_noise_and_has_no_cliff(sigma: float) -> None:
-    """Nor where the search ends and where the votes take over."""
-    assert 0.99 <= _charge(1.001 * sigma) / _charge(sigma) <= 1 + 1e-6
-
-
 def test_wide_noise_is_charged_for_the_label_and_not_for_the_votes() -> None:
     """Up to 1200 votes the charge stays within 1.5 % of the one at 150, in units of the
     noisy votes; it used to end at 150, with a quarter more noise.
@@ -244,8 +194,3 @@ def test_slack_is_no_more_than_stated(sigma: float) -> None:
     assert (
         0 < noisy_argmax_rdp(NoisyArgmaxDpEvent(sigma), [2], sampling_probability=0.2).slack < 2e-31
     )
-
-
-def test_orders_between_integers_are_refused() -> None:
-    with pytest.raises(InvalidParameter):
-        noisy_argmax_rdp(NoisyArgmaxDpEvent(2.0), [2.5], sampling_probability=0.5)

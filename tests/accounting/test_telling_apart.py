@@ -9,9 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.stats import norm
 
-from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.accounting.telling_apart import (
     beyond,
     hops,
@@ -86,14 +84,6 @@ def test_any_prices_give_a_cap_that_holds(monkeypatch, prices) -> None:
     assert best - 1e-9 <= which_of_many_cap(apart, 0 * apart) <= 1.0
 
 
-def test_naming_seldom_does_not_help_without_a_delta() -> None:
-    epsilon, share = 1.0, 0.1
-    cap = math.e / (1 + math.e)
-    assert float(which_of_two_cap(epsilon, 0.0, share=share)) == pytest.approx(cap)
-    # A mechanism that gives the input away with probability delta, and says so.
-    assert float(which_of_two_cap(0.0, share, share=share)) == 1.0
-
-
 def test_steps_and_answers_add_up() -> None:
     assert hops([0.0, 1e-300, 1.0, 1.0 + 1e-9], 0.5).tolist() == [0, 1, 2, 3]
     epsilon, delta = beyond(epsilon=0.5, delta=1e-3, hops=[0, 1, 3])
@@ -115,10 +105,3 @@ def test_no_estimate_of_randomised_response_errs_less_than_the_floor(epsilon, de
     assert floor <= error * (1 + 1e-12)
     if delta == 0:
         assert floor == pytest.approx(error)
-
-
-def test_the_cap_bounds_the_best_test_on_gaussian_noise() -> None:
-    epsilon, multiplier = 1.0, 3.0
-    delta = gaussian_delta(noise_multiplier=multiplier, epsilon=epsilon)
-    best = norm.cdf(0.5 / multiplier)  # likelihood ratio test of N(0, s^2) against N(1, s^2)
-    assert 0.5 < best <= which_of_two_cap(epsilon, delta)

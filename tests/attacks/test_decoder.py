@@ -8,29 +8,6 @@ import torch
 from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
 
 
-def scaled() -> tuple[Decoder, np.ndarray]:
-    """A decoder that passes scaled values through, and the values that it was scaled by."""
-    seen = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0]], dtype=np.float32)
-    decoder = Decoder(2, 2, ())
-    with torch.no_grad():
-        decoder.network[0].weight.copy_(torch.eye(2))
-        decoder.network[0].bias.zero_()
-    decoder.adapt(torch.from_numpy(seen), np.array([0.25, -0.5]))
-    return decoder, seen
-
-
-def test_values_come_to_zero_mean_and_unit_variance_and_constant_ones_to_zero() -> None:
-    decoder, seen = scaled()
-    expected = np.array([[-np.sqrt(1.5), 0.0], [0.0, 0.0], [np.sqrt(1.5), 0.0]])
-    np.testing.assert_allclose(decoder.decoded(seen), expected, atol=1e-6)
-
-
-def test_the_guess_stands_for_every_withheld_row() -> None:
-    decoder, _ = scaled()
-    found = decoder.decoded([[np.nan, np.nan], [3.0, np.inf], [3.0, 5.0]])
-    np.testing.assert_array_equal(found, [[0.25, -0.5], [0.25, -0.5], [0.0, 0.0]])
-
-
 def test_training_finds_the_least_squares_line() -> None:
     """One affine layer and the squared error: the minimum is the solution of the normal
     equations, the oracle.

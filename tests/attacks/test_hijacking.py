@@ -13,7 +13,6 @@ from reticent.attacks.hijacking import (
     majority_guess,
     train_hijacker,
 )
-from reticent.core.errors import InvalidInput
 
 GROUPS = (
     ("number", slice(0, 1), False),
@@ -56,26 +55,9 @@ def test_an_open_release_is_read_and_noise_is_worth_the_majority_guess() -> None
     )  # nothing beats the mean without information
 
 
-def test_withheld_rows_are_guessed() -> None:
-    own = rows(200, 0)
-    released = own.copy()
-    released[:100] = np.nan
-    decoder = train_hijacker(released, own, HijackingConfig(hidden=(8,), epochs=1))
-    np.testing.assert_allclose(
-        decoder.reconstruct(np.full((2, 6), np.nan))[0], own.mean(axis=0), atol=1e-6
-    )
-    with pytest.raises(InvalidInput, match="every row is withheld"):
-        train_hijacker(np.full((200, 6), np.nan), own, HijackingConfig())
-
-
-def test_scores_of_a_case_made_by_hand() -> None:
+def test_the_correlation_of_a_case_made_by_hand() -> None:
     truth = np.array([[0.0, 1, 0, 0, 1, 0], [0.5, 0, 1, 0, 0, 1]])
     found = np.array([[0.0, 1, 0, 0, 0, 1], [0.0, 0, 1, 0, 0, 1]])
-    quality = hijacking_quality(found, truth, GROUPS)
-    assert quality.all_categories == 0.5
-    assert quality.category == 0.75
-    assert quality.squared_error == pytest.approx((2 + 0.25) / 2)
-    assert quality.mean_squared_error == pytest.approx(quality.squared_error / 6)
-    assert np.isnan(hijacking_quality(found[:, :1], truth[:, :1], GROUPS[:1]).category)
-    with pytest.raises(InvalidInput, match="expected 2 rows, got 1"):
-        hijacking_quality(found[:1], truth, GROUPS)
+    # Twelve numbers: sums 4.5 and 4, squares 4.25 and 4, products 3.
+    expected = (3 - 4.5 * 4 / 12) / np.sqrt((4.25 - 4.5**2 / 12) * (4 - 4**2 / 12))
+    assert hijacking_quality(found, truth, GROUPS).correlation == pytest.approx(expected)

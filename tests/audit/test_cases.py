@@ -16,21 +16,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reticent.audit import (
-    AuditCase,
-    SequentialTest,
-    additive_case,
+from papers.claims.cases import (
     distance_to_instability_case,
-    finite_channel_case,
-    hop_release_case,
     logits_case,
     noisy_argmax_case,
     noisy_screening_case,
-    propose_test_release_case,
     published_test_case,
     response_case,
     signed_distance_case,
     stability_release_case,
+)
+from reticent.audit import (
+    AuditCase,
+    SequentialTest,
+    additive_case,
+    finite_channel_case,
+    hop_release_case,
+    propose_test_release_case,
     worst_levels,
     worst_shift,
 )

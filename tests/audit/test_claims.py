@@ -5,11 +5,7 @@ Levels are 1e-6 for what must not be refuted, so that a test fails by chance onc
 
 from __future__ import annotations
 
-import http.server
-import json
 import math
-import sys
-import threading
 import time
 import warnings
 
@@ -17,22 +13,13 @@ import numpy as np
 import pytest
 
 from reticent.audit import (
-    CommandSubject,
-    EstimatorSubject,
-    HttpSubject,
     NeighbourPair,
-    RecordedScores,
     claim,
-    claim_page,
-    claim_report,
     schema_pairs,
     searched_pairs,
 )
-from reticent.audit.claim_page import PURPOSE, signed_report
 from reticent.audit.outputs import OutputCode, Raised
 from reticent.core.errors import InvalidInput
-from reticent.core.signatures import verify, write_key_pair
-from reticent.core.strict_json import strict_dumps, strict_loads
 from reticent.tables.attributes import Hashed, Numeric, Truth
 from reticent.tables.schema import TabularSchema
 
@@ -209,49 +196,6 @@ def test_stated_noise_is_tested_as_that_law():
     assert not right.noise_refuted
 
 
-def test_a_command_an_address_and_recorded_scores(tmp_path):
-    script = tmp_path / "noisy.py"
-    script.write_text(
-        "import json, sys, random\n"
-        "for line in sys.stdin:\n"
-        "    x = sum(json.loads(line)) + random.expovariate(2) - random.expovariate(2)\n"
-        "    print(json.dumps({'answer': round(x * 1024) / 1024}), flush=True)\n"
-    )
-    with CommandSubject([sys.executable, str(script)]) as command:
-        assert audited(command).refuted
-
-    noisy = laplace_sum(0.5)
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            records = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = json.dumps(noisy(records)).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        assert audited(HttpSubject(f"http://127.0.0.1:{server.server_port}/"), draws=1500).refuted
-    finally:
-        server.shutdown()
-        server.server_close()
-    with pytest.raises(InvalidInput, match="remote"):
-        HttpSubject("http://example.org/")
-
-    random = np.random.default_rng(8)
-    path = tmp_path / "scores.npz"
-    np.savez(path, first=random.normal(1, 0.2, 2000), second=random.normal(0, 0.2, 2000))
-    assert claim(
-        RecordedScores.read(path), epsilon=1.0, delta=0.0, alpha=1e-6, draws=4000, seed=0
-    ).refuted
-
-
 def test_pairs_of_a_schema_differ_at_public_ends():
     schema = TabularSchema((Numeric("age", 0.0, 90.0), Hashed("town", 8), Truth("well")))
     pairs = schema_pairs(schema)
@@ -260,24 +204,6 @@ def test_pairs_of_a_schema_differ_at_public_ends():
     assert [
         {name for name in pair.first if pair.first[name] != pair.second[name]} for pair in pairs[1:]
     ] == [{"age"}, {"town"}, {"well"}]
-
-
-def test_an_estimator_is_fitted_for_each_answer():
-    from sklearn.dummy import DummyRegressor
-
-    pair = ({"X": [[0.0]] * 3, "y": [0.0, 0.0, 3.0]}, {"X": [[0.0]] * 3, "y": [0.0, 0.0, 0.0]})
-    exact = EstimatorSubject(DummyRegressor(), queries=[[0.0]])
-    assert audited(exact, neighbours=[pair], draws=400).refuted
-
-
-def test_a_command_that_is_silent_or_ends_is_an_error():
-    with CommandSubject([sys.executable, "-c", "pass"]) as ends, pytest.raises(InvalidInput):
-        audited(ends)
-    with (
-        CommandSubject([sys.executable, "-c", "import time; time.sleep(9)"], seconds=0.2) as silent,
-        pytest.raises(InvalidInput),
-    ):
-        audited(silent)
 
 
 def test_how_an_answer_is_written_depends_on_it_and_on_earlier_ones_alone():
@@ -313,15 +239,3 @@ def test_neighbours_are_searched_at_the_public_ends_of_a_schema():
     assert {pair.first[-1]["age"] for pair in pairs[:2]} == {0.0, 90.0}
     with pytest.raises(InvalidInput):
         searched_pairs([{"age": 1.0}, 3.0], replace=False)
-
-
-def test_the_report_is_signed_and_says_nothing_that_is_not_so(tmp_path):
-    found = audited(laplace_sum(1.0), draws=64)
-    words = {"protected": "ages", "unit": "a record", "trust": "a trusted curator"}
-    report = claim_report(found, **words)
-    write_key_pair(tmp_path / "key.pem", tmp_path / "key.pub")
-    signed = strict_loads(signed_report(report, tmp_path / "key.pem"))
-    content, signature = strict_dumps(signed["report"]), strict_dumps(signed["signature"])
-    verify(content, signature, purpose=PURPOSE, trusted_key=tmp_path / "key.pub")
-    assert report["verdict"] == "not refuted"
-    assert "<script" not in claim_page(found, **{**words, "unit": "<script>"})

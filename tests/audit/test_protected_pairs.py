@@ -21,8 +21,6 @@ from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from tests.systems.power.made import RADII, SCHEMA, made_likeliest, made_query, rows
 
-ANY = float("inf")
-
 
 @pytest.mark.parametrize("radius", [0.1, RADII])
 def test_neighbours_that_are_tried_are_neighbours_and_as_far_as_may_be(

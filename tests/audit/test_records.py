@@ -19,7 +19,6 @@ from reticent import (
     PrivateKNNClassifier,
 )
 from reticent.audit import audit_records
-from reticent.core.errors import InvalidInput
 from reticent.mechanisms import SumSession
 from reticent.systems import Ball, Features, Neighbours, PublicReference
 
@@ -170,26 +169,3 @@ def test_the_time_limit_ends_it():
     found = audit_records(descent(), X, y, remove=0, runs=10**6, alpha=0.01, seconds=0.3)
     assert 0 < found.draws < 10**5
     assert math.isfinite(found.seconds)
-
-
-def test_what_is_refused():
-    for settings, said in (
-        ({"runs": 10}, "runs"),
-        ({"remove": 40}, "remove"),
-        ({"add": ([0.0], 1)}, "add"),
-        ({"remove": 0, "add": ([0.0, 0.0], 1)}, "remove, add"),
-        ({"public_y": [0]}, "public_y"),
-    ):
-        with pytest.raises(InvalidInput, match=said):
-            audit_records(
-                descent()
-                if "public_y" not in settings
-                else PrivateKNNClassifier(**CLAIM, queries=1),
-                X,
-                y,
-                **{"runs": 300, "alpha": 0.01, **settings},
-            )
-    with pytest.raises(InvalidInput, match="replace"):
-        audit_records(descent(counting="replace"), X, y, remove=0, runs=300, alpha=0.01)
-    with pytest.raises(InvalidInput, match="X, y"):
-        audit_records(descent(), X, y[:3], runs=300, alpha=0.01)

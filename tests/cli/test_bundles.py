@@ -17,7 +17,6 @@ from reticent.core import Guarantee, Scope
 from reticent.core.errors import CorruptBundle
 from reticent.core.files import output_file
 from reticent.ledger import Ledger
-from reticent.published import PublishedObfuscator, PublishedPosthocEncoder
 from reticent.systems import (
     CodeEncoder,
     LabelAware,
@@ -186,41 +185,6 @@ def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_pat
     assert "linf distance 0.3" in command("card", posthoc).out
     for wrong in (f"{source}:other", f"{tmp_path / 'none.py'}:network", "no colon"):
         assert command(*asked[-1], "--embedder", wrong).status == 2
-
-
-def test_an_algorithm_as_printed_needs_the_word_research(command, inputs, tmp_path):
-    rows = np.load(inputs)
-    printed = PublishedPosthocEncoder(
-        epsilon=1.0,
-        delta=0.05,
-        radius=0.1,
-        maximum_radius=2.0,
-        obfuscator=PublishedObfuscator(outputs=2, hidden=(4,), epochs=1),
-        random_state=0,
-    ).fit(rows, np.arange(len(rows)) % 2)
-    folder = printed.save(tmp_path / "printed", research=True)
-    output = tmp_path / "out.csv"
-    for arguments in (("card", folder), ("release", folder, "--input", inputs, "--output", output)):
-        refused = command(*arguments)
-        assert refused.status != 0
-        assert "--research" in refused.err
-        assert not output.exists()
-        answer = command(*arguments, "--research")
-        assert answer.status == 0
-        assert "not private" in answer.out.lower()
-    assert output.read_text().splitlines()[0] == "value0,value1,withheld"
-    booked = command(
-        "release", folder, "--input", inputs, "--output", output,
-        "--ledger", tmp_path / "ledger.db", "--research", "--overwrite",
-    )  # fmt: skip
-    assert "nothing is booked" in booked.err
-    surveyed = ("radius", inputs, "--bundle", folder, "--json")
-    assert "--research" in command(*surveyed).err
-    answer = command(*surveyed, "--research")
-    assert answer.status == 0
-    caps = json.loads(answer.out)["caps"]
-    # what a sound account gives, and not what the paper states
-    assert [cap["epsilon"] for cap in caps] == [pytest.approx(printed.spent().epsilon)]
 
 
 def test_answers_that_are_charged_are_not_predicted_for_nothing(

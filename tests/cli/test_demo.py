@@ -16,8 +16,8 @@ from reticent.systems.loading import load
 from reticent.training.heads import HeadConfig
 
 
-def short_posthoc(data: str, *, seed: int, whole: Any = posthoc.suggested) -> Any:
-    found = whole(data, seed=seed)
+def short_posthoc(*, seed: int, whole: Any = posthoc.Settings) -> Any:
+    found = whole(seed=seed)
     return replace(
         found,
         embedder=replace(found.embedder, epochs=2),
@@ -60,7 +60,7 @@ class Case:
         Case(
             "posthoc",
             lambda results, _: results["settings"]["train_rows"] == 300,
-            (posthoc, "suggested", short_posthoc),
+            (posthoc, "Settings", short_posthoc),
             "held-out.npy",
             60,
         ),

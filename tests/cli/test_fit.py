@@ -192,45 +192,6 @@ def test_a_bundle_that_stands_there_is_found_before_anything_is_fitted(
     assert Bundle.read(place / "out" / "bundle").identity == identity
 
 
-def test_an_estimator_and_a_part_of_another_package(
-    fit: Any, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    information = place / "ward_methods-2.5.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Name: ward-methods\nVersion: 2.5\n")
-    (information / "entry_points.txt").write_text("[reticent.methods]\nward = ward_fit:METHODS\n")
-    (place / "ward_fit.py").write_text(
-        "from reticent.systems.methods import Method\n"
-        "METHODS = [\n"
-        "    Method(name='WardEncoder', target='ward_fit_classes:WardEncoder', summary='s',\n"
-        "           protects='p', releases='r'),\n"
-        "    Method(name='Linear', target='ward_fit_classes:Linear', summary='s', role='part'),\n"
-        "]\n"
-    )
-    (place / "ward_fit_classes.py").write_text(
-        "from sklearn.base import BaseEstimator\n"
-        "from torch import nn\n"
-        "from reticent import PosthocEncoder\n"
-        "class WardEncoder(PosthocEncoder):\n"
-        "    pass\n"
-        "class Linear(BaseEstimator):\n"
-        "    def __init__(self, outputs=1):\n"
-        "        self.outputs = outputs\n"
-        "    def fit(self, X, y):\n"
-        "        self.layer_ = nn.Linear(X.shape[1], self.outputs)\n"
-        "        return self\n"
-        "    def network(self):\n"
-        "        return self.layer_\n"
-    )
-    monkeypatch.syspath_prepend(str(place))
-    content = _with('"PosthocEncoder"', '"WardEncoder"').partition("[parameters.obfuscator]")[0]
-    content += '[parameters.obfuscator]\npart = "Linear"\noutputs = 3\n'
-    answer = fit(f'{content}[data]\ninputs = "x.npy"\nlabels = "y.npy"\n')
-    assert answer.status == 0, answer.err
-    bundle = Bundle.read(place / "out" / "bundle", system="WardEncoder")
-    assert bundle.card in answer.out
-
-
 PUBLIC = """
 estimator = "PublicModelsClassifier"
 bundle = "bundle"

@@ -5,7 +5,6 @@ must cost nothing.
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,68 +108,3 @@ def test_rows_are_released_by_their_columns_names_and_booked(
     assert (
         np.ptp(encoder.exact(rows), axis=0).min() > 100 * NOISE
     )  # rows or columns in another order would show
-
-
-LINE = "5.1,3.5,1.4,0.2,north\n"
-TOP = ",".join(HEADER) + "\n"
-SPOILED: dict[str, tuple[bytes, str]] = {
-    "no rows": (TOP.encode(), "rows"),
-    "a column repeated": (
-        (TOP[:-1] + ",garden\n" + LINE[:-1] + ",north\n").encode(),
-        "column 'garden'",
-    ),
-    "a label": ((TOP[:-1] + ",kind\n" + LINE[:-1] + ",secret\n").encode(), "'kind'"),
-    "a ragged line": ((TOP + LINE + "5.1,3.5,1.4,0.2\n").encode(), "line 3: 4 cells"),
-    "no number": (
-        (TOP + LINE + "secret,3.5,1.4,0.2,north\n").encode(),
-        "line 3, column 'sepal length'",
-    ),
-    "no category": (
-        (TOP + LINE + "5.1,3.5,1.4,0.2,secret\n").encode(),
-        "line 3, column 'garden'",
-    ),
-    "gzip cut short": (gzip.compress((TOP + LINE * 50).encode())[:-12], "gzip"),
-    "an array cut short": (b"\x93NUMPY\x01\x00secret", "damaged"),
-}
-
-
-@pytest.mark.parametrize("case", SPOILED)
-def test_a_spoiled_file_costs_nothing_and_shows_nothing(
-    power_bundle, session, tmp_path, capsys, case
-) -> None:
-    content, message = SPOILED[case]
-    (tmp_path / "rows").write_bytes(content)
-    assert run(words(power_bundle, session, tmp_path / "rows")) == 2
-    said = capsys.readouterr()
-    assert message in said.err
-    assert said.err.startswith("error: input=")
-    assert said.err.count("\n") == 1
-    assert "secret" not in said.err
-    assert said.out == ""
-    assert not session.output.parent.exists()
-    assert session.spent() == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "more", "message"),
-    [
-        ("none.csv", (), "none.csv"),
-        ("rows.npy", ("--ignore-column", "x"), "column names"),
-        ("narrow.npy", (), "3 features"),
-        ("words.npy", (), "row 1, column 'sepal length'"),
-        ("rows.csv", ("--ignore-column", "garden"), "'garden'"),
-    ],
-)
-def test_inputs_that_do_not_fit_cost_nothing(
-    power_bundle, session, tmp_path, capsys, name, more, message
-) -> None:
-    (tmp_path / "rows.csv").write_text(TOP + LINE)
-    np.save(tmp_path / "rows.npy", np.array([LINE.strip().split(",")]))
-    np.save(tmp_path / "narrow.npy", np.ones((2, 3)))
-    np.save(tmp_path / "words.npy", np.array([["secret"] * 5]))
-    assert run(words(power_bundle, session, tmp_path / name, *more)) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert "secret" not in said
-    assert not session.output.exists()
-    assert session.spent() == (0, 0)

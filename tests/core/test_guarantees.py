@@ -2,18 +2,14 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from reticent.core import (
     AddRemove,
     Guarantee,
-    GuaranteeCard,
     GuaranteeKind,
     Neighborhood,
     Norm,
-    Receipt,
-    Release,
     Replace,
     Unit,
 )
@@ -111,18 +107,3 @@ def test_a_data_set_without_a_name_is_no_other():
     assert not AddRemove(data_set=data_set_name("ward 7")).unnamed
     assert not AddRemove().unnamed
     assert "a data set that its owner has not named (serial " in first.describe()
-
-
-def test_notebooks_show_cards_and_answers_and_run_nothing_in_them() -> None:
-    hostile = "<script>alert(1)</script>"
-    guarantee, one = Guarantee(1.0, 0.0, NEAR), (hostile,)
-    card = GuaranteeCard(hostile, hostile, hostile, guarantee, one, one, ((hostile, hostile),))
-    labels = np.array([hostile, "b", "c"], dtype=object)
-    receipt = Receipt(hostile, guarantee, 3, "", "none", "seeded", seeded=True)
-    release = Release(labels, np.array([False, False, True]), receipt, columns=one)
-    for shown in (card._repr_html_(), release._repr_html_()):
-        assert "&lt;script&gt;" in shown
-        assert "<script" not in shown
-    assert str(card) == card.to_markdown()
-    assert "3 answers, 1 withheld" in release._repr_html_()
-    assert "not private" in release._repr_html_()

@@ -56,9 +56,3 @@ def test_concentrated_agrees_with_what_the_census_bureau_states() -> None:
     assert odds.concentrated(0.07, delta=1e-10) == pytest.approx(
         stated["2020 redistricting tables, housing units"], rel=0.05
     )
-
-
-def test_percent_never_rounds_to_certainty() -> None:
-    for share in (0.99, 0.9933, 0.99951, 0.99996, 0.999999999):
-        assert odds.percent(share) != "100 %"
-    assert odds.percent(1.0) == "100 %"

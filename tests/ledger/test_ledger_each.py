@@ -297,33 +297,6 @@ def test_thousands_of_people(ledger: Ledger, make_event: EventMaker) -> None:
         ledger.reserve_each(people(*names * 10, bundle="m"), make_event())
 
 
-TAMPERINGS = {
-    "a cost in the middle": (
-        "UPDATE entries SET epsilon = epsilon - 1 WHERE seq = 8",
-        "entry 8 does not match",
-    ),
-    "two rows swapped": (
-        "UPDATE entries SET account_id = 6 - account_id WHERE seq IN (7, 8)",
-        "entry 7 does not match",
-    ),
-    "one charge dropped": ("DELETE FROM entries WHERE seq = 8", "entry 8 is missing"),
-    "one commit dropped": ("DELETE FROM entries WHERE seq = 13", "entry 13 is missing"),
-    "a commit of another's charge": (
-        "UPDATE entries SET reservation = 100 WHERE seq = 15",
-        "entry 15 does not match",
-    ),
-    "an account": ("UPDATE accounts SET answers = answers - 1 WHERE id = 2", "account"),
-    "a budget": (
-        "UPDATE budgets SET spent_epsilon = 0 WHERE id = 4",
-        "subject=dee has spent another amount",
-    ),
-    "a cover": (
-        "DELETE FROM covers WHERE budget_id = 5",
-        "subject=eve counts 0 accounts, expected 1",
-    ),
-}
-
-
 def test_a_database_that_fails_half_way_keeps_nothing(
     tmp_path: Path, make_event: EventMaker
 ) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
@@ -109,13 +107,3 @@ def test_sixteen_processes_share_a_budget(
         fit=12 * requests,
     )
     assert outcome == _fair(fit=12 * requests, refused=4 * requests)
-
-
-def _answer_until_killed(url: str, event: PrivacyEvent, sender: Connection) -> None:
-    """An estimator: charge, compute, commit, and only then let the answer out."""
-    ledger = Ledger.open(url, synchronous="NORMAL")
-    while True:
-        with ledger.reserve(Scope("client", "shared"), event, answers=1) as reservation:
-            answer = f"answer {reservation.id}"
-            reservation.commit(answer)
-        os.write(sender.fileno(), f"{answer}\n".encode())

@@ -24,6 +24,7 @@ from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, LedgerUnavailable
 from reticent.ledger import Ledger
+from reticent.ledger.statements import Session
 
 EventMaker = Callable[..., PrivacyEvent]
 FIT = 8
@@ -202,7 +203,8 @@ def _create_and_die(url: str, at: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sa.event.listen(sa.Engine, "before_cursor_execute", counted)
-    sa.event.listen(sa.Engine, "commit", counted)
+    finish = Session.finish
+    Session.finish = lambda session: (counted(), finish(session))[1]  # type: ignore[method-assign]
     Ledger.create(url, synchronous="NORMAL").close()
 
 

@@ -13,10 +13,9 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from reticent.core import Box, Norm
-from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
 from reticent.core.norms import operator_norm
 from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, LinearBound
-from reticent.lipschitz.bounds import Functionals, combine, parse_output, slices
+from reticent.lipschitz.bounds import Functionals, combine
 from reticent.networks import Affine, Network, affine_chain
 
 QUANTUM = (
@@ -380,38 +379,6 @@ def test_combine_is_the_norm_and_monotone():
     assert combine(entries, "l2") == pytest.approx(np.sqrt((entries**2).sum(axis=1)))
     for how in ("max", "sum", "l2"):
         assert (combine(np.nextafter(entries, 2.0), how) >= combine(entries, how)).all()
-
-
-def test_slices_cover_every_row_once():
-    for rows, at_once in [(0, 3), (1, 3), (3, 3), (7, 3), (7, 0), (7, 100)]:
-        covered = [i for part in slices(rows, at_once) for i in range(rows)[part]]
-        assert covered == list(range(rows))
-
-
-def test_bad_questions():
-    def plain(inputs=2, outputs=2, norm=Norm.LINF, output=Norm.L1):
-        network = Network((Affine(np.ones((outputs, 2)), np.zeros(outputs)),), (2,))
-        return IntervalBound(network, domain=Box.cube(inputs, 1.0), input_norm=norm, output=output)
-
-    wrong = ([[0.0]], [0.0, 0.0], np.zeros((0, 2)), [[np.nan, 0.0]], [[np.inf, 0.0]], [["a", "b"]])
-    for centers in wrong:
-        with pytest.raises(InvalidInput, match="centers"):
-            plain().bound(centers, 1.0)
-    for radius, error in (
-        (-1.0, InvalidParameter),
-        (np.nan, InvalidParameter),
-        ([1, 2], InvalidInput),
-    ):
-        with pytest.raises(error, match="radius"):
-            plain().bound([[0.0, 0.0]], radius)
-    with pytest.raises(InvalidInput, match="domain"):
-        plain(inputs=3)
-    with pytest.raises(UnknownName, match="l3"):
-        parse_output("l3")
-    with pytest.raises(UnknownName, match="l0"):
-        plain(norm="l0")
-    with pytest.raises(UnsupportedNorm, match="spread"):
-        plain(outputs=1, output="spread")
 
 
 @pytest.mark.parametrize("how", ["sum", "l2"])

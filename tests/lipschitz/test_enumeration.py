@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from reticent.core import Box, Norm
-from reticent.core.errors import UnsupportedNetwork, UnsupportedNorm
 from reticent.grids.arithmetic import Interval
-from reticent.lipschitz import EnumerationBound, LayeredBound
+from reticent.lipschitz import EnumerationBound
 from reticent.lipschitz.neuron_table import BLOCK, NeuronTable
-from reticent.networks import Activation, ActivationKind, Affine, Network, affine_chain
+from reticent.networks import affine_chain
 
 
 def formula(first, bias, last, low, high):
@@ -126,29 +125,3 @@ def test_too_large_for_a_table_takes_the_other_path(monkeypatch):
     assert bounds[1]._table is None
     points = rng.uniform(-2, 2, size=(50, 3))
     assert bounds[0].bound(points, 0.3) == pytest.approx(bounds[1].bound(points, 0.3), rel=1e-5)
-
-
-@pytest.mark.parametrize("kind", [EnumerationBound, LayeredBound])
-def test_refusals(kind):
-    plain, last = Affine(np.eye(2), np.zeros(2)), Affine(np.ones((1, 15)), np.zeros(1))
-    tanh, relu = Activation(ActivationKind.TANH), Activation(ActivationKind.RELU)
-    for layers, norm, error in (
-        ([plain, tanh, plain], Norm.LINF, UnsupportedNetwork),
-        ([plain, relu], Norm.LINF, UnsupportedNetwork),
-        ([last], Norm.LINF, UnsupportedNorm),
-        ([plain], Norm.L2, UnsupportedNorm),
-    ):
-        inputs = layers[0].inputs
-        with pytest.raises(error):
-            kind(
-                Network(tuple(layers), (inputs,)),
-                domain=Box.cube(inputs, 1.0),
-                input_norm=norm,
-                output=Norm.L1,
-            )
-
-
-def test_fifteen_inputs_in_l1_need_no_sign_enumeration():
-    network = Network((Affine(np.arange(15.0)[None], np.zeros(1)),), (15,))
-    bound = EnumerationBound(network, domain=Box.cube(15, 1.0), input_norm=Norm.L1, output=Norm.L1)
-    assert bound.global_bound() == pytest.approx(14.0)

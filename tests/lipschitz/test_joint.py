@@ -13,10 +13,24 @@ from scipy.optimize import linprog
 
 from reticent.core import Norm
 from reticent.grids.rounding import Surd
-from reticent.lipschitz import joint
-from reticent.lipschitz.joint import JointDerivatives, largest
+from reticent.lipschitz import entries, joint
+from reticent.lipschitz.entries import EntryChords
+from reticent.lipschitz.joint import JointDerivatives
 
 NORMS = [Norm.LINF, Norm.L2, Norm.L1]
+KINDS = [*NORMS, "entries"]
+
+
+def built(kind, rows, matrices):
+    """The bound of one norm, or the chords of single entries alone."""
+    if kind != "entries":
+        return JointDerivatives.build(rows, matrices, kind)
+    chords = EntryChords.build(rows, matrices)
+
+    def call(on, free):
+        return chords(on, free, np.full((len(on[0]), len(rows)), np.inf), alone=False)
+
+    return call
 
 
 def matrices_of(rng, *widths, scale=1.0):
@@ -78,31 +92,71 @@ def optimum(matrices, rows, on, free):
     return reaches[-1]
 
 
-def chords_one_by_one(matrices, row, on, free):
-    """The largest sum of chords of |J|, over every choice of slopes 0 and 1."""
-    products = (row @ matrices[1])[:, None] * matrices[0]
-    slopes = [on + np.array(choice) * free for choice in product((0, 1), repeat=len(on))]
-    entries = np.array([slope @ products for slope in slopes])
-    low, high = entries.min(axis=0), entries.max(axis=0)
-    share = np.where(high > low, (entries - low) / np.where(high > low, high - low, 1.0), 0.0)
-    return float((np.abs(low) + share * (np.abs(high) - np.abs(low))).sum(axis=1).max())
+def chords_by_programs(matrices, gradient, on, free):
+    """The largest sum of chords of |J|: linear programs over all products of slopes and gradients,
+    for every range and for the sum. Nothing is substituted.
+    """
+    starts = np.cumsum([0, *map(len, matrices)])
+    above, right, behind = [], [], None
+    ends = gradient, gradient
+
+    def most(row):
+        answer = linprog(-row, np.array(above), np.array(right), bounds=[(None, None)] * starts[-1])
+        assert answer.status == 0
+        return -answer.fun
+
+    for layer in range(len(matrices) - 1, -1, -1):
+        for j, (low, high) in enumerate(zip(*ends, strict=True)):
+            low, high = min(low, 0.0), max(high, 0.0)
+            source = np.zeros(starts[-1]) if behind is None else behind[j]
+            known = gradient[j] if behind is None else 0.0
+            slopes, limits = (0.0, 0.0), (0.0, 0.0)
+            if on[layer][j]:
+                slopes, limits = (1.0, 1.0), (known, -known)
+            elif free[layer][j] and behind is None:
+                limits = high, -low
+            elif free[layer][j]:
+                share = high / (high - low) if high > low else 1.0
+                slopes, limits = (share, 1.0 - share), (-share * low, -share * low)
+            for sign, slope, limit in zip((1.0, -1.0), slopes, limits, strict=True):
+                row = -sign * slope * source
+                row[starts[layer] + j] = sign
+                above.append(row)
+                right.append(limit)
+        behind = np.zeros((matrices[layer].shape[1], starts[-1]))
+        behind[:, starts[layer] : starts[layer + 1]] = matrices[layer].T
+        ends = np.array([-most(-row) for row in behind]), np.array([most(row) for row in behind])
+    low, high = ends
+    share = np.where(high > low, (abs(high) - abs(low)) / np.where(high > low, high - low, 1.0), 0)
+    return most(share @ behind) + float((abs(high) - share * high).sum())
 
 
-def test_behind_one_hidden_layer_chords_are_as_tight_as_their_definition():
+@pytest.mark.parametrize("hidden", [(7,), (5, 4), (4, 3, 4)])
+def test_chords_of_entries_are_the_optimum_of_their_linear_program(hidden, monkeypatch):
+    monkeypatch.setattr(entries, "_COARSER", 2.0**-10)
     rng = np.random.default_rng(9)
-    lower = 0
-    for _ in range(5):
-        matrices = matrices_of(rng, 6, 7, 2)
-        on, free = states(rng, 4, (7,))
-        rows = np.array([[1.0, 0.0], [1.0, -1.0]])
-        found = JointDerivatives.build(rows, matrices, Norm.LINF)(on, free)
-        for point, k in product(range(4), range(2)):
-            state = [on[0][point]], [free[0][point]]
-            (lines,) = optimum(matrices[:-1], (rows @ matrices[1])[k : k + 1], *state)
-            chords = chords_one_by_one(matrices, rows[k], *state[0], *state[1])
-            lower += chords < lines - 1e-3
-            assert found[point, k] == pytest.approx(min(lines, chords), rel=1e-6, abs=1e-5)
-    assert lower > 10
+    matrices = matrices_of(rng, 5, *hidden, 2)
+    on, free = states(rng, 4, hidden)
+    rows = np.array([[1.0, 0.0], [1.0, -1.0]])
+    found = built("entries", rows, matrices)(on, free)
+    for point, k in product(range(4), range(2)):
+        state = [part[point] for part in on], [part[point] for part in free]
+        best = chords_by_programs(matrices[:-1], (rows @ matrices[-1])[k], *state)
+        assert best * (1 - 1e-9) <= found[point, k] <= best * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("hidden", [(9,), (9, 8), (9, 8, 7)])
+def test_functionals_that_are_left_out_cannot_be_the_largest(hidden):
+    rng = np.random.default_rng(10)
+    matrices = matrices_of(rng, 30, *hidden, 8)
+    chords = EntryChords.build(np.eye(8), matrices)
+    on, free = states(rng, 60, hidden)
+    others = JointDerivatives.build(np.eye(8), matrices, Norm.LINF)(on, free)
+    all_of_them = chords(on, free, others, alone=False)
+    assert (all_of_them < others * (1 - 1e-3)).mean() > 0.5
+    some = chords(on, free, others, alone=True)
+    assert np.array_equal(some.max(axis=1), all_of_them.max(axis=1))
+    assert (some != all_of_them).any()
 
 
 @pytest.mark.parametrize("hidden", [(5, 4), (4, 3, 4)])
@@ -120,12 +174,13 @@ def test_substitution_is_the_optimum_of_the_linear_program(hidden):
 
 
 @pytest.mark.parametrize("hidden", [(7,), (7, 6, 5)])
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", KINDS)
 def test_at_least_every_choice_of_slopes(norm, hidden):
     rng = np.random.default_rng(1)
     matrices = matrices_of(rng, 20, *hidden, 3)
     on, free = states(rng, 5, hidden)
-    found = JointDerivatives.build(np.eye(3), matrices, norm)(on, free)
+    found = built(norm, np.eye(3), matrices)(on, free)
+    dual = Norm.L1 if norm == "entries" else norm.dual
     for _ in range(300):
         slopes = [
             s + f * rng.choice([0.0, 1.0, rng.random()], size=s.shape)
@@ -135,14 +190,14 @@ def test_at_least_every_choice_of_slopes(norm, hidden):
             jacobian = matrices[0]
             for slope, matrix in zip(slopes, matrices[1:], strict=True):
                 jacobian = matrix @ (slope[point][:, None] * jacobian)
-            assert (norm.dual.of(jacobian, axis=1) <= found[point] * (1 + 1e-12)).all()
+            assert (dual.of(jacobian, axis=1) <= found[point] * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("hidden", [(9,), (9, 8, 7)])
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", KINDS)
 def test_neurons_that_become_unstable_lower_nothing(norm, hidden):
     rng = np.random.default_rng(2)
-    derivatives = JointDerivatives.build(np.eye(4), matrices_of(rng, 30, *hidden, 4), norm)
+    derivatives = built(norm, np.eye(4), matrices_of(rng, 30, *hidden, 4))
     strict = 0
     for _ in range(60):
         on, free = states(rng, 10, hidden)
@@ -152,13 +207,13 @@ def test_neurons_that_become_unstable_lower_nothing(norm, hidden):
     assert strict > 1000
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", KINDS)
 @pytest.mark.parametrize("by", ["fractions", "long doubles"])
 @pytest.mark.parametrize("hidden", [(6,), (4, 3)])
 def test_fractions_and_long_doubles_round_the_same_way(norm, by, hidden, monkeypatch):
     """With an error claimed to be most of a grid step, nearly every value is put to them."""
     rng = np.random.default_rng(4)
-    derivatives = JointDerivatives.build(np.eye(2), matrices_of(rng, 3, *hidden, 2), norm)
+    derivatives = built(norm, np.eye(2), matrices_of(rng, 3, *hidden, 2))
     on, free = states(rng, 6, hidden)
     plain = derivatives(on, free)
     asked, gaps = [], []
@@ -176,7 +231,8 @@ def test_fractions_and_long_doubles_round_the_same_way(norm, by, hidden, monkeyp
 
         return real(values, 0.45 * unit, unit, logged, seen if by == "long doubles" else None)
 
-    monkeypatch.setattr(joint, "rounded_up", doubtful)
+    for module in (joint, entries):
+        monkeypatch.setattr(module, "rounded_up", doubtful)
     assert np.array_equal(derivatives(on, free), plain)
     if by == "fractions":
         assert len(asked) > 10
@@ -186,15 +242,6 @@ def test_fractions_and_long_doubles_round_the_same_way(norm, by, hidden, monkeyp
         assert max(gaps) < 1
 
 
-def test_batches_change_nothing(monkeypatch):
-    rng = np.random.default_rng(8)
-    derivatives = JointDerivatives.build(np.eye(3), matrices_of(rng, 40, 20, 20, 3), Norm.L2)
-    on, free = states(rng, 9, (20, 20))
-    together = derivatives(on, free)
-    monkeypatch.setattr(joint, "_WORKING_NUMBERS", 1)
-    assert np.array_equal(derivatives(on, free), together)
-
-
 def test_scales_bound_reaches_of_small_neurons_as_they_are_rounded():
     """A grid step of the large neuron in front is far above the small one's own magnitude."""
     matrices = [np.array([[1.0], [2.0**-60]]), np.array([[0.0, 1.0]] * 2), np.ones((1, 2))]
@@ -202,10 +249,3 @@ def test_scales_bound_reaches_of_small_neurons_as_they_are_rounded():
     off, free = (np.full((1, 2), value) for value in (False, True))
     assert derivatives.first[1] > 2.0**-30
     assert 0 < derivatives([off, off], [free, free])[0, 0] <= derivatives.scales[2]
-
-
-def test_without_layers_rows_act_on_directions():
-    rows = np.array([[[3.0, -4.0]]])
-    expected = {Norm.LINF: 7.0, Norm.L2: 5.0, Norm.L1: 4.0}
-    for norm, value in expected.items():
-        assert largest(rows, (), [], [], [], norm).tolist() == [[value]]

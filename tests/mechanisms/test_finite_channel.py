@@ -133,6 +133,15 @@ def test_one_entry_one_unit_off_is_refused(kind: str) -> None:
             assert channel(pair, shares=shares).classes == 2
 
 
+def test_a_later_change_of_the_array_escapes_no_check() -> None:
+    shares = shares_of(lattice(1)).copy()
+    made = channel(shares=shares)
+    shares[:] = 0
+    assert int(made.shares[:, 0].sum(dtype=np.uint64)) == WHOLE
+    with pytest.raises(ValueError, match="read-only"):
+        made.shares[0, 0] = 1
+
+
 def test_an_edge_that_the_table_was_not_made_for_is_refused() -> None:
     made = channel(GRAPH)
     logs = np.log(made.matrix)

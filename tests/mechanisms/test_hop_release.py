@@ -140,10 +140,3 @@ def test_shares_sum_to_one_exactly() -> None:
     rng = np.random.default_rng(0)
     shares = mechanism.at(rng.uniform(-1, 5, (500, 2)), rng.normal(size=(500, 4)))
     assert set(shares.sum(axis=0, dtype=np.uint64).tolist()) == {WHOLE}
-
-
-def test_guarantee_and_event() -> None:
-    mechanism = hop(patches(), 2.0)
-    assert (mechanism.guarantee.epsilon, mechanism.guarantee.delta) == (2.0, 0.0)
-    assert mechanism.event.guarantee == mechanism.guarantee
-    assert mechanism.classes == 4

@@ -90,12 +90,3 @@ def test_right_label_more_often_than_softmax_on_average() -> None:
         .mean()
     )
     assert ours > softmax + 0.05
-
-
-def test_edges() -> None:
-    built = mechanism()
-    assert built.release(np.zeros((0, 3)), sampler=SeededSampler(0)).shape == (0,)
-    assert built.probabilities(np.zeros((0, 3))).shape == (0, 3)
-    assert built.probabilities([[1e6, 0.0, -1e6]])[0].argmax() == 0
-    assert (built.guarantee.epsilon, built.guarantee.delta) == (1.0, 0.0)
-    assert built.event.guarantee == built.guarantee

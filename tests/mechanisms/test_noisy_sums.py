@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from reticent.audit import noisy_sums_case
+from papers.claims.cases import noisy_sums_case
 from reticent.core import AddRemove, Replace
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
 from reticent.mechanisms import NoisySums, SumBlock, SumSession

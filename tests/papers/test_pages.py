@@ -14,8 +14,9 @@ from papers.certified import late_figures
 from papers.certified import rungs as certified_rungs
 from papers.certified import table as certified_table
 from papers.certified.chart import Chart
-from papers.posthoc import algorithm1
+from papers.posthoc import algorithm1, local_privacy_table
 from papers.power import convergence_bound
+from papers.power import table as power_table
 from papers.private_knn import figures as knn_figures
 from papers.private_knn import headline, multi_label, regression, tradeoff
 
@@ -55,6 +56,18 @@ def of_command(make: Callable[[Any, str], str], command: str, _: Path, stored: A
     return make(stored, command)
 
 
+def said(path: Path) -> str:
+    """The command that a page names."""
+    page = path.with_suffix(".md").read_text(encoding="utf-8")
+    return page.split("Printed by `", 1)[1].split("`", 1)[0]
+
+
+def of_seeds(module: Any, path: Path, stored: list[dict[str, Any]]) -> str:
+    data = said(path).split("--data ", 1)[1].split()[0]
+    made: str = module.markdown(data, stored, command=said(path))
+    return made
+
+
 MAKERS: dict[str, Callable[[Path, Any], str]] = {
     "certified/figure[24568]-*": charts,
     "certified/figuresurvive-*": charts,
@@ -74,6 +87,8 @@ MAKERS: dict[str, Callable[[Path, Any], str]] = {
     "posthoc-algorithm1-*": lambda path, stored: algorithm1.page_of(
         path.stem.rpartition("-")[2], stored
     ),
+    "posthoc-local-privacy-*": partial(of_seeds, local_privacy_table),
+    "power/*/table": lambda path, stored: power_table.page_of(stored, said(path)),
     "power/convergence-bound": partial(
         of_command, convergence_bound.markdown, "python -m papers.power.convergence_bound"
     ),

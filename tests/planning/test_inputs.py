@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, UnknownName
+from reticent.core.errors import CalibrationFailed
 from reticent.planning.input_methods import InputMethod, Majority, Thirds
 from reticent.planning.inputs import _thirds, plan_inputs
 from reticent.planning.tasks import Task
@@ -81,29 +81,3 @@ def test_rows_are_ranked_and_warnings_follow(tmp_path) -> None:
     assert plain["winner"] == "known <b> (right=0.9)"
     html = found.page(tmp_path / "plan.html").read_text(encoding="utf-8")
     assert "known &lt;b&gt;" in html
-
-
-def test_what_has_no_time_is_named() -> None:
-    with pytest.raises(InvalidInput, match="more time"):
-        plan_inputs(ROWS, LABELS, epsilon=1.0, seconds=1e-9, methods=[Known(0.9)], **GIVEN)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"epsilon": 0.0},
-        {"delta": 1.0},
-        {"radius": {"age": 1.0}},
-        {"schema": (0, 1)},
-        {"scoring": "f1"},
-        {"epsilons": [-1.0]},
-        {"X": ROWS[:50], "y": LABELS[:50]},
-        {"y": LABELS[:50]},
-        {"y": np.full(900, "ill")},
-        {"methods": []},
-    ],
-)
-def test_arguments_that_do_not_fit_are_refused(changes: dict[str, Any]) -> None:
-    given = {"X": ROWS, "y": LABELS, "epsilon": 1.0, "methods": [Majority()], **GIVEN, **changes}
-    with pytest.raises((InvalidInput, InvalidParameter, UnknownName)):
-        plan_inputs(given.pop("X"), given.pop("y"), **given)

@@ -122,13 +122,6 @@ FAULTS: tuple[Fault, ...] = (
         ("noise",),
     ),
     Fault(
-        "all orders of a Rényi filter share one delta",
-        "accounting/filters.py",
-        "share = total.delta / alphas.size",
-        "share = total.delta",
-        ("accounting",),
-    ),
-    Fault(
         "a record takes part once more than its cap allows",
         "accounting/individual_filter.py",
         "inside = np.asarray(self._spent[records] <= self.cap - costs)",
@@ -274,9 +267,23 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "chords of the Jacobian's entries without what their slopes leave out",
-        "lipschitz/joint.py",
-        "constant = (above - slope * (middle + reach)).sum(axis=-1)",
-        "constant = 0 * above.sum(axis=-1)",
+        "lipschitz/entries.py",
+        "(ends[1] - slope * high).sum(axis=-1)",
+        "0 * high.sum(axis=-1)",
+        ("lipschitz",),
+    ),
+    Fault(
+        "gradients in front of the last ReLU without what their slopes leave out",
+        "lipschitz/entries.py",
+        "constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+        "constant = 0 * (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+        ("lipschitz",),
+    ),
+    Fault(
+        "chords over ranges that do not reach to 0, so that a neuron may leave its strip",
+        "lipschitz/entries.py",
+        "low, high = np.minimum(ranges[0][0], 0), np.maximum(ranges[0][1], 0)",
+        "low, high = ranges[0]",
         ("lipschitz",),
     ),
     Fault(
@@ -485,7 +492,7 @@ FAULTS: tuple[Fault, ...] = (
         "grids/shares.py",
         "wrong = (largest << shift) > allowed",
         "wrong = ((largest - np.uint64(1)) << shift) > allowed",
-        ("systems/power",),
+        ("mechanisms",),
     ),
     Fault(
         "a row's node depends on the rows beside it",
@@ -586,13 +593,6 @@ FAULTS: tuple[Fault, ...] = (
         "neighbours/sampled.py",
         "counted = first_coin & (columns - start < per_unit) & (names >= 0)",
         "counted = first_coin & (names >= 0)",
-        ("neighbours",),
-    ),
-    Fault(
-        "clipped votes are rounded up",
-        "neighbours/votes.py",
-        'count(tau, name="tau") * VOTE_STEPS // owned))',
-        '-(-count(tau, name="tau") * VOTE_STEPS // owned)))',
         ("neighbours",),
     ),
     Fault(
@@ -741,23 +741,6 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/votes",),
     ),
     Fault(
-        "noise of histograms is for one column",
-        "systems/votes/additive_histogram.py",
-        "math.nextafter(VOTE * math.sqrt(self.space_.dimension + 1), math.inf)",
-        "math.nextafter(VOTE * math.sqrt(2), math.inf)",
-        ("systems/votes",),
-    ),
-    Fault(
-        "histograms are calibrated on exact counts of labels",
-        "systems/votes/additive_histogram.py",
-        "        noisy = session.release(totals)\n",
-        """        noisy = [np.array(each) for each in session.release(totals)]
-        for each, total in zip(noisy, totals, strict=True):
-            each.reshape(total.shape)[-1] = total[-1]
-""",
-        ("systems/votes",),
-    ),
-    Fault(
         "teachers get records by their place",
         "systems/votes/teachers.py",
         '        parts[int.from_bytes(homes[place][:8], "big") % number].append(place)\n',
@@ -783,13 +766,6 @@ FAULTS: tuple[Fault, ...] = (
         "systems/votes/pate.py",
         "            return 0.5 * VOTE * votes",
         "            return VOTE * votes",
-        ("systems/votes",),
-    ),
-    Fault(
-        "a teacher moves a mean by half of the range",
-        "systems/votes/pate.py",
-        "blocks=(SumBlock(1, 2.0 * VOTE),),",
-        "blocks=(SumBlock(1, VOTE),),",
         ("systems/votes",),
     ),
     Fault(
@@ -1092,6 +1068,20 @@ FAULTS: tuple[Fault, ...] = (
         ("published",),
     ),
     Fault(
+        "an audit of an algorithm as printed tests what is sound, and not what is stated",
+        "audit/fitted.py",
+        "        return query.guarantee\n",
+        "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
+        ("cli",),
+    ),
+    Fault(
+        "an audit reads a research bundle without the word",
+        "cli/audit.py",
+        "research=research)\n    auditable_query",
+        "research=True)\n    auditable_query",
+        ("cli",),
+    ),
+    Fault(
         "a survey of an algorithm as printed shows caps at the stated epsilon",
         "cli/radius.py",
         "sound = system.spent() if research else guarantee",
@@ -1118,5 +1108,47 @@ FAULTS: tuple[Fault, ...] = (
         "        mixed = (1 - rate) * without + rate * with_one\n    else:",
         "        mixed = (1 - rate / 2) * without + rate / 2 * with_one\n    else:",
         ("published",),
+    ),
+    Fault(
+        "a later change of a table's array escapes its check",
+        "mechanisms/finite_channel.py",
+        "frozen = shares.copy()",
+        "frozen = shares.view()",
+        ("mechanisms",),
+    ),
+    Fault(
+        "stored trees are walked whether they have an end or not",
+        "training/public_models.py",
+        "walks and ((feature >= LEAF) & (feature < dimension)).all()",
+        "True",
+        ("training",),
+    ),
+    Fault(
+        "fewer devices are said to reach a central epsilon than do",
+        "accounting/shuffling.py",
+        "(low, middle) if enough else (middle, high)\n        return high",
+        "(low, middle) if enough else (middle, high)\n        return low",
+        ("accounting",),
+    ),
+    Fault(
+        "a larger local epsilon is said to fit a central one than does",
+        "accounting/shuffling.py",
+        "(middle, high) if fits(middle) else (low, middle)\n    return low",
+        "(middle, high) if fits(middle) else (low, middle)\n    return 1.01 * low",
+        ("accounting",),
+    ),
+    Fault(
+        "a record of a rare label may count for more than one",
+        "retraining/class_weights.py",
+        "max(found) != 1.0",
+        "max(found) < 1.0",
+        ("retraining",),
+    ),
+    Fault(
+        "points beyond the ball are taken",
+        "neighbours/integer_points.py",
+        "> POINT_RADIUS**2).any()",
+        "> 4 * POINT_RADIUS**2).any()",
+        ("neighbours",),
     ),
 )

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from reticent.core.errors import InvalidInput, UnknownName
-from reticent.published.density import KernelDensity, bandwidth, fisher_bound
+from reticent.published.density import KernelDensity, fisher_bound
 
 
 def test_is_the_mixture_of_gaussians_that_it_says() -> None:
@@ -45,35 +44,6 @@ def test_the_variance_constant_is_the_papers() -> None:
     assert np.square(kernel).sum() * 0.01 == pytest.approx(1 / (2 * np.sqrt(np.pi)))
 
 
-def test_leaving_out_is_the_estimate_from_the_others() -> None:
-    random = np.random.default_rng(2)
-    centers = random.normal(size=(12, 2))
-    log_density, score = KernelDensity(centers, 0.6).evaluate(centers, leave_out=True)
-    for index in range(12):
-        alone = KernelDensity(np.delete(centers, index, axis=0), 0.6).evaluate(
-            centers[index : index + 1]
-        )
-        assert log_density[index] == pytest.approx(alone[0][0])
-        np.testing.assert_allclose(score[index], alone[1][0], rtol=1e-10, atol=1e-12)
-
-
-def test_blocks_and_single_precision_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(3)
-    centers, rows = random.normal(size=(500, 5)), random.normal(size=(60, 5))
-    whole = KernelDensity(centers, 0.4).evaluate(rows)
-    monkeypatch.setattr("reticent.published.density._BLOCK", 700)
-    for one, other in zip(whole, KernelDensity(centers, 0.4).evaluate(rows), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-    single = KernelDensity(centers.astype(np.float32), 0.4)
-    np.testing.assert_allclose(single.score(rows), whole[1], atol=2e-4)
-
-
-def test_far_away_nothing_underflows() -> None:
-    log_density, score = KernelDensity(np.array([[0.0], [1.0]]), 0.1).evaluate([[1000.0]])
-    assert np.isfinite(log_density).all()
-    assert score[0, 0] == pytest.approx(-(1000 - 1) / 0.01)
-
-
 @pytest.mark.parametrize(
     ("spread", "attained"), [(0.0, 1.0), (0.5, None), (2.0, None), (50.0, 1.0)]
 )
@@ -93,23 +63,3 @@ def test_fisher_bound_is_never_below_the_information_by_quadrature(
     assert 0 < information <= bound * (1 + 1e-6)
     if attained is not None:
         assert information == pytest.approx(attained * bound, rel=1e-3)
-
-
-def test_fisher_bound_grows_with_the_dimension_as_independent_coordinates_do() -> None:
-    for dimension in (1, 4):
-        assert fisher_bound(KernelDensity(np.zeros((3, dimension)), 0.5)) == dimension * 4.0
-
-
-def test_bandwidth_rules() -> None:
-    rows = np.random.default_rng(4).normal(size=(1000, 2))
-    spread = np.sqrt(rows.var(axis=0).mean())
-    assert bandwidth(rows, rule="scott") == pytest.approx(spread * 1000 ** (-1 / 6))
-    assert bandwidth(rows, rule="silverman") == pytest.approx(
-        spread * 1000 ** (-1 / 6)
-    )  # equal for two dimensions
-    with pytest.raises(UnknownName, match="rule='best'"):
-        bandwidth(rows, rule="best")
-    with pytest.raises(InvalidInput, match="all are equal"):
-        bandwidth(np.ones((3, 2)), rule="scott")
-    with pytest.raises(InvalidInput, match="expected the 2 centers"):
-        KernelDensity(np.zeros((2, 1)), 1.0).evaluate([[0.0]], leave_out=True)

@@ -57,19 +57,6 @@ def test_is_the_papers_formula(dimension: int) -> None:
     assert np.isfinite(found).any()
 
 
-def test_a_kernel_of_its_own_hides_the_score() -> None:
-    """The flaw of scoring the centers themselves: far from all others, the score is 0 and only
-    the network is measured.
-    """
-    centers = 100.0 * np.eye(6)
-    identity = PowerNetwork(6, (2,), 1).double()
-    with torch.no_grad():
-        identity.directions.zero_()
-    own = per_sample_epsilon(identity, KernelDensity(centers, 0.5), centers, alpha=0.05)
-    moved = per_sample_epsilon(identity, KernelDensity(centers, 0.5), centers + 0.2, alpha=0.05)
-    assert own.max() < moved.min() / 2
-
-
 def test_edge_cases_and_refusals() -> None:
     shared = {"log_variance_constant": -5.0, "alpha": 0.05}
     assert np.isinf(smoothness([0.0], [[1.0, 0.0]], [[np.nan, 0.0]], **shared)).all()

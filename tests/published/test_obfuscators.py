@@ -7,18 +7,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 
-from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet, UnknownName
 from reticent.published.obfuscators import (
     PUBLISHED_ROWS,
-    REGULARISERS,
-    Adversarial,
     Contrastive,
-    GaussianNoise,
     ObfuscatorConfig,
     PublishedObfuscator,
-    Regulariser,
     train_obfuscator,
 )
 
@@ -50,40 +44,6 @@ def test_every_row_keeps_classes_apart_and_repeats(row: str) -> None:
     assert (nearest == labels).mean() > 0.75
 
 
-def test_rows_are_the_eight_combinations() -> None:
-    assert len(PUBLISHED_ROWS) == 2 ** len(REGULARISERS) == len(set(PUBLISHED_ROWS.values()))
-
-
-def test_unknown_regulariser_names_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="arl, contrastive, noise"):
-        ObfuscatorConfig(regularisers=("dropout",))
-
-
-def test_adversary_learns_and_the_obfuscator_is_paid_for_its_failure() -> None:
-    torch.manual_seed(0)
-    embeddings = torch.randn(64, 3)
-    term = Adversarial()
-    term.prepare(embeddings, 3)
-    labels = torch.zeros(64, dtype=torch.long)
-    first = term.penalty(embeddings, embeddings, labels).item()
-    for _ in range(200):
-        last = term.penalty(embeddings, embeddings, labels).item()
-    # The penalty is minus the adversary's loss: it rises towards 0 as reconstruction gets better.
-    assert first < -0.5
-    assert last > 0.3 * first
-
-
-def test_hiding_everything_earns_no_more_than_the_best_constant_guess() -> None:
-    torch.manual_seed(0)
-    embeddings = torch.randn(64, 3)
-    term = Adversarial(alpha=0.9)
-    term.prepare(embeddings, 2)
-    far = 1e3 * torch.randn(64, 2)
-    value = term.penalty(far, embeddings, torch.zeros(64, dtype=torch.long)).item()
-    assert value >= -0.9 * embeddings.var(dim=0, correction=0).mean().item() - 1e-6
-    assert abs(term.task_weight() - 0.1) < 1e-12
-
-
 def test_closed_form() -> None:
     representation = torch.tensor([[0.0], [3.0], [10.0]])
     labels = torch.tensor([0, 0, 1])
@@ -103,29 +63,6 @@ def test_equal_points_have_a_finite_gradient() -> None:
     assert torch.isfinite(representation.grad).all()
 
 
-def test_a_batch_of_one_costs_nothing() -> None:
-    assert (
-        Contrastive()
-        .penalty(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, dtype=torch.long))
-        .item()
-        == 0
-    )
-
-
-def test_standard_deviation() -> None:
-    torch.manual_seed(0)
-    difference = GaussianNoise(sigma=0.01).perturb(torch.zeros(20_000, 2))
-    assert abs(difference.std().item() - 0.01) < 2e-4
-
-
-def test_neutral() -> None:
-    neutral, batch = Regulariser(), torch.randn(3, 2)
-    neutral.prepare(batch, 2)
-    assert neutral.perturb(batch) is batch
-    assert neutral.task_weight() == 1.0
-    assert neutral.penalty(batch, batch, torch.zeros(3, dtype=torch.long)).item() == 0.0
-
-
 def test_a_published_one_is_that_of_the_table() -> None:
     part = PublishedObfuscator("arl", "noise", outputs=2, hidden=(5,), epochs=2, random_state=7)
     config = ObfuscatorConfig(
@@ -141,28 +78,3 @@ def test_a_published_one_is_that_of_the_table() -> None:
     )
     for one, other in zip(weights, same, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_names_of_regularisers_survive_scikit_learn() -> None:
-    part = PublishedObfuscator("arl", "noise", epochs=3)
-    copy = clone(part)
-    assert copy is not part
-    assert copy.get_params() == part.get_params()
-    assert copy.regularisers == ("arl", "noise")
-    copy.set_params(regularisers=("contrastive",), epochs=4)
-    assert (copy.regularisers, copy.epochs) == (("contrastive",), 4)
-    assert part.epochs == 3
-    with pytest.raises(ValueError, match="Invalid parameter 'alpha'"):
-        part.set_params(alpha=0.5)
-
-
-def test_a_part_that_cannot_be_fitted_says_so() -> None:
-    points, labels = blobs()
-    with pytest.raises(InvalidParameter, match="outputs"):
-        PublishedObfuscator(outputs=()).check()
-    with pytest.raises(UnknownName, match="magic"):
-        PublishedObfuscator("magic").check()
-    with pytest.raises(InvalidInput, match="labels"):
-        PublishedObfuscator(outputs=2).fit(points, labels[:-1])
-    with pytest.raises(NotFittedYet):
-        PublishedObfuscator().network()

@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.published.density import KernelDensity
 from reticent.published.power_network import (
-    PowerConfig,
     PowerNetwork,
     log_det_gradient,
     log_det_gradients,
-    train_power,
 )
 
 
@@ -74,33 +71,3 @@ def test_a_singular_jacobian_is_not_finite_for_its_own_row_alone() -> None:
         made.directions.zero_()
         made.matrix.zero_()
     assert not torch.isfinite(log_det_gradient(made, torch.rand(3, 2, dtype=torch.float64))).any()
-
-
-def blobs() -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.default_rng(0)
-    labels = np.arange(400) % 2
-    return random.normal(size=(400, 3)) * 0.2 + labels[:, None], labels
-
-
-def test_training_lowers_both_losses_and_repeats() -> None:
-    rows, labels = blobs()
-    density = KernelDensity(rows, 0.3)
-    config = PowerConfig(steps=150, batch_size=100, learning_rate=1e-2)
-    first = train_power(rows, labels, config, density=density)
-    assert len(first.privacy_losses) == 150
-    assert np.mean(first.privacy_losses[-20:]) < 0.97 * first.privacy_losses[0]
-    assert np.mean(first.utility_losses[-20:]) < 0.5 * first.utility_losses[0]
-    again = train_power(rows, labels, config, density=density)
-    np.testing.assert_array_equal(first.network.embed(rows), again.network.embed(rows))
-
-
-def test_without_the_privacy_loss_the_privacy_loss_is_only_watched() -> None:
-    rows, labels = blobs()
-    density = KernelDensity(rows, 0.3)
-    with_loss = train_power(
-        rows, labels, PowerConfig(steps=150, learning_rate=1e-2), density=density
-    )
-    without = train_power(
-        rows, labels, PowerConfig(steps=150, learning_rate=1e-2, private=False), density=density
-    )
-    assert np.mean(with_loss.privacy_losses[-20:]) < np.mean(without.privacy_losses[-20:])

@@ -48,27 +48,6 @@ def test_wide_rows_that_lie_exactly_at_the_radius_count(monkeypatch: pytest.Monk
     assert found.within.tolist() == [[29] * 60, [14] * 60]
 
 
-def test_survey_counts_and_caps() -> None:
-    points = np.array([[0.0], [0.3], [1.0], [5.0]])
-    found = survey_radius(
-        points,
-        radii=[0.5, 0.3],
-        epsilons=[1.0],
-        columns={"sign": ["a", "b", "a", "a"], "same": np.zeros(4)},
-        neighbour=1,
-        pairs=1000,
-    )
-    small, large = found.at
-    assert (small.radius, small.with_neighbour, small.pairs) == (0.3, 2, 1)
-    assert small.counterfactuals == {"sign": 0.5, "same": 0.0}
-    assert (large.radius, large.with_neighbour) == (0.5, 2)
-    assert math.isinf(found.other["same"][0])
-    assert found.nearest[0] == pytest.approx(0.3)
-    cap = found.caps[-1]
-    assert cap.neighbours == pytest.approx(math.e / (1 + math.e))
-    assert cap.median_pair == pytest.approx(1 / (1 + math.exp(-large.median_hops)))
-
-
 def test_rules_give_what_they_promise() -> None:
     points = np.random.default_rng(1).uniform(size=(500, 2))
     half = points[:, 0] > 0.5

@@ -154,17 +154,6 @@ def test_settings_have_one_spelling_and_no_more_than_json(
         Bundle.read(stored)
 
 
-@pytest.mark.parametrize("name", ["bundle.json", "weights.safetensors", "card.md", "manifest.json"])
-def test_a_missing_or_cut_file_is_found(stored: Path, name: str) -> None:
-    whole = (stored / name).read_bytes()
-    (stored / name).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CorruptBundle):
-        Bundle.read(stored)
-    (stored / name).unlink()
-    with pytest.raises(CorruptBundle, match=r"cannot be read|has no manifest"):
-        Bundle.read(stored)
-
-
 @pytest.mark.parametrize("mask", [0o022, 0o777])
 def test_a_private_bundle_is_its_owners_alone_whatever_the_umask(
     stored: Path, tmp_path: Path, mask: int

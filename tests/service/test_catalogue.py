@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +12,6 @@ from reticent.service.catalogue import Catalogue
 from reticent.service.models import ModelShelf
 from reticent.systems.value_models import train_value_model
 from tests.service.conftest import RECORDS
-
-
-class But:
-    """An object in all but some attributes."""
-
-    def __init__(self, inner: Any, **changed: Any) -> None:
-        self._inner = inner
-        vars(self).update(changed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
 
 def anybody(*_: str) -> bool:

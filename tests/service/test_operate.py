@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import stat
 import subprocess
 from pathlib import Path
 
@@ -15,12 +14,11 @@ import pytest
 from reticent.accounting import PrivacyEvent
 from reticent.cli.main import run
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import BudgetExceeded, NotAuthenticated, UntrustedSignature
+from reticent.core.errors import BudgetExceeded, UntrustedSignature
 from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps
 from reticent.ledger import Ledger
 from reticent.service.core import Service
-from reticent.service.keys import KeyStore
 from reticent.service.settings import Settings
 from reticent.service.signing import Signer
 from tests.ledger.conftest import _postgres_programs
@@ -151,35 +149,3 @@ def test_a_budget_is_lowered_and_then_frozen(place: Path) -> None:
         ledger.close()
     with pytest.raises(BudgetExceeded):
         spend("budgets.db")
-
-
-def test_a_key_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
-    made("budgets.db")
-    ledger = Ledger.open("budgets.db", synchronous="NORMAL")
-    keys = KeyStore(ledger)
-    key, secret = keys.create("acme", bundles=["*"], subjects=["*"])
-    monkeypatch.setenv("KEY", key.id)
-    (commands,) = blocks("Revoke a key")
-    follow(commands)
-    with pytest.raises(NotAuthenticated):
-        keys.find(secret)
-    ledger.close()
-
-
-def test_a_scraper_gets_a_secret_of_its_own(place: Path) -> None:
-    (commands,) = blocks("Watch")
-    follow(commands)
-    secret = (place / "scraper-key").read_text().strip()
-    assert stat.S_IMODE((place / "scraper-key").stat().st_mode) == 0o600
-    made("budgets.db")
-    service = Service(
-        Settings(
-            bundles=place / "bundles",
-            ledger="budgets.db",
-            signing_key=place / "key.pem",
-            metrics_key=place / "scraper-key",
-        )
-    )
-    assert service.opens_metrics(secret)
-    assert not service.opens_metrics(secret[:-1])
-    service.close()

@@ -57,11 +57,11 @@ class Tip:
     def anchor(self) -> Tip:
         return self
 
-    def check_end(self, _: State) -> None:
-        pass
-
     def holds(self, state: State, anchor: Tip) -> bool:
-        return state.digests.get(anchor.seq, 0 if anchor.seq == 0 else None) == anchor.digest
+        return self.has(anchor, state.digests.get(anchor.seq))
+
+    def has(self, anchor: Tip, digest: int | None) -> bool:
+        return (0 if anchor.seq == 0 else digest) == anchor.digest
 
 
 @dataclass
@@ -301,11 +301,17 @@ def _change(page: Page, row: dict[str, Any], **others: Any) -> dict[str, Any]:
     return row
 
 
+def _end(state: State, at: int = 0, **_: bool) -> tuple[Tip, int | None]:
+    return state.tip, state.digests.get(at)
+
+
 @pytest.fixture(autouse=True)
 def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, stand_in in (("find", _find), ("add", _add), ("change", _change)):
         monkeypatch.setattr(stored, name, stand_in)
     monkeypatch.setattr(ledger_module, "read_tip", lambda state, **_: state.tip)
+    monkeypatch.setattr(ledger_module, "read_end", _end)
+    monkeypatch.setattr(ledger_module, "digest_at", lambda state, at: state.digests.get(at))
     monkeypatch.setattr(ledger_module, "Page", Page)
     monkeypatch.setattr(answering_module, "time", SimpleNamespace(sleep=lambda _: None))
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from reticent.cli.main import run
-from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
+from reticent.core.errors import BudgetExceeded, InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.core.scopes import Scope
 from reticent.ledger import Ledger
@@ -27,6 +27,7 @@ from reticent.systems import CertifiedEnsemble, PosthocEncoder, PowerEncoder
 from reticent.systems.cluster import Task, partitions, release_on_cluster, release_partition
 from reticent.tables import Categorical, Numeric, TabularSchema
 from tests.ledger.conftest import postgres_server, postgres_url  # noqa: F401
+from tests.test_start import loaded
 
 distributed = pytest.importorskip("distributed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -221,24 +222,22 @@ def test_kills_of_workers_and_driver_lose_no_row_and_overspend_nothing(
     ledger.close()
 
 
+def test_a_worker_without_a_ledger_loads_no_database(
+    bundle: Path, sources: list[Path], tmp_path: Path
+) -> None:
+    code = (
+        "from pathlib import Path; from reticent.systems.cluster import *; release_partition("
+        f"Task(Path({str(bundle)!r}), None, None, ignore=('label',)), "
+        f"Partition(Path({str(sources[0])!r}), Path({str(tmp_path / 'parts')!r})))"
+    )
+    assert loaded(code, ("torch", "sqlalchemy")) == []
+
+
 def test_a_partition_needs_no_cluster(bundle: Path, sources: list[Path], tmp_path: Path) -> None:
     (one, *_) = partitions(sources, tmp_path / "out")
     done = release_partition(Task(bundle, None, None, rows=PART, ignore=("label",)), one)
     assert done == (3, ROWS, 0)
     assert written(tmp_path / "out") == {"day-0": WHOLE["day-0"]}
-
-
-def test_jobs_answer_one_file(
-    bundle: Path, sources: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parallel, "_LEAST_ROWS", 10)
-    output = tmp_path / "answers.parquet"
-    base = ["release", str(bundle), "--input", str(sources[0]), "--ignore-column", "label"]
-    assert run([*base, "--output", str(output), "--jobs", "0"]) == InvalidParameter.code
-    assert not output.exists()
-    with joblib.parallel_config(backend="threading"):
-        assert run([*base, "--output", str(output), "--jobs", "2"]) == 0
-    assert pq.read_table(output).num_rows == ROWS
 
 
 @pytest.mark.parametrize("cluster", [True], indirect=True)

@@ -107,14 +107,6 @@ def test_a_ledger_charges_every_fit_to_the_name_and_takes_none_without(
         assert ledger.verify() == before
 
 
-@pytest.mark.parametrize("name", ["ward 7", None])
-def test_a_bundle_keeps_its_data_set(name: str | None, tmp_path: Path) -> None:
-    made = certified(name)
-    loaded = type(made).load(made.save(tmp_path / "bundle"))
-    assert loaded.guarantee == made.guarantee
-    assert loaded.data_set == name
-
-
 def test_identities_of_certified_records_make_no_persons() -> None:
     made = certified("ward 7", range(60))
     assert made.guarantee.adjacency == AddRemove(1, Unit.RECORD, "ward 7")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -173,12 +172,3 @@ def test_an_array_and_a_frame_are_not_mixed(name: str) -> None:
     positional = clone(system).fit(table.to_numpy(), LABELS)
     with pytest.raises(InvalidInput, match="has column names"):
         positional.simulate(table, seed=0)
-
-
-@pytest.mark.parametrize("name", ["posthoc encoder", "certified", "power"])
-def test_names_travel_with_the_bundle(name: str, tmp_path: Path) -> None:
-    system, (_, table) = fitted(name), SYSTEMS[name]
-    loaded = type(system).load(system.save(tmp_path / "bundle"))
-    assert loaded.feature_names_in_.tolist() == system.feature_names_in_.tolist()
-    turned = loaded.simulate(table[table.columns[::-1]], seed=1)
-    np.testing.assert_array_equal(turned.values, system.simulate(table, seed=1).values)

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import (
-    AdditiveHistogramClassifier,
     Features,
     NoisyGradientClassifier,
     PublicModelsClassifier,
@@ -30,7 +29,6 @@ POOL: dict[str, Any] = {"pool": [LogisticRegression()], "records": 300}
 MODELS: dict[str, Any] = {
     "public start": PublicStartClassifier(**TOTAL, **POOL),
     "public models": PublicModelsClassifier(**TOTAL, **POOL),
-    "histograms": AdditiveHistogramClassifier(**TOTAL),
     "descent": NoisyGradientClassifier(steps=10, **TOTAL),
 }
 
@@ -78,7 +76,7 @@ def test_a_saved_model_answers_a_raw_frame(name: str, tmp_path: Path) -> None:
 def test_private_records_have_no_part_in_the_schema() -> None:
     """Values that only private records have, and no records at all, draft the same one."""
     drafted = [
-        clone(MODELS["histograms"]).fit(each, labels(each), **TOLD).schema_
+        clone(MODELS["descent"]).fit(each, labels(each), **TOLD).schema_
         for each in (PRIVATE, rows(30, seed=5), PRIVATE[:0])
     ]
     assert drafted[0] == drafted[1] == drafted[2]

@@ -27,7 +27,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     cross_val_predict,
     learning_curve,
-    validation_curve,
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import (
@@ -187,12 +186,6 @@ def test_what_fits_more_than_one_model_is_refused(name: str, jobs: int) -> None:
 def test_what_fits_more_than_one_model_in_one_process_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="no ledger books it"):
         REPEATED_BY_ONE[name]()
-
-
-def curve(jobs: int, *steps: Any) -> Any:
-    pipeline = make_pipeline(*steps, model())
-    name, values = "noisygradientclassifier__epsilon", [1.0, 2.0]
-    return validation_curve(pipeline, X, Y, param_name=name, param_range=values, cv=2, n_jobs=jobs)
 
 
 AGAIN: dict[str, Callable[[], Any]] = {

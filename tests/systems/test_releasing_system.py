@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.core.errors import InvalidInput, NotFittedYet, UnknownName
+from reticent.core.errors import InvalidInput, UnknownName
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
@@ -49,25 +48,6 @@ SYSTEMS = {
         epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, training=ClippedDescent(epochs=1)
     ),
 }
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_an_unfitted_system_answers_and_stores_nothing(name: str, tmp_path: Path) -> None:
-    system = SYSTEMS[name]()
-    kind = type(system).__name__
-    for ask in (
-        lambda: system.release(X),
-        lambda: system.simulate(X, seed=0),
-        lambda: system.guarantee,
-        lambda: system.bundle_identity_,
-        lambda: system.save(tmp_path / "bundle"),
-    ):
-        with pytest.raises(
-            NotFittedYet,
-            match=f"this {kind} is not fitted yet; call fit, or {kind}.load on a bundle",
-        ):
-            ask()
-    assert not (tmp_path / "bundle").exists()
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

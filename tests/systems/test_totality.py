@@ -14,7 +14,6 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.systems import (
     BetaVAE,
@@ -31,7 +30,6 @@ from reticent.systems import (
     PrivateKNNClassifier,
     VectorTraining,
 )
-from reticent.tables import TabularSchema
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((120, 8, 8))
@@ -234,12 +232,3 @@ def test_no_finite_row_raises(name: str) -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_no_finite_row_raises_in_a_hundred_thousand(name: str) -> None:
     _answers_everything(name, 100_000)
-
-
-def test_a_mechanism_that_cannot_answer_is_found_before_any_charge() -> None:
-    with pytest.raises(InvalidInput, match="epsilon"):
-        CertifiedClassifier(epsilon=1e-9, classes=[0, 1], k_max=1).fit(PICTURES, LABELS).release(
-            PICTURES[:1]
-        )
-    tabular = TabularSchema.numbers(64, 0.0, 1.0)
-    assert tabular.encode(extreme(100, seed=7)).max() <= 1.0

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.tables import (
     Categorical,
     Hashed,
@@ -172,24 +172,6 @@ def test_buckets_depend_on_the_word_and_the_salt_alone() -> None:
     held = np.bincount(codes, minlength=64)
     assert np.abs(held - 2000 / 64).max() < 5.2 * np.sqrt(2000 / 64)
     assert (Hashed("town", 64, salt="other").code(cells) != codes).mean() > 0.9
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Instant("x", "2021-01-01", "2020-01-01"), "lower < upper"),
-        (lambda: Instant("x", "soon", "2020-01-01"), "ISO 8601"),
-        (lambda: Instant("x", 2020, "2020-01-01"), "ISO 8601"),  # type: ignore[arg-type]
-        (lambda: Ordered("x", ("a",)), "two different categories"),
-        (lambda: Hashed("x", 1), "buckets=1"),
-        (lambda: Hashed("x", 4, salt=3), "salt=3"),  # type: ignore[arg-type]
-        (lambda: Truth("x", missing="no"), "missing='no'"),  # type: ignore[arg-type]
-        (lambda: Categorical("x", ("a", "b"), missing="c"), "missing='c': expected one of"),
-    ],
-)
-def test_attributes_that_are_none(make: Any, message: str) -> None:
-    with pytest.raises(InvalidParameter, match=message):
-        make()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
     from reticent.accounting.composition import (
         Composition,
-        advanced_epsilon,
         basic_epsilon,
         optimal_delta,
         optimal_epsilon,
@@ -35,11 +34,6 @@ if TYPE_CHECKING:
         ZeroConcentratedCost,
     )
     from reticent.accounting.exact_gaussian import GaussianAccountant
-    from reticent.accounting.filters import (
-        BasicFilter,
-        Filter,
-        RdpFilter,
-    )
     from reticent.accounting.individual_filter import IndividualFilter
     from reticent.accounting.individual_gaussian import (
         IndividualGaussianBudget,
@@ -60,7 +54,6 @@ if TYPE_CHECKING:
         local_epsilon_for,
         shuffled_epsilon,
     )
-    from reticent.accounting.unequal_composition import optimal_epsilon_of
 else:
     from reticent.core.lazy import lazy_names
 
@@ -78,7 +71,6 @@ else:
             ),
             "reticent.accounting.composition": (
                 "Composition",
-                "advanced_epsilon",
                 "basic_epsilon",
                 "optimal_delta",
                 "optimal_epsilon",
@@ -102,11 +94,6 @@ else:
                 "ZeroConcentratedCost",
             ),
             "reticent.accounting.exact_gaussian": ("GaussianAccountant",),
-            "reticent.accounting.filters": (
-                "BasicFilter",
-                "Filter",
-                "RdpFilter",
-            ),
             "reticent.accounting.individual_filter": ("IndividualFilter",),
             "reticent.accounting.individual_gaussian": (
                 "IndividualGaussianBudget",
@@ -133,19 +120,16 @@ else:
                 "local_epsilon_for",
                 "shuffled_epsilon",
             ),
-            "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
         },
     )
 
 __all__ = [
     "Accountant",
     "ApproximateRdp",
-    "BasicFilter",
     "Composed",
     "Composition",
     "Cost",
     "DiscreteLaplaceCost",
-    "Filter",
     "GaussianAccountant",
     "GaussianCost",
     "IndividualFilter",
@@ -159,13 +143,11 @@ __all__ = [
     "PrivateKnnTotal",
     "RandomizedResponseCost",
     "RdpAccountant",
-    "RdpFilter",
     "ScreeningDpEvent",
     "SelfComposed",
     "ShuffledChannel",
     "StatedCost",
     "ZeroConcentratedCost",
-    "advanced_epsilon",
     "basic_epsilon",
     "calibrate_individual_gaussian",
     "calibrate_private_knn",
@@ -177,7 +159,6 @@ __all__ = [
     "noisy_argmax_rdp",
     "optimal_delta",
     "optimal_epsilon",
-    "optimal_epsilon_of",
     "private_knn_rdp",
     "private_knn_total",
     "screening_rdp",

@@ -26,7 +26,7 @@ class Accountant(ABC):
 
     **Guarantee.** The total holds for answers whose *values* may depend on earlier answers, while
     the list of events is fixed in advance. For events that are themselves chosen from earlier
-    answers use ``reticent.accounting.filters``.
+    answers use ``reticent.ledger``.
 
     Args:
         adjacency: the one adjacency that every counted event must have.
@@ -45,7 +45,7 @@ class Accountant(ABC):
         reticent.accounting.RdpAccountant: the default.
         reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
         reticent.accounting.PldAccountant: close to exact, for anything.
-        reticent.accounting.Filter: for events that are chosen adaptively.
+        reticent.ledger.Ledger: for events that are chosen adaptively.
     """
 
     name: str
@@ -132,7 +132,6 @@ class RdpAccountant(Accountant):
     See Also:
         reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
         reticent.accounting.PldAccountant: closer to exact.
-        reticent.accounting.RdpFilter: the same curves for adaptively chosen events.
     """
 
     name = "RDP"

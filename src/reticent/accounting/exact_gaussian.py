@@ -56,6 +56,25 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
     return min(1.0, max(found * (1 + 4 * _ULPS), math.nextafter(0.0, 1.0)))
 
 
+def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
+    """Return epsilon of continuous Gaussian noise at ``delta``, the inverse of ``gaussian_delta``.
+
+    Args:
+        noise_multiplier: sigma over the l2 sensitivity, above 0.
+        delta: in [0, 1]. At 0 epsilon is infinite.
+    """
+
+    def falls_short(epsilon: float) -> bool:
+        return gaussian_delta(noise_multiplier=noise_multiplier, epsilon=epsilon) > delta
+
+    if delta == 0:
+        return math.inf
+    upper = 1.0
+    while falls_short(upper):
+        upper *= 2
+    return smallest_without(falls_short, upper)
+
+
 class GaussianAccountant(Accountant):
     """The exact total of unsampled Gaussian noise, and of nothing else.
 
@@ -100,15 +119,7 @@ class GaussianAccountant(Accountant):
         delta = probability(delta, name="delta")
         if not self._counted:
             return 0.0
-        if delta == 0:
-            return math.inf
-        multiplier = self._multiplier()
-        upper = 1.0
-        while gaussian_delta(noise_multiplier=multiplier, epsilon=upper) > delta:
-            upper *= 2
-        return smallest_without(
-            lambda total: gaussian_delta(noise_multiplier=multiplier, epsilon=total) > delta, upper
-        )
+        return gaussian_epsilon(noise_multiplier=self._multiplier(), delta=delta)
 
     def delta(self, *, epsilon: float) -> float:
         """Return the total delta, as ``Accountant.delta``."""

@@ -46,7 +46,7 @@ class IndividualFilter:
 
     See Also:
         reticent.accounting.IndividualGaussianBudget: the privacy that a cap gives.
-        reticent.accounting.RdpFilter: one budget for all records together.
+        reticent.ledger.Ledger: one budget for all records together.
     """
 
     def __init__(self, *, cap: int) -> None:

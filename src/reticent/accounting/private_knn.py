@@ -206,7 +206,7 @@ def private_knn_total(
 
     See Also:
         reticent.accounting.calibrate_private_knn: the inverse.
-        reticent.accounting.RdpFilter: numbers that are not known beforehand.
+        reticent.IndividualKNNClassifier: numbers that are not known beforehand.
         reticent.PrivateKNNClassifier: the estimator.
     """
     delta = probability(delta, name="delta", allow_zero=False)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +38,16 @@ from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.query import PowerQuery
 
 if TYPE_CHECKING:
+    from reticent.published.posthoc_encoder import PublishedPosthocEncoder
+    from reticent.published.power import PublishedPowerEncoder
     from reticent.systems.posthoc.query import PrivateQuery
 
+    Printed = PublishedPosthocEncoder | PublishedPowerEncoder
     Query = PrivateQuery | CodeQuery | PowerQuery
 
+
+_NOWHERE = 1e300
+"""Stands for what is withheld: no embedding reaches it."""
 
 _LEAST = np.finfo(np.float64).tiny
 
@@ -112,6 +118,15 @@ def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
     return module is not None and isinstance(query, module.PrivateQuery)
 
 
+_PRINTED = ("PublishedPosthocEncoder", "PublishedPowerEncoder")
+"""Algorithms as printed that release about an input. By name: their modules load torch."""
+
+
+def is_printed(query: object) -> TypeGuard[Printed]:
+    """Return whether ``query`` is an algorithm as printed, fitted, whose claim is a paper's."""
+    return type(query).__name__ in _PRINTED
+
+
 def attackable_query(system: Any) -> Query:
     """Return the fitted query of a system whose exact probabilities are known.
 
@@ -119,6 +134,8 @@ def attackable_query(system: Any) -> Query:
         InvalidInput: another system, or one without a guarantee.
         NotFittedYet: not fitted.
     """
+    if is_printed(system):
+        return cast("Query", system)
     query = system._fitted() if hasattr(system, "_fitted") else None
     if is_posthoc(query) or isinstance(query, CodeQuery | PowerQuery):
         return query
@@ -134,6 +151,8 @@ def stated(query: Query) -> Guarantee:
 
     The mechanism's own figure is not used, because it may be wrong.
     """
+    if is_printed(query):
+        return query.guarantee
     if is_posthoc(query):
         wanted = query.requirement
         return Guarantee(wanted.epsilon, wanted.delta, wanted.adjacency)
@@ -148,6 +167,8 @@ def points_of(query: Query, rows: Any) -> Array:
     """Return checked rows as points where the guarantee measures distance, shape (n, d)."""
     if is_posthoc(query):
         return query.bound.domain.clip(query.embedding.embed(rows))
+    if is_printed(query):
+        return query.points(rows)
     dense: Array = rows.dense()
     graph = _graph(query)
     return dense if graph is None else graph.hop_counts(dense)
@@ -157,6 +178,8 @@ def candidates_of(query: Query, points: Array) -> Candidates:
     """Return the candidates at ``points``, which ``points_of`` gives."""
     if is_posthoc(query):
         return _posthoc(query, points)
+    if is_printed(query):
+        return _printed(query, points)
     mechanism, graph = query.mechanism, _graph(query)
     adjacency = None
     if isinstance(query, CodeQuery):
@@ -244,6 +267,51 @@ def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
         values if labels is None else labels.T,
         inner.norm if isinstance(inner, AdditiveMechanism) else Norm.LINF,
         answer,
+        weigh,
+    )
+
+
+def _printed(query: Printed, points: Array) -> Candidates:
+    """Return candidates of an algorithm as printed, with the law that its mechanism has."""
+    near = query.within
+    if query.mechanism_ is None:  # nothing is drawn, so an answer rules every other point out
+        known = query.released(points)
+
+        def exactly(answers: Answers) -> Array:
+            shown, given = (np.nan_to_num(each, nan=_NOWHERE) for each in (known, answers.values))
+            return np.where(Norm.LINF.between(given, shown) == 0, 0.0, -np.inf)
+
+        return Candidates(
+            points,
+            near,
+            known.shape[1],
+            np.nan_to_num(known),
+            Norm.L2,
+            lambda which, _: Answers(known[which], np.isnan(known[which, 0])),
+            exactly,
+        )
+    mechanism = query.mechanism_
+    values, radii = query.before_noise(points)
+    with np.errstate(divide="ignore"):
+        passing = mechanism.pass_probabilities(radii)
+        pass_weight, held_weight = np.log(passing), np.log1p(-passing)
+
+    def weigh(answers: Answers) -> Array:
+        shown = ~answers.withheld
+        weights = np.tile(held_weight, (len(shown), 1))
+        away = Norm.L1.between(answers.values[shown], values)
+        weights[shown] = pass_weight - away / mechanism.scale
+        return weights
+
+    return Candidates(
+        points,
+        near,
+        mechanism.dimension,
+        values,
+        Norm.L1,
+        lambda which, sampler: Answers(
+            *mechanism.release(values[which], radii[which], sampler=sampler)
+        ),
         weigh,
     )
 

@@ -39,7 +39,7 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, flag, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Guarantee
+from reticent.core.guarantees import Guarantee, GuaranteeKind
 from reticent.core.norms import unit_moves
 from reticent.noise import AuditSampler
 from reticent.systems.power.code_query import CodeQuery
@@ -96,6 +96,29 @@ class FittedAttack:
         return tuple(one.name for one in found if one.exceeded)
 
     @property
+    def stated(self) -> bool:
+        """Return whether caps and floors are what a paper states, which no proof supports."""
+        return self.claim.kind is GuaranteeKind.NO_PRIVACY
+
+    @property
+    def claim_words(self) -> str:
+        """The claim in words."""
+        if not self.stated:
+            return self.claim.describe()
+        numbers = f"epsilon={self.claim.epsilon:g}, delta={self.claim.delta:g}"
+        return f"{numbers}, as the paper states without a proof that holds"
+
+    @property
+    def cap(self) -> str:
+        """What the cap of a game is called."""
+        return "stated cap" if self.stated else "proved cap"
+
+    @property
+    def floor(self) -> str:
+        """What the floor of an error is called."""
+        return "stated floor" if self.stated else "proved floor"
+
+    @property
     def verdict(self) -> str:
         """Return a sentence on what the numbers show and what they do not."""
         if self.exceeded:
@@ -103,6 +126,8 @@ class FittedAttack:
                 f"refuted: {'; '.join(self.exceeded)}: more than epsilon={self.claim.epsilon:g} "
                 "allows"
             )
+        if self.stated:
+            return "no attack exceeded its cap; that proves nothing, and the caps are not proved"
         return (
             "no attack exceeded its cap; that proves nothing: the caps are what is proved, if the "
             "mechanism is what the bundle states"
@@ -134,7 +159,7 @@ def attack_fitted(
         drawn uniformly from the candidates.
 
     Args:
-        system: a fitted posthoc system or table encoder.
+        system: a fitted posthoc system or table encoder, or one as printed.
         X: PUBLIC rows as its ``release`` takes them, at least 8. Some are drawn as candidates. The
             decoder learns from the others, which are the attacker's own.
         columns: attributes to be inferred, shape (n,) each.
@@ -263,7 +288,7 @@ def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array
     """
     if isinstance(query, CodeQuery):
         points = rows.dense()
-    if is_posthoc(query):
+    if is_posthoc(query) or type(query).__name__ == "PublishedPosthocEncoder":
         return np.asarray(rows, dtype=np.float64), tuple(system.input_shape_)
     return points, (points.shape[1],)
 

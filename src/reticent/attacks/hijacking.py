@@ -105,12 +105,15 @@ class HijackingQuality:
         all_categories: share of rows whose categories were *all* right: the paper's "accuracy".
         category: mean share of categories that were right.
         mean_squared_error: mean squared error per encoded coordinate.
+        correlation: Pearson's, of all drawn coordinates with the true ones. NaN where one side is
+            constant.
         squared_error: mean squared l2 distance of a row, the quantity of reconstruction bounds.
     """
 
     all_categories: float
     category: float
     mean_squared_error: float
+    correlation: float
     squared_error: float
 
 
@@ -145,6 +148,7 @@ def hijacking_quality(
         all_categories=float(table.all(axis=1).mean()) if right else float("nan"),
         category=float(table.mean()),
         mean_squared_error=float(squared.mean()),
+        correlation=float(np.corrcoef(guess.ravel(), truth.ravel())[0, 1]),
         squared_error=float(squared.sum(axis=1).mean()),
     )
 

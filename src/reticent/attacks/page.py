@@ -10,7 +10,6 @@ from reticent.pages.parts import document, figure_table
 
 def attack_page(found: FittedAttack) -> str:
     """Return the whole page as HTML. It needs no script and loads nothing."""
-    claim = found.claim
     games = [
         (
             game.name,
@@ -32,7 +31,7 @@ def attack_page(found: FittedAttack) -> str:
         for one in found.reconstructions
     ]
     verdict = escape(found.verdict[0].upper() + found.verdict[1:])
-    heads = ("right", "at least, by counting", "proved cap", "without an answer")
+    heads = ("right", "at least, by counting", found.cap, "without an answer")
     return document(
         title=f"Attacks on a {found.system}",
         about="What attackers get back from a fitted system, beside what its guarantee allows",
@@ -48,13 +47,14 @@ def attack_page(found: FittedAttack) -> str:
             f"""<main><section aria-labelledby="games"><h2 id="games">Questions</h2>
 <p>The input is drawn uniformly from {found.candidates} public rows that the attacker knows. The
 attacker uses the exact probability of the answer about each row. With the same knowledge, no attack
-does better. The claim: {escape(claim.describe())}. Each cap follows from it, for rows farther apart
-by steps of the radius. All lower limits hold together with confidence {found.confidence:g}.</p>
+does better. The claim: {escape(found.claim_words)}. Each cap follows from it, for rows farther
+apart by steps of the radius. All lower limits hold together with confidence
+{found.confidence:g}.</p>
 {figure_table("", "question", heads, games)}</section>""",
             f"""<section aria-labelledby="estimates"><h2 id="estimates">Estimates of the input</h2>
 <p>The table shows the mean squared error per number of the input. No estimate has an error below
 the floor. The last column is the error of the mean of all candidates, which needs no answer.</p>
-{figure_table("", "estimate", ("error", "proved floor", "without an answer"), estimates)}
+{figure_table("", "estimate", ("error", found.floor, "without an answer"), estimates)}
 <p>This page is as private as the bundle and the rows that it was made with.</p>
 </section></main>""",
         ],

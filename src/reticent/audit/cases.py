@@ -17,31 +17,19 @@ import numpy.typing as npt
 
 from reticent.audit.beliefs import Atoms, Logistic
 from reticent.audit.sequential import Draw, SequentialTest, bet, by_coin
-from reticent.core.arrays import Array, Integers
+from reticent.core.arrays import Array
 from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import (
     AdditiveMechanism,
     AnyTwo,
-    DistanceToInstability,
     FiniteChannel,
     GaussianMechanism,
     HopRelease,
-    NoisyArgmax,
-    NoisyMaxRelease,
-    NoisyScreening,
-    NoisySums,
     ProposeTestRelease,
-    SignedDistanceRelease,
-    SoftmaxRelease,
-    StabilityRelease,
-    StabilityResponse,
 )
-from reticent.mechanisms.level_response import BinaryResponse
 from reticent.noise import Sampler
-from reticent.noise.coins import coins
-from reticent.published.posthoc import PublishedPosthoc
 
 Outputs = Callable[[int, Sampler], npt.NDArray[Any]]
 """From the number of runs and a sampler to an output of each, shape (n,) or (n, d)."""
@@ -51,7 +39,7 @@ Released = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
 
 _AT_ONCE = 2**14
 
-_TO_GRID = 2.0**20
+TO_GRID = 2.0**20
 """Ratios are rounded to it: the last bits of a computed ratio are no output of the mechanism."""
 
 _MOST = 1e3
@@ -145,7 +133,7 @@ def vector_outputs(
     else:
         ratio = (norm.of(other) - norm.of(one)) / scale
     ratio = np.where(withheld, 0.0, np.clip(ratio, -_MOST, _MOST))
-    return np.stack([np.rint(ratio * _TO_GRID) / _TO_GRID, withheld.astype(np.float64)], axis=1)
+    return np.stack([np.rint(ratio * TO_GRID) / TO_GRID, withheld.astype(np.float64)], axis=1)
 
 
 def additive_outputs(
@@ -179,7 +167,7 @@ def additive_case(
         released = additive.release(values, sampler=sampler), np.zeros(runs, dtype=np.bool_)
         return additive_outputs(additive, released, (np.zeros(len(shift)), shift))
 
-    return _case(additive.name, epsilon, delta, answers, (np.zeros(len(shift)), shift))
+    return case_of(additive.name, epsilon, delta, answers, (np.zeros(len(shift)), shift))
 
 
 def propose_test_release_case(
@@ -209,7 +197,7 @@ def propose_test_release_case(
         return additive_outputs(additive, released, centers)
 
     name = f"{mechanism.name}, levels {levels[0]} and {levels[1]}"
-    return _case(name, epsilon, delta, answers, _sides(centers, levels))
+    return case_of(name, epsilon, delta, answers, sides(centers, levels))
 
 
 def worst_levels(mechanism: ProposeTestRelease) -> tuple[int, int]:
@@ -223,191 +211,6 @@ def worst_levels(mechanism: ProposeTestRelease) -> tuple[int, int]:
     return lower + 1, lower
 
 
-def published_test_case(
-    mechanism: PublishedPosthoc,
-    *,
-    radii: tuple[float, float],
-    shift: Array,
-    epsilon: float,
-    delta: float,
-) -> AuditCase:
-    """Test neighbours with stability radii ``radii``, whose values are 0 and ``shift`` (shape
-    (m,)).
-    """
-    centers = (np.zeros(len(shift)), shift)
-
-    def answers(side: tuple[Array, float], runs: int, sampler: Sampler) -> Array:
-        values = np.broadcast_to(side[0], (runs, len(shift)))
-        released = mechanism.release(values, np.full(runs, side[1]), sampler=sampler)
-        return vector_outputs(*released, centers, norm=Norm.L1, scale=mechanism.scale)
-
-    name = f"{mechanism.name}, radii {radii[0]:g} and {radii[1]:g}"
-    return _case(name, epsilon, delta, answers, _sides(centers, radii))
-
-
-def logits_case(
-    mechanism: SoftmaxRelease | NoisyMaxRelease, *, lead: float, change: float, epsilon: float
-) -> AuditCase:
-    """Test the first logit ahead of equal others by ``lead``, against the same with ``change``
-    less.
-
-    An honest ``change`` is a sensitivity.
-    """
-    pair = np.zeros((2, mechanism.classes))
-    pair[:, 0] = lead, lead - change
-    return _logits_case(mechanism, epsilon, pair)
-
-
-def stability_release_case(
-    mechanism: StabilityRelease, *, margins: tuple[float, float], epsilon: float
-) -> AuditCase:
-    """Test two labels in front. The first leads by ``margins`` (negative: the second leads)."""
-    pair = np.full((2, mechanism.classes), -10.0 * mechanism.sensitivity)
-    pair[:, 1] = 0.0
-    pair[:, 0] = margins
-    return _logits_case(mechanism, epsilon, pair)
-
-
-def _logits_case(
-    mechanism: SoftmaxRelease | NoisyMaxRelease | StabilityRelease, epsilon: float, pair: Array
-) -> AuditCase:
-    """Test neighbours with the logits ``pair``, shape (2, classes)."""
-
-    def answers(logits: Array, runs: int, sampler: Sampler) -> Array:
-        rows = np.broadcast_to(logits, (runs, mechanism.classes))
-        return label_outputs(mechanism.release(rows, sampler=sampler))
-
-    return _case(mechanism.name, epsilon, 0.0, answers, (pair[0], pair[1]))
-
-
-def response_case(
-    mechanism: StabilityResponse | BinaryResponse,
-    *,
-    labels: tuple[int, int],
-    levels: tuple[int, int],
-    epsilon: float,
-) -> AuditCase:
-    """Test neighbours whose certified labels and levels, or stable distances, are given."""
-
-    def answers(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
-        given = np.full(runs, side[0]), np.full(runs, side[1])
-        return label_outputs(mechanism.release(*given, sampler=sampler))
-
-    name = f"{mechanism.name}, labels {labels}, levels {levels}"
-    return _case(name, epsilon, 0.0, answers, _sides(labels, levels))
-
-
-def distance_to_instability_case(
-    mechanism: DistanceToInstability,
-    *,
-    answers: tuple[int, int],
-    levels: tuple[int, int],
-    epsilon: float,
-    delta: float,
-) -> AuditCase:
-    """Test neighbours whose answers (integers of at least 0) and stable distances are given."""
-
-    def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
-        given = np.full(runs, side[0]), np.full(runs, side[1])
-        return label_outputs(*mechanism.release(*given, sampler=sampler))
-
-    name = f"{mechanism.name}, answers {answers}, distances {levels}"
-    return _case(name, epsilon, delta, run, _sides(answers, levels))
-
-
-def signed_distance_case(
-    mechanism: SignedDistanceRelease,
-    *,
-    labels: tuple[int, int],
-    levels: tuple[int, int],
-    answers: int,
-    epsilon: float,
-    delta: float,
-) -> AuditCase:
-    """Test neighbours whose labels and stable distances are given.
-
-    They are the same for every one of several answers. These are seen together: how often each of
-    the two labels is named.
-    """
-
-    def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
-        given = np.full(runs * answers, side[0]), np.full(runs * answers, side[1])
-        released = mechanism.release(*given, sampler=sampler).reshape(runs, answers)
-        return np.stack([(released == label).sum(axis=1) for label in sorted(set(labels))], axis=1)
-
-    name = f"{mechanism.name}, labels {labels}, distances {levels}, {answers} answers"
-    return _case(name, epsilon, delta, run, _sides(labels, levels))
-
-
-def noisy_screening_case(
-    mechanism: NoisyScreening, *, votes: int, epsilon: float, delta: float
-) -> AuditCase:
-    """Test a largest vote of ``votes`` (0 to neighbours - 1), against one more where the record is
-    sampled.
-
-    The record's own coin is part of the run.
-    """
-
-    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
-        counts = np.full(runs, votes, dtype=np.int64)
-        if with_record:
-            rate = mechanism.sampling_probability
-            counts += coins(runs, probability=rate, sampler=sampler)
-        return label_outputs(mechanism.release(counts, sampler=sampler))
-
-    return _case(f"{mechanism.name}, {votes} votes", epsilon, delta, run, (True, False))
-
-
-def noisy_argmax_case(
-    mechanism: NoisyArgmax, *, votes: Integers, epsilon: float, delta: float
-) -> AuditCase:
-    """Test ``votes``, shape (classes,), against one vote moved from the second class to the first.
-
-    It is moved wherever the record is sampled.
-    """
-    moved = votes.copy()
-    moved[:2] += np.array([1, -1])
-
-    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
-        here = np.tile(votes, (runs, 1))
-        if with_record:
-            rate = mechanism.sampling_probability
-            here = np.where(coins(runs, probability=rate, sampler=sampler)[:, None], moved, here)
-        return label_outputs(mechanism.release(here, sampler=sampler))
-
-    return _case(f"{mechanism.name}, {votes.tolist()} votes", epsilon, delta, run, (True, False))
-
-
-def noisy_sums_case(
-    mechanism: NoisySums, *, epsilon: float, delta: float, moved: float = 1.0
-) -> AuditCase:
-    """Test all sums of ``mechanism`` on zeros, against totals that are ``distances`` away.
-
-    They move along one coordinate of every block.
-
-    Args:
-        mechanism: the mechanism that runs for real, all its sums.
-        epsilon, delta: the claim.
-        moved: distance of the totals, in ``distances``, above 1 for a record whose part is longer
-            than its bound.
-    """
-    shifts = [int(np.floor(moved * distance)) for distance in mechanism.distances]
-
-    def run(with_record: bool, runs: int, sampler: Sampler) -> Array:
-        ratios = np.zeros(runs)
-        for place, shift in enumerate(shifts):
-            sigma, width = mechanism.sigmas[place], mechanism.blocks[place].width
-            totals = np.zeros((runs * mechanism.sums, width))
-            totals[:, 0] = shift * with_record
-            released = mechanism.noisy_rows(totals, sampler=sampler, block=place)
-            seen = released[:, 0].reshape(runs, mechanism.sums).astype(np.float64)
-            ratios += shift * (seen - 0.5 * shift).sum(axis=1) / sigma**2
-        return np.rint(ratios * _TO_GRID) / _TO_GRID
-
-    name = f"{mechanism.name}, {mechanism.sums} of {len(mechanism.blocks)} block(s)"
-    return _case(name, epsilon, delta, run, (True, False))
-
-
 def finite_channel_case(table: FiniteChannel, *, epsilon: float) -> AuditCase:
     """Test the two neighbouring nodes, of all, at which one answer's shares differ by the
     largest factor.
@@ -418,7 +221,7 @@ def finite_channel_case(table: FiniteChannel, *, epsilon: float) -> AuditCase:
         given = np.repeat(points[cell, None], runs, axis=0)
         return label_outputs(table.release(given, sampler=sampler))
 
-    return _case(table.name, epsilon, 0.0, run, _worst(table, shares, shares))
+    return case_of(table.name, epsilon, 0.0, run, _worst(table, shares, shares))
 
 
 def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
@@ -447,7 +250,7 @@ def hop_release_case(mechanism: HopRelease, *, epsilon: float) -> AuditCase:
         given = np.tile(points[side[0]], (runs, 1))
         return label_outputs(mechanism.release(given, logits, sampler=sampler))
 
-    return _case(mechanism.name, epsilon, 0.0, run, ((one, label), (other, rival)))
+    return case_of(mechanism.name, epsilon, 0.0, run, ((one, label), (other, rival)))
 
 
 def _worst(mechanism: FiniteChannel | HopRelease, high: Array, low: Array) -> tuple[int, int]:
@@ -482,11 +285,12 @@ def _points(mechanism: FiniteChannel | HopRelease) -> npt.NDArray[Any]:
     return points
 
 
-def _sides(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+def sides(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return what each of two neighbours has, of two things that are given for both."""
     return (one[0], other[0]), (one[1], other[1])
 
 
-def _case(
+def case_of(
     name: str,
     epsilon: float,
     delta: float,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent.audit.exact_laws import gaussian_law, laplace_law
+from reticent.accounting.exact_gaussian import gaussian_epsilon
 from reticent.audit.implementation import Finding, implementation_findings
 from reticent.audit.neighbour_pairs import NeighbourPair, checked_pairs
 from reticent.audit.outputs import OutputCode, Raised, leaves
@@ -517,8 +517,11 @@ def _law_findings(
     if it is too small for the claim, whatever was drawn.
     """
     ratio, gaussian = sensitivity / scales.scale, scales.law == "gaussian"
-    law = gaussian_law(mu=ratio) if gaussian else laplace_law(shift=sensitivity, scale=scales.scale)
-    exact = law.epsilon(delta)
+    exact = (
+        gaussian_epsilon(noise_multiplier=1.0 / ratio, delta=delta)
+        if gaussian
+        else max(0.0, ratio + 2.0 * math.log1p(-delta))  # delta is 1 - exp((epsilon - ratio) / 2)
+    )
     too_small = ratio > mu * _ROUNDED if mu is not None else exact > (epsilon or 0.0) * _ROUNDED
     if not too_small or (mu is not None and not gaussian):
         return []

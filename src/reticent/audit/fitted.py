@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from reticent.audit.fitted_pairs import (
     is_posthoc,
     posthoc_pairs,
     power_pairs,
+    printed_pairs,
 )
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
@@ -87,7 +88,8 @@ def audit_fitted(
         An audit gives no guarantee for neighbours that it did not try.
 
     Args:
-        system: a fitted estimator that releases: a posthoc, certified or table one.
+        system: a fitted estimator that releases: a posthoc, certified or table one, or an algorithm
+            as printed, of which the statement of its paper is tested.
         X: rows as its ``release`` takes them, at least one.
         draws: the most draws of all pairs together. It ends when the claim is refuted.
         alpha: the chance of refuting a claim that holds, in (0, 1).
@@ -101,6 +103,8 @@ def audit_fitted(
     See Also:
         reticent.audit.claim: the same engine, on anything that answers.
     """
+    from reticent.published.research import PublishedSystem
+
     count(draws, name="draws")
     probability(alpha, name="alpha", allow_zero=False)
     query = auditable_query(system)
@@ -134,7 +138,7 @@ def audit_fitted(
         subject=type(system).__name__,
         epsilon=claim.epsilon,
         delta=claim.delta,
-        source=claim.describe(),
+        source=query.totals() if isinstance(query, PublishedSystem) else claim.describe(),
         alpha=alpha,
         pairs=results_of(books, delta=claim.delta),
         draws=made,
@@ -154,11 +158,14 @@ def auditable_query(system: Any) -> Query:
         NotFittedYet: the system is not fitted.
     """
     # Late: all bring scikit-learn, which the audits of mechanisms do without.
+    from reticent.published.research import PublishedSystem
     from reticent.systems.power.row_encoder import RowEncoder
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.releasing_system import ReleasingSystem
     from reticent.systems.votes.estimator import VoteEstimator
 
+    if isinstance(system, PublishedSystem):
+        return cast("Query", system)
     if isinstance(system, PrivateKNNClassifier):
         raise InvalidInput(
             f"system: a {type(system).__name__} cannot be audited by itself. Its labels are "
@@ -189,6 +196,10 @@ def stated_guarantee(query: Query) -> Guarantee:
 
     The guarantee that a mechanism computes of itself may be what is at fault.
     """
+    from reticent.published.research import PublishedSystem
+
+    if isinstance(query, PublishedSystem):
+        return query.guarantee
     if is_posthoc(query):
         stated = query.requirement
         return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
@@ -214,9 +225,11 @@ def _pairs(
         assert isinstance(rows, CodedRows)
         return power_pairs(query, rows, random=directions), searched
     assert not isinstance(rows, CodedRows)
-    return certified_pairs(query, rows), (
-        "the certified distances: to examine them takes the training records and training again"
-    )
+    if isinstance(query, CertifiedQuery):
+        return certified_pairs(query, rows), (
+            "the certified distances: to examine them takes the training records and training again"
+        )
+    return printed_pairs(query, rows, random=directions), searched
 
 
 def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:
@@ -224,7 +237,7 @@ def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:
 
     Their values are our own, and lie as far apart as the bundle's certificate allows.
     """
-    mechanism = query.mechanism
+    mechanism = getattr(query, "mechanism", None)
     epsilon, delta = claim.epsilon, claim.delta
     if isinstance(mechanism, FiniteChannel):
         return [finite_channel_case(mechanism, epsilon=epsilon)]

@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypeIs
 
-from reticent.audit.cases import Outputs, additive_outputs, label_outputs
+from reticent.audit.cases import Outputs, additive_outputs, label_outputs, vector_outputs
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
+from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm, unit_moves
 from reticent.grids.shares import WHOLE
 from reticent.lipschitz import snap
@@ -33,6 +34,7 @@ from reticent.mechanisms import (
 from reticent.mechanisms.finite_channel import draw as drawn
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
+from reticent.noise.coins import coins
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
@@ -41,6 +43,11 @@ from reticent.systems.power.protection import UNIT, AttributeRadii, Protection
 from reticent.systems.power.query import RowQuery
 
 if TYPE_CHECKING:
+    from reticent.published.certified import PublishedCertifiedClassifier
+    from reticent.published.posthoc_encoder import PublishedPosthocEncoder
+    from reticent.published.power import PublishedPowerEncoder
+    from reticent.published.private_knn import PublishedPrivateKNN
+    from reticent.published.research import PublishedSystem
     from reticent.systems.posthoc.query import PrivateQuery
 
 
@@ -169,6 +176,127 @@ def _rule_pair(query: PrivateQuery, start: Array, end: Array) -> Pair:
         draw(start[index], logits[0][index]),
         draw(end[index], logits[1][index]),
     )
+
+
+def printed_pairs(system: PublishedSystem, rows: Any, *, random: np.random.Generator) -> list[Pair]:
+    """Return neighbours of an algorithm as printed: around the rows where these are protected, and
+    the worst ones that are known where records are.
+
+    Args:
+        system: the fitted algorithm.
+        rows: at least one row, as its ``checked`` gives them.
+        random: source of directions.
+
+    Raises:
+        InvalidInput: no two different rows are released within the distance that the statement of
+            the power encoder is about.
+    """
+    # By name: the modules load torch, and hold what a client does without.
+    found: Any = system
+    match type(system).__name__:
+        case "PublishedPosthocEncoder":
+            return _printed_posthoc(found, rows, random)
+        case "PublishedPowerEncoder":
+            return [_printed_power(found, rows)]
+        case "PublishedPrivateKNN":
+            return [_printed_votes(found)]
+    return [_printed_response(found)]
+
+
+def _printed_posthoc(
+    system: PublishedPosthocEncoder, rows: Array, random: np.random.Generator
+) -> list[Pair]:
+    here = system.points(_some(rows, random))
+    moves = system.radius * unit_moves(
+        here.shape[1], Norm.LINF, directions=_DIRECTIONS, random=random
+    )
+    start = np.repeat(here, len(moves), axis=0)
+    end = system.domain_.clip(start + np.tile(moves, (len(here), 1)))
+    sides = [system.before_noise(points) for points in (start, end)]
+    mechanism, (values, others) = system.mechanism_, (side[0] for side in sides)
+    kept = {"largest change of the vector": int(Norm.L1.of(values - others).argmax())}
+    if mechanism.switches.answers == "tested":
+        chances = [mechanism.pass_probabilities(side[1]) for side in sides]
+        odds = [np.log((p + 1e-12) / (1.0 - p + 1e-12)) for p in chances]
+        kept["largest change of the chance to pass"] = int(np.abs(odds[0] - odds[1]).argmax())
+
+    def draw(side: int, index: int) -> Outputs:
+        value, radius = sides[side][0][index], sides[side][1][index]
+        centers = (values[index], others[index])
+
+        def run(runs: int, sampler: Sampler) -> Array:
+            tiled = np.broadcast_to(value, (runs, len(value)))
+            released = mechanism.release(tiled, np.full(runs, radius), sampler=sampler)
+            return vector_outputs(*released, centers, norm=Norm.L1, scale=mechanism.scale)
+
+        return run
+
+    near = f"embeddings of your rows within linf distance {system.radius:g}"
+    return [Pair(f"{near}: {what}", draw(0, at), draw(1, at)) for what, at in kept.items()]
+
+
+def _printed_power(system: PublishedPowerEncoder, rows: Array) -> Pair:
+    some = rows[: 8 * _MOST_ROWS]
+    values = system.released(some)
+    away = Norm.L2.between(some, some)
+    shown = np.isfinite(values[:, 0])
+    usable = (away > 0) & (away <= 1.0) & shown & shown[:, None]
+    if not usable.any():
+        raise InvalidInput(
+            "data: expected two different rows that are released, at l2 distance 1 at most of each "
+            "other once encoded"
+        )
+    first, second = np.unravel_index(int(np.where(usable, away, np.inf).argmin()), away.shape)
+    same = float(np.array_equal(values[first], values[second]))
+    one, other = (partial(_constant, which) for which in (same, 1.0))
+    return Pair("two of your rows: what is released has no noise", one, other)
+
+
+def _printed_votes(system: PublishedPrivateKNN) -> Pair:
+    plan, steps = system.voting_.plan_, system.steps
+
+    def votes(present: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        counts = np.zeros((len(present), plan.classes), dtype=np.int64)
+        counts[:, 0], counts[:, 1] = present, steps.neighbours - present.astype(np.int64)
+        return counts
+
+    def draw(more: bool, runs: int, sampler: Sampler) -> Array:
+        """Count labels 0, other labels and withheld answers over all queries of a run."""
+
+        def sample() -> npt.NDArray[np.int64]:
+            asked = coins(
+                (runs * steps.queries,), probability=steps.sampling_probability, sampler=sampler
+            )
+            return votes(asked & more)
+
+        first = sample()
+        passed = np.ones(len(first), dtype=np.bool_)
+        if plan.screening is not None:
+            passed = plan.screening.release(first.max(axis=1), sampler=sampler)
+        fresh = plan.screening is not None and not steps.shared_subsample
+        labels = plan.argmax.release(sample() if fresh else first, sampler=sampler)
+        shape = (runs, steps.queries)
+        passes, zeros = passed.reshape(shape), labels.reshape(shape) == 0
+        left = np.cumsum(passes, axis=1) - passes < steps.answers
+        kinds = (left & passes & zeros, left & passes & ~zeros, left & ~passes)
+        return np.stack([kind.sum(axis=1) for kind in kinds], axis=1).astype(np.float64)
+
+    name = (
+        f"k = {steps.neighbours} records of one label, and the same with a nearest one of another, "
+        f"over {steps.queries} queries"
+    )
+    return Pair(name, partial(draw, False), partial(draw, True))
+
+
+def _printed_response(system: PublishedCertifiedClassifier) -> Pair:
+    mechanism, pair = system.mechanism_, system.worst_pair()
+
+    def draw(label: int, level: int, runs: int, sampler: Sampler) -> Array:
+        given = np.full(runs, label), np.full(runs, level)
+        return label_outputs(mechanism.release(*given, sampler=sampler))
+
+    one, other = (partial(draw, *side) for side in system.worst_sides())
+    return Pair(pair.description, one, other)
 
 
 def code_pairs(query: CodeQuery, rows: CodedRows, *, random: np.random.Generator) -> list[Pair]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reticent.cli import claims
-from reticent.cli.bundles import open_bundle, read_inputs
+from reticent.cli.bundles import open_bundle, read_inputs, tell_totals
 from reticent.cli.options import (
     ArrayName,
     BundleFolder,
@@ -21,6 +21,7 @@ from reticent.cli.options import (
     InputRows,
     Overwrite,
     Page,
+    Research,
     TrustedKey,
 )
 from reticent.core.errors import GuaranteeRefuted, InvalidInput
@@ -67,6 +68,7 @@ def audit_bundle(
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
     embedder: Embedder = None,
+    research: Research = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Test the epsilon that a bundle claims by draws on neighbours around the rows.
@@ -76,7 +78,8 @@ def audit_bundle(
     answers, with seeded noise. They are thrown away, so no budget is charged. The output is as
     private as the bundle and the rows.
 
-    The exit status is 19 if the claim is refuted. An audit never proves a claim.
+    With --research the claim is what the paper states. The exit status is 19 if the claim is
+    refuted. An audit never proves a claim.
     """
     from reticent.audit.claim_page import claim_page
     from reticent.audit.fitted import audit_fitted, auditable_query
@@ -84,7 +87,7 @@ def audit_bundle(
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
-    system = open_bundle(bundle, trusted_key, embedder)
+    system = open_bundle(bundle, trusted_key, embedder, research=research)
     auditable_query(system)  # before the rows are read
     rows = read_inputs(input_, system, array=array, ignore=ignore_column)
     with bar() as report:
@@ -198,6 +201,7 @@ def attack_bundle(
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
     embedder: Embedder = None,
+    research: Research = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Attack a posthoc or table bundle as someone who knows it and PUBLIC rows.
@@ -205,7 +209,8 @@ def attack_bundle(
     The attacker tells two rows apart, finds a row among many after one and several answers, infers
     a column, and reconstructs the row. Each attack uses the exact probabilities of the mechanism
     and is shown beside its proved cap. Answers are thrown away, so no budget is charged. The exit
-    status is 19 if a cap is exceeded: then the mechanism is not what the bundle states.
+    status is 19 if a cap is exceeded: then the mechanism is not what the bundle states. With
+    --research the caps are those of the paper's statement.
     """
     from reticent.attacks.candidates import attackable_query
     from reticent.attacks.fitted import attack_fitted
@@ -214,7 +219,7 @@ def attack_bundle(
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
-    system = open_bundle(bundle, trusted_key, embedder)
+    system = open_bundle(bundle, trusted_key, embedder, research=research)
     attackable_query(system)  # before the rows are read
     rows = read_rows(input_, system=system, array=array, ignore=ignore_column, columns=column)
     with bar() as report:
@@ -232,6 +237,7 @@ def attack_bundle(
             report=report,
         )
     _print_attack(found)
+    tell_totals(system)
     _write(page, lambda: attack_page(found), overwrite=overwrite)
     if found.exceeded:
         raise GuaranteeRefuted(f"bundle={str(bundle)!r}: {found.verdict}")
@@ -271,17 +277,17 @@ def _print_attack(found: FittedAttack) -> None:
 
     console = Console()
     games = Table(
-        "question", "right", "at least", "proved cap", "without an answer", title=found.system
+        "question", "right", "at least", found.cap, "without an answer", title=found.system
     )
     for game in found.games:
         numbers = (game.success, game.lower, game.cap, game.blind)
         games.add_row(game.name, *(f"{number:.3f}" for number in numbers))
     console.print(games)
-    estimates = Table("estimate of the input", "mean squared error", "proved floor", "blind")
+    estimates = Table("estimate of the input", "mean squared error", found.floor, "blind")
     for one in found.reconstructions:
         estimates.add_row(one.name, *(f"{x:.4g}" for x in (one.error, one.floor, one.blind)))
     console.print(estimates)
-    typer.echo(f"claim: {found.claim.describe()}")
+    typer.echo(f"claim: {found.claim_words}")
     typer.echo(
         f"{found.candidates} candidates; seed {found.seed}; no budget was charged; all lower "
         f"limits hold with confidence {found.confidence:g}"

@@ -148,6 +148,7 @@ def release(
             "overwrite: parts are never replaced; choose a new folder, or go on without it",
         ),
     )
+    system = _answering(bundle, trusted_key, embedder, research=research)
     if research:
         _refuse(
             (
@@ -158,15 +159,12 @@ def release(
                 ),
             ),
             (
-                in_parts or jobs is not None or embedder is not None,
-                "research: expected without --rows-per-part, --cluster, --jobs and --embedder",
+                in_parts or jobs is not None,
+                "research: expected without --rows-per-part, --cluster and --jobs",
             ),
         )
-        _release_for_research(
-            bundle, input_, output, trusted_key, array, ignore_column, overwrite=overwrite
-        )
+        _release_for_research(system, input_, output, array, ignore_column, overwrite=overwrite)
         return
-    system = _answering(bundle, trusted_key, embedder)
     if signing_key is not None:
         from reticent.core.signatures import check_signing_key
 
@@ -243,10 +241,9 @@ def predict(
 
 
 def _release_for_research(
-    bundle: Path,
+    system: Any,
     input_: Path,
     output: Path,
-    trusted_key: Path | None,
     array: str | None,
     ignore: list[str] | None,
     *,
@@ -257,15 +254,11 @@ def _release_for_research(
 
     import numpy as np
 
-    from reticent.cli.files import ANSWERS, format_of, read_rows
-    from reticent.published import load_research
+    from reticent.cli.files import ANSWERS, format_of
     from reticent.tables.batches import encoded_columns
 
     kind = format_of(output, ANSWERS)
-    system = load_research(bundle, trusted_key=trusted_key)
-    schema = getattr(system, "schema", None)
-    rows = read_rows(input_, schema=schema, array=array, ignore=ignore).inputs
-    answers = system.release(rows)
+    answers = system.release(read_inputs(input_, system, array=array, ignore=ignore).inputs)
     if kind == "npz":
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, values=answers.values, withheld=answers.withheld)
@@ -275,10 +268,18 @@ def _release_for_research(
     with output_file(output, size=len(content), overwrite=overwrite) as put:
         put(content)
     typer.echo(
-        f"NOT PRIVATE: {system.name}; {len(answers.withheld)} answer(s), "
-        f"{int(answers.withheld.sum())} withheld; written to {output}. A sound account: "
-        f"{system.spent().describe()}"
+        f"{len(answers.withheld)} answer(s), {int(answers.withheld.sum())} withheld; written to "
+        f"{output}"
     )
+    tell_totals(system)
+
+
+def tell_totals(system: Any) -> None:
+    """Print of an algorithm as printed what its paper states and what is sound, of others
+    nothing.
+    """
+    if hasattr(system, "totals"):
+        typer.echo(f"NOT PRIVATE: {system.name}. {system.totals()}")
 
 
 def _refuse(*reasons: tuple[bool, str]) -> None:
@@ -407,6 +408,7 @@ def certify(
     ignore_column: IgnoreColumns = None,
     trusted_key: TrustedKey = None,
     embedder: Embedder = None,
+    research: Research = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Prove bounds on the local Lipschitz constant around PUBLIC inputs, e.g. calibration data.
@@ -423,29 +425,29 @@ def certify(
 
     positive(radius, name="radius")
     kind = "" if output is None else format_of(output, ANSWERS)
-    system = _with_local_bounds(bundle, trusted_key, embedder)
+    system, bound, proposal = _with_local_bounds(bundle, trusted_key, embedder, research=research)
     points = system.embed(read_inputs(input_, system, array=array, ignore=ignore_column).inputs)
     if output is None:
-        bounds = system.query_.bound.bound(points, radius)
+        bounds = bound.bound(points, radius)
     else:
         with output_file(output, size=40 * len(points) + 4096, overwrite=overwrite) as put:
-            bounds = system.query_.bound.bound(points, radius)
+            bounds = bound.bound(points, radius)
             put(column_content("bound", bounds, kind))
     quantiles = finite_array(np.quantile(bounds, [0.0, 0.5, 0.9, 1.0]), name="bounds")
-    plan = system.query_.plan
     table = Table(
         "",
         "Lipschitz bound",
-        title=f"{len(points)} inputs, radius {radius:g}, {system.query_.bound.kind}",
+        title=f"{len(points)} inputs, radius {radius:g}, {bound.kind}",
     )
     for name, value in zip(
         ("smallest", "median", "90 % of inputs below", "largest"), quantiles, strict=True
     ):
         table.add_row(name, f"{value:.6g}")
-    table.add_row("whole public domain", f"{system.query_.bound.global_bound():.6g}")
-    table.add_row("proposal that the noise covers", f"{plan.proposal:.6g}")
+    table.add_row("whole public domain", f"{bound.global_bound():.6g}")
+    table.add_row("proposal that the noise covers", f"{proposal:.6g}")
     Console().print(table)
     typer.echo("A local constant is as private as its input: for public or calibration data only.")
+    tell_totals(system)
 
 
 def card(
@@ -461,12 +463,7 @@ def card(
     made anew.
     """
     if as_json:
-        if research:
-            from reticent.published import load_research
-
-            made = load_research(bundle, trusted_key=trusted_key).card()
-        else:
-            made = open_bundle(bundle, trusted_key, embedder).card()
+        made = open_bundle(bundle, trusted_key, embedder, research=research).card()
         typer.echo(json.dumps(made.to_dict(), indent=2))
         return
     from reticent.release.bundle import stored_card
@@ -580,8 +577,10 @@ def open_bundle(
     return cast("System", load(folder, trusted_key=trusted_key, embedder=module))
 
 
-def _answering(folder: Path, trusted_key: Path | None, embedder: str | None) -> AnsweringSystem:
-    system = open_bundle(folder, trusted_key, embedder)
+def _answering(
+    folder: Path, trusted_key: Path | None, embedder: str | None, *, research: bool
+) -> AnsweringSystem:
+    system = open_bundle(folder, trusted_key, embedder, research=research)
     if not hasattr(system, "release"):
         raise InvalidInput(
             f"bundle={str(folder)!r}: holds a {type(system).__name__}, which has nothing left to "
@@ -591,17 +590,21 @@ def _answering(folder: Path, trusted_key: Path | None, embedder: str | None) -> 
 
 
 def _with_local_bounds(
-    folder: Path, trusted_key: Path | None, embedder: str | None
-) -> PosthocSystem:
-    system = open_bundle(folder, trusted_key, embedder)
-    if type(system).__name__ not in _WITH_LOCAL_BOUNDS:
+    folder: Path, trusted_key: Path | None, embedder: str | None, *, research: bool
+) -> tuple[Any, Any, float]:
+    """Return a system, its bound around single inputs, and the proposal that its noise covers."""
+    system: Any = open_bundle(folder, trusted_key, embedder, research=research)
+    kind = type(system).__name__
+    if kind == "PublishedPosthocEncoder":
+        return system, system.bound_, system.proposal_
+    if kind not in _WITH_LOCAL_BOUNDS:
         raise InvalidInput(
-            f"bundle={str(folder)!r}: holds a {type(system).__name__}, expected one of "
+            f"bundle={str(folder)!r}: holds a {kind}, expected one of "
             f"{', '.join(_WITH_LOCAL_BOUNDS)}, whose "
             "noise rests on bounds around single inputs; `reticent card` says what this one "
             "rests on"
         )
-    return cast("PosthocSystem", system)
+    return system, system.query_.bound, system.query_.plan.proposal
 
 
 def read_inputs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,17 +21,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_FROM_FILES = "digits needs no file; the others are read from $RETICENT_DATA."
-
 Output = Annotated[
     Path | None, typer.Option(help="Folder to write. An earlier demonstration there is replaced.")
 ]
-
-
-PictureData = Literal["digits", "mnist", "fashion"]
-PosthocData = Literal[PictureData, "utkface"]
-CertifiedData = Literal["adult-sample", "digits", "imdb"]
-PowerData = Literal["adult-sample", "adult", "breast-cancer"]
 
 
 @app.callback()
@@ -41,7 +33,6 @@ def demonstrations() -> None:
 
 @app.command()
 def posthoc(
-    dataset: Annotated[PosthocData, typer.Option(help=_FROM_FILES)] = "digits",
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
@@ -52,27 +43,17 @@ def posthoc(
     own.
     """
     torch = require("torch", extra="networks")
-    from reticent.datasets import load
+    from reticent.datasets import load_digits
     from reticent.demos import posthoc
 
-    pictures = load(dataset)
-    if dataset == "digits":
-        torch.set_num_threads(1)  # networks this small only wait for a second thread
-    settings = posthoc.suggested(dataset, seed=seed)
-    _written(output, f"posthoc-{dataset}", posthoc.run_demo, pictures, settings)
+    torch.set_num_threads(1)  # networks this small only wait for a second thread
+    settings = posthoc.Settings(seed=seed)
+    _written(output, "posthoc-digits", posthoc.run_demo, load_digits(), settings)
 
 
 @app.command()
 def certified(
-    dataset: Annotated[
-        CertifiedData,
-        typer.Option(
-            help="Data set. adult-sample and digits need no file, imdb is read from $RETICENT_DATA."
-        ),
-    ] = "adult-sample",
-    epsilon: Annotated[
-        float | None, typer.Option(help="Epsilon of one answer. Default: one that suits the data.")
-    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of one answer.")] = 0.1,
     output: Output = None,
 ) -> None:
     """Train a model on private records, certify it for every number of changes, release labels.
@@ -83,12 +64,11 @@ def certified(
     """
     from reticent.demos.certified import run_demo
 
-    _written(output, f"certified-{dataset}", run_demo, dataset, epsilon=epsilon)
+    _written(output, "certified-adult-sample", run_demo, epsilon=epsilon)
 
 
 @app.command()
 def model(
-    dataset: Annotated[PictureData, typer.Option(help=_FROM_FILES)] = "digits",
     output: Output = None,
 ) -> None:
     """Release a model from private records and public rows, and compare other ways.
@@ -96,21 +76,14 @@ def model(
     Write index.html (open it), results.json, card.md and the model's bundle. The privacy parameters
     are suggestions for looking around. Name your own for a release of your own.
     """
-    from reticent.datasets import load
+    from reticent.datasets import load_digits
     from reticent.demos.released_model import run_demo
 
-    _written(output, f"model-{dataset}", run_demo, load(dataset))
+    _written(output, "model-digits", run_demo, load_digits())
 
 
 @app.command()
 def power(
-    dataset: Annotated[
-        PowerData,
-        typer.Option(
-            help="Table. adult-sample and breast-cancer need no file, adult is read from "
-            "$RETICENT_DATA or downloaded from OpenML."
-        ),
-    ] = "adult-sample",
     output: Output = None,
     seed: TrainingSeed = 0,
 ) -> None:
@@ -124,7 +97,7 @@ def power(
 
     torch.set_num_threads(1)  # networks this small only wait for a second thread
     settings = power.Settings(seed=seed)
-    _written(output, f"power-{dataset}", power.run_demo, dataset, settings)
+    _written(output, "power-adult-sample", power.run_demo, settings)
 
 
 @app.command()

@@ -111,7 +111,7 @@ def read_rows(
         MissingExtra: a Parquet or Arrow file, and pyarrow is not installed.
     """
     where, further = f"{name}={str(path)!r}", list(columns or ())
-    known = schema or getattr(getattr(system, "query_", None), "schema", None)
+    known = schema or getattr(getattr(system, "query_", system), "schema", None)
     kind = kind_of(path, name)
     if kind in ("npy", "npz"):
         if ignore or beside is not None or (further and kind == "npy"):

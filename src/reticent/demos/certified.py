@@ -8,7 +8,7 @@ here. They read the same features and keep their default settings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,8 @@ from sklearn.linear_model import LogisticRegression
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive
-from reticent.core.errors import UnknownName
 from reticent.core.guarantees import AddRemove
-from reticent.datasets import load_adult_sample, load_digits, load_imdb
+from reticent.datasets import load_adult_sample
 from reticent.demos.page import Chart, Demonstration, Fact, Section, comparison, line, npy
 from reticent.mechanisms import StabilityResponse
 from reticent.pages.line_chart import Level
@@ -31,7 +30,8 @@ from reticent.training.progress import Report, silent
 
 DELTA = 1e-5
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-SUGGESTED = {"adult-sample": 0.1, "digits": 1.0, "imdb": 0.1}
+_K_MAX = 300
+_CLASSES = (0, 1)
 
 OURS = "ours: certified labels"
 VOTE = "linear vote"
@@ -43,35 +43,21 @@ _SEEDS = (1, 2, 3)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem:
-    """Private records, public queries with their true labels, and the training of a model.
-
-    Everything but the model is learned from public data, and settings were chosen there too. Public
-    data are another data set, or a part that is declared public and is no private record.
+class _Census:
+    """Private records, public queries, and labelled public rows, which alone say what is learned.
 
     Attributes:
-        name: name for files and titles.
-        X, y: private records, shape (n, d), and their labels 0 .. classes - 1.
+        X, y: private records, shape (n, d), and their labels.
         queries, truth: held-out queries and their labels, which only score answers.
-        classes: number of labels.
-        training: arguments of ``CertifiedClassifier`` that decide the run.
-        k_max: largest certified distance.
-        about: text on the data and their public part.
-        public_rows, public_labels: labelled public rows in the same features, shapes (p, d) and
-            (p,), empty if no part is public.
+        public_rows, public_labels: public rows in the same features, and their labels.
     """
 
-    name: str
     X: Array
     y: Integers
     queries: Array
     truth: Integers
-    classes: int = 2
-    training: dict[str, Any] = field(default_factory=dict)
-    k_max: int = 300
-    about: str = ""
-    public_rows: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    public_labels: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    public_rows: Array
+    public_labels: Integers
 
 
 def whitening(public: Array, components: int, *, floor: float) -> Callable[[Array], Array]:
@@ -101,125 +87,60 @@ def whitening(public: Array, components: int, *, floor: float) -> Callable[[Arra
     return map_rows
 
 
-def _adult() -> Problem:
+def _census() -> _Census:
     table, schema = load_adult_sample(), adult_schema()
     order = np.random.default_rng(0).permutation(len(table.train_rows))
     public, private = order[:25], order[25:]
     rows, queries = schema.encode(table.train_rows), schema.encode(table.test_rows)
     white = whitening(rows[public], 20, floor=0.02)
-    return Problem(
-        name="adult-sample",
+    return _Census(
         X=white(rows[private]),
         y=table.train_labels[private],
         queries=white(queries),
         truth=table.test_labels,
-        training={"epochs": 4, "learning_rate": 1.0, "rate_decay": 0.3, "clip": 0.2},
         public_rows=white(rows[public]),
         public_labels=table.train_labels[public],
-        about="Does a person of the 1994 census earn more than 50,000 dollars? 20 principal "
-        "components of 25 public rows. Logistic regression from zero weights, 4 epochs.",
     )
 
 
-def digits(public: int) -> Problem:
-    """Return scikit-learn's digits, with the last ``public`` training pictures as public ones.
-
-    Example:
-        >>> opened = digits(200)
-        >>> len(opened.X), len(opened.public_rows)
-        (1238, 200)
-    """
-    data = load_digits()
-    cut = len(data.train_rows) - public
-    rows, queries = (2.0 * part - 0.65 for part in (data.train_rows, data.test_rows))
-    return Problem(
-        name="digits",
-        X=rows[:cut],
-        y=data.train_labels[:cut],
-        queries=queries,
-        truth=data.test_labels,
-        classes=10,
-        k_max=30,
-        training={"epochs": 1, "clip": 0.1},
-        public_rows=rows[cut:],
-        public_labels=data.train_labels[cut:],
-        about="scikit-learn's digits, pixels scaled to -0.65 .. 1.35; ten classes, one "
-        "full-batch step of softmax regression.",
-    )
-
-
-def imdb() -> Problem:
-    """Return good and bad film reviews as sentence embeddings, from files below RETICENT_DATA."""
-    data = load_imdb()
-    order = np.random.default_rng(0).permutation(len(data.train_rows))
-    public, private = order[:2000], order[2000:]
-    white = whitening(data.train_rows[public], 50, floor=0.0)
-    return Problem(
-        name="imdb",
-        X=white(data.train_rows[private]),
-        y=data.train_labels[private],
-        queries=white(data.test_rows),
-        truth=data.test_labels,
-        training={"epochs": 3, "learning_rate": 1.0, "rate_decay": 0.5, "clip": 0.05},
-        public_rows=white(data.train_rows[public]),
-        public_labels=data.train_labels[public],
-        about="IMDB reviews as frozen public sentence embeddings (all-MiniLM-L6-v2): 17,924 "
-        "private records, 4,980 held-out queries. 50 principal components of 2,000 other reviews, "
-        "which count as public. Logistic regression from zero weights, 3 epochs.",
-    )
-
-
-_PROBLEMS: dict[str, Callable[[], Problem]] = {
-    "adult-sample": _adult,
-    "digits": lambda: digits(200),
-    "imdb": imdb,
-}
-
-
-def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent) -> Demonstration:
+def run_demo(*, epsilon: float = 0.1, report: Report = silent) -> Demonstration:
     """Train on private records, certify, release labels of held-out queries, and compare methods.
 
     Args:
-        data: "adult-sample", "digits" or "imdb".
-        epsilon: epsilon of one answer, above 0, or None for one that suits the data.
+        epsilon: epsilon of one answer, above 0.
         report: receiver of the progress, called after each stage.
-
-    Raises:
-        UnknownName: no demonstration for that data.
-        DataUnavailable: its files are missing.
     """
-    if data not in SUGGESTED:
-        raise UnknownName(f"data={data!r}: expected one of {', '.join(SUGGESTED)}")
-    chosen = SUGGESTED[data] if epsilon is None else positive(epsilon, name="epsilon")
-    problem = _PROBLEMS[data]()
+    chosen, data = positive(epsilon, name="epsilon"), _census()
     report("certified demonstration", 1, 3, float("nan"))
     system = CertifiedClassifier(
         epsilon=chosen,
-        k_max=problem.k_max,
-        classes=range(problem.classes),
-        training=ClippedDescent(**problem.training, random_state=0),
-    ).fit(problem.X, problem.y)
-    labels, distances = system.stable_distances(problem.queries)
-    released = system.release(problem.queries)
+        k_max=_K_MAX,
+        classes=_CLASSES,
+        training=ClippedDescent(
+            epochs=4, learning_rate=1.0, rate_decay=0.3, clip=0.2, random_state=0
+        ),
+    ).fit(data.X, data.y)
+    labels, distances = system.stable_distances(data.queries)
+    released = system.release(data.queries)
     report("certified demonstration", 2, 3, float("nan"))
     epsilons = sorted({*EPSILONS, chosen})
-    right = labels == problem.truth
-    ours = {at: _expected(problem.classes, right, distances, epsilon=at) for at in epsilons}
-    vote = _vote(problem, epsilons)
+    right = labels == data.truth
+    ours = {at: _expected(right, distances, epsilon=at) for at in epsilons}
+    vote = _vote(data, epsilons)
     ways = {
         OURS: ours[chosen],
         VOTE: vote[chosen],
-        DESCENT: _descent(problem, chosen),
-        **_without_private_rows(problem),
+        DESCENT: _descent(data, chosen),
+        **_without_private_rows(data),
         BARE: float(right.mean()),
     }
     report("certified demonstration", 3, 3, float("nan"))
     results: dict[str, Any] = {
-        "data": data,
-        "records": len(problem.X),
+        "data": "adult-sample",
+        "records": len(data.X),
         "queries": len(labels),
         "epsilon": chosen,
-        "accuracy_released": float((np.asarray(released.values) == problem.truth).mean()),
+        "accuracy_released": float((np.asarray(released.values) == data.truth).mean()),
         "accuracy_at_epsilon": ways,
         "accuracy": {OURS: ours, VOTE: vote},
         "median_distance": float(np.median(distances)),
@@ -230,7 +151,7 @@ def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent
         "sampler": released.receipt.sampler,
     }
     return Demonstration(
-        data=data,
+        data="adult-sample",
         title="A label whose chances one record changes by at most a factor",
         lead="""A guarantee limits what the answers tell anyone about a single training record,
         whatever else they know. A model was trained on the records without noise, so its answers
@@ -244,13 +165,13 @@ def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent
             ),
             Fact(
                 ways[PUBLIC],
-                f"are right if only the {len(problem.public_rows)} public rows are used",
+                f"are right if only the {len(data.public_rows)} public rows are used",
                 "best",
             ),
             Fact(ways[CONSTANT], "are right if the answer is always the same class"),
             Fact(ways[BARE], "are right without any protection"),
         ],
-        notes=_notes(results, problem),
+        notes=_notes(results),
         sections=[
             comparison(
                 "Other ways, at the same guarantee",
@@ -267,59 +188,59 @@ def run_demo(data: str, *, epsilon: float | None = None, report: Report = silent
         summary=f"released labels {results['accuracy_released']:.1%} right at epsilon {chosen:g} "
         f"each, {ways[PUBLIC]:.1%} by public rows alone, {ways[CONSTANT]:.1%} by a constant, "
         f"{ways[BARE]:.1%} without protection",
-        files={"queries.npy": npy(problem.queries)},
+        files={"queries.npy": npy(data.queries)},
     )
 
 
-def _expected(classes: int, right: Array, distances: Integers, *, epsilon: float) -> float:
+def _expected(right: Array, distances: Integers, *, epsilon: float) -> float:
     """Return the exact expected accuracy of one answer."""
-    response = StabilityResponse(classes=classes, epsilon=epsilon, adjacency=AddRemove(1))
+    response = StabilityResponse(classes=len(_CLASSES), epsilon=epsilon, adjacency=AddRemove(1))
     level = np.minimum(distances, response.max_level)
     told = np.where(right, response.right_probabilities[level], response.wrong_probabilities[level])
     return float(told.mean())
 
 
-def _vote(problem: Problem, epsilons: list[float]) -> dict[float, float]:
+def _vote(data: _Census, epsilons: list[float]) -> dict[float, float]:
     """Return the mean accuracy over seeds of one answer by the linear vote at each epsilon."""
-    vote = LinearVoteClassifier(
-        epsilon=epsilons[0], delta=0.0, answers=1, classes=range(problem.classes)
-    )
+    vote = LinearVoteClassifier(epsilon=epsilons[0], delta=0.0, answers=1, classes=_CLASSES)
     with not_counted("a comparison on a public data set, of which a user releases one"):
-        vote.fit(problem.X, problem.y, public_X=problem.public_rows)
+        vote.fit(data.X, data.y, public_X=data.public_rows)
     drawn = vote.simulate_totals(
-        problem.queries, totals=[(at, 0.0, 1) for at in epsilons], seeds=_SEEDS
+        data.queries, totals=[(at, 0.0, 1) for at in epsilons], seeds=_SEEDS
     )
     return {
-        at: float(np.mean([(labels == problem.truth).mean() for labels in draws]))
+        at: float(np.mean([(labels == data.truth).mean() for labels in draws]))
         for at, draws in zip(epsilons, drawn, strict=True)
     }
 
 
-def _descent(problem: Problem, epsilon: float) -> float:
+def _descent(data: _Census, epsilon: float) -> float:
     with not_counted("a comparison on a public data set, of which a user releases one"):
-        model = NoisyGradientClassifier(
-            epsilon=epsilon, delta=DELTA, classes=range(problem.classes)
-        ).fit(problem.X, problem.y, public_X=problem.public_rows)
-    return float((model.predict(problem.queries) == problem.truth).mean())
+        model = NoisyGradientClassifier(epsilon=epsilon, delta=DELTA, classes=_CLASSES).fit(
+            data.X, data.y, public_X=data.public_rows
+        )
+    return float((model.predict(data.queries) == data.truth).mean())
 
 
-def _without_private_rows(problem: Problem) -> dict[str, float]:
+def _without_private_rows(data: _Census) -> dict[str, float]:
     """Return the accuracy of logistic regression on public rows, and of their commonest label."""
-    model = LogisticRegression(max_iter=1000).fit(problem.public_rows, problem.public_labels)
-    frequent = np.bincount(problem.public_labels).argmax()
+    model = LogisticRegression(max_iter=1000).fit(data.public_rows, data.public_labels)
+    frequent = np.bincount(data.public_labels).argmax()
     return {
-        PUBLIC: float((model.predict(problem.queries) == problem.truth).mean()),
-        CONSTANT: float((problem.truth == frequent).mean()),
+        PUBLIC: float((model.predict(data.queries) == data.truth).mean()),
+        CONSTANT: float((data.truth == frequent).mean()),
     }
 
 
-def _notes(results: dict[str, Any], problem: Problem) -> str:
+def _notes(results: dict[str, Any]) -> str:
     one, some, many = results["totals"].values()
-    return f"""{problem.about} There are {results["records"]:,} private records and
-    {results["queries"]:,} held-out queries. Training was repeated on intervals: one pass bounds
+    return f"""Does a person of the 1994 census earn more than 50,000 dollars? 20 principal
+    components of 25 public rows. Logistic regression from zero weights, 4 epochs. There are
+    {results["records"]:,} private records and {results["queries"]:,} held-out queries.
+    Training was repeated on intervals: one pass bounds
     every model that could have come out, had k records been added or removed. For half of the
     labels the proof covers {results["median_distance"]:g} changed records or more. It never looks
-    beyond {problem.k_max}.
+    beyond {_K_MAX}.
 
     Each answer costs budget. One costs ε = {one:.3g} in all, 100 cost {some:.3g} and 10,000 cost
     {many:.3g}, at δ = {DELTA:g}. A ledger enforces the total. If you want many answers, release a

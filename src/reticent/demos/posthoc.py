@@ -7,14 +7,14 @@ held-out part, from answers that were released with noise from the operating sys
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
-from reticent.core.errors import InvalidInput, UnknownName
+from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.core.releases import Release
 from reticent.datasets import Dataset
@@ -43,9 +43,19 @@ CONSTANT = "one class always"
 _NEIGHBOURS, _SHOWN = 3, 10
 
 
+_EMBEDDER = EmbedderConfig(
+    image_shape=(8, 8), latent_dimension=6, beta=0.4, epochs=40, batch_size=64, width=256
+)
+_HEAD = HeadConfig(epochs=16, batch_size=250)
+_ATTACK = ReconstructionConfig(epochs=15)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that decides a demonstration, apart from the pictures.
+    """Everything that decides a demonstration, apart from the pictures: for scikit-learn's digits.
+
+    Their radius is about the median distance of a picture to the nearest other one of its class.
+    Beta is the published 5 scaled by the number of pixels, as the beta-VAE paper normalises it.
 
     Attributes:
         radius: R, l-infinity distance of neighbours in the embedding.
@@ -62,78 +72,20 @@ class Settings:
         seed: seed of training. Noise is never seeded.
     """
 
-    radius: float
-    embedder: EmbedderConfig
+    radius: float = 0.3
+    embedder: EmbedderConfig = _EMBEDDER
     epsilon: float = 2.0
     delta: float = 1e-5
     label_mechanism: str = "noisy-max"
     outputs: int = 4
     hidden: tuple[int, ...] = (32,)
     epochs: int = 50
-    head: HeadConfig = field(default_factory=lambda: HeadConfig(epochs=20))
-    attack: ReconstructionConfig = field(
-        default_factory=lambda: ReconstructionConfig(epochs=6, batch_size=500)
-    )
-    copies: int = 1
+    head: HeadConfig = _HEAD
+    attack: ReconstructionConfig = _ATTACK
+    copies: int = 3
     train_rows: int = 16_000
     test_rows: int = 2_000
     seed: int = 0
-
-
-def suggested(data: str, *, seed: int) -> Settings:
-    """Return settings for a run of minutes on two cores, with the published radius if there is one.
-
-    The radius of *digits*, 0.3, is about the median distance of a picture to the nearest other one
-    of its class. Its beta is the published 5 scaled by the number of pixels, as the beta-VAE paper
-    normalises it.
-
-    Raises:
-        UnknownName: no settings for that data set.
-    """
-    if data == "digits":
-        small = EmbedderConfig(
-            image_shape=(8, 8),
-            latent_dimension=6,
-            beta=0.4,
-            epochs=40,
-            batch_size=64,
-            width=256,
-            seed=seed,
-        )
-        return Settings(
-            radius=0.3,
-            embedder=small,
-            head=HeadConfig(epochs=16, batch_size=250),
-            attack=ReconstructionConfig(epochs=15),
-            copies=3,
-            seed=seed,
-        )
-    if data in ("mnist", "fashion"):
-        large = EmbedderConfig(
-            image_shape=(28, 28), latent_dimension=8, epochs=10, batch_size=256, seed=seed
-        )
-        radius = 0.5 if data == "mnist" else 0.2
-        return Settings(radius=radius, embedder=large, hidden=(64,), seed=seed)
-    if data == "utkface":
-        faces = EmbedderConfig(
-            image_shape=(64, 64),
-            latent_dimension=10,
-            architecture="convolutional",
-            epochs=16,
-            width=256,
-            seed=seed,
-        )
-        return Settings(
-            radius=0.1,
-            embedder=faces,
-            epochs=30,
-            head=HeadConfig(epochs=10),
-            attack=ReconstructionConfig(epochs=5, batch_size=500),
-            train_rows=5_000,
-            test_rows=1_000,
-            seed=seed,
-        )
-    raise UnknownName(f"data={data!r}: expected one of digits, mnist, fashion, utkface")
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +129,9 @@ class Job:
         rows, held = order[: settings.train_rows], slice(0, settings.test_rows)
         self.images, self.labels = data.train_images[rows], data.train_labels[rows]
         self.test_images, self.test_labels = data.test_images[held], data.test_labels[held]
-        self.embedder = train_embedder(self.images, settings.embedder, report=report)
+        self.embedder = train_embedder(
+            self.images, replace(settings.embedder, seed=settings.seed), report=report
+        )
         self.train = self.embedder.embed(self.images)
         self.test = self.embedder.embed(self.test_images)
 

@@ -13,26 +13,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.core.arrays import Array
-from reticent.core.errors import UnknownName
-from reticent.datasets.adult import load_adult, load_adult_sample
-from reticent.datasets.table import Table, last_fifth_held_out
+from reticent.datasets.adult import load_adult_sample
+from reticent.datasets.table import Table
 from reticent.demos.page import Demonstration, Fact, comparison
 from reticent.noise import SeededSampler
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.servers import train_server
 from reticent.systems.power.settings import VectorTraining
-from reticent.tables.attributes import HALF_ROOT, Numeric, OneHot
+from reticent.tables.attributes import HALF_ROOT, OneHot
 from reticent.tables.known_schemas import adult_schema
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
 from reticent.training.staircases import response_on
-
-DATA = ("adult-sample", "adult", "breast-cancer")
 
 OURS = "ours"
 RESPONSE = "public booster + randomised response, at prevalence"
@@ -40,13 +36,6 @@ RAW = "noise on the raw columns"
 CEILING = "ceiling: no release at this ε lets a server do better"
 CONSTANT = "one class always"
 BARE = "no protection"
-
-_CANCER = (
-    *(30, 40, 200, 2600, 0.2, 0.4, 0.5, 0.25, 0.4, 0.1),
-    *(3, 5, 25, 550, 0.04, 0.15, 0.4, 0.06, 0.1, 0.04),
-    *(40, 50, 260, 4300, 0.25, 1.1, 1.3, 0.3, 0.7, 0.25),
-)
-"""Public upper ends of the columns of breast-cancer: mean, error and worst of ten measures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,40 +55,6 @@ class Settings:
     training_rows: int = 12_000
     held_out_rows: int = 6_000
     seed: int = 0
-
-
-def demo_table(name: str) -> tuple[Table, TabularSchema]:
-    """Return the table called ``name`` and its public schema.
-
-    "adult-sample" comes with this package, "breast-cancer" with scikit-learn (569 rows of 30
-    numbers, UCI, CC BY 4.0). "adult" is read from files, or downloaded.
-
-    Raises:
-        UnknownName: none of ``DATA``.
-        DataUnavailable: Adult's files are missing and cannot be downloaded.
-    """
-    if name == "adult-sample":
-        return load_adult_sample(), adult_schema()
-    if name == "adult":
-        return load_adult(), adult_schema()
-    if name != "breast-cancer":
-        raise UnknownName(f"data={name!r}: expected one of {', '.join(DATA)}")
-    bunch = load_breast_cancer()
-    rows, labels = np.asarray(bunch.data), np.asarray(bunch.target, dtype=np.int64)
-    columns = tuple(str(column) for column in bunch.feature_names)
-    train, test = last_fifth_held_out(len(rows))
-    table = Table(
-        name,
-        columns,
-        rows[train],
-        labels[train],
-        rows[test],
-        labels[test],
-        ("malignant", "benign"),
-        "scikit-learn load_breast_cancer (UCI Breast Cancer Wisconsin, CC BY 4.0)",
-    )
-    numbers = (Numeric(column, 0, limit) for column, limit in zip(columns, _CANCER, strict=True))
-    return table, TabularSchema(tuple(numbers))
 
 
 class Parts:
@@ -218,22 +173,15 @@ def best_local_accuracy(epsilon: float, *, majority: float, bayes: float) -> flo
     return max(majority, right * bayes + (1.0 - right) * (1.0 - bayes))
 
 
-def run_demo(
-    name: str, settings: Settings | None = None, *, report: Report = silent
-) -> Demonstration:
+def run_demo(settings: Settings | None = None, *, report: Report = silent) -> Demonstration:
     """Fit an encoder on public rows, release the others, and let a server learn.
 
     Args:
-        name: one of ``DATA``.
         settings: settings, by default those for looking around.
         report: receiver of the progress, called after every stage.
-
-    Raises:
-        UnknownName: no such demonstration.
-        DataUnavailable: its files are missing and cannot be downloaded.
     """
     settings = Settings() if settings is None else settings
-    table, schema = demo_table(name)
+    table, schema = load_adult_sample(), adult_schema()
     parts, epsilon = Parts(table, schema, settings), settings.epsilon
     encoder = PowerEncoder(
         epsilon=epsilon,
@@ -258,7 +206,7 @@ def run_demo(
     }
     report("power demonstration", 2, 2, float("nan"))
     results: dict[str, Any] = {
-        "data": name,
+        "data": table.name,
         "public": len(parts.rows[0]),
         "private": len(parts.rows[1]),
         "held_out": len(parts.rows[2]),
@@ -269,7 +217,7 @@ def run_demo(
         "sampler": private.receipt.sampler,
     }
     return Demonstration(
-        data=name,
+        data=table.name,
         title="A row of a table, for a server nobody has to trust",
         lead=f"""A guarantee limits how well a server that receives a record's release, or anybody
         else who sees it, can tell the record from any other. A record of {len(table.columns)}

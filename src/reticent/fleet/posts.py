@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 from typing_extensions import override
 
 from reticent.core.errors import UnknownName
+from reticent.ledger.statements import Session
 from reticent.ledger.store import Store
 
 BATCH = 1000
@@ -62,7 +62,7 @@ class Posts(Store):
 
     @contextmanager
     @override
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Session]:
         with super().write() as connection:
             if self.is_sqlite:
                 connection.exec_driver_sql("PRAGMA secure_delete=ON")
@@ -78,7 +78,7 @@ class Posts(Store):
                 connection.execute(rounds.insert().values(row))
 
     @staticmethod
-    def state(connection: Connection, round_: bytes) -> tuple[str, int, bytes]:
+    def state(connection: Session, round_: bytes) -> tuple[str, int, bytes]:
         """Return a round's state, the number of its reports and what is kept.
 
         Raises:
@@ -91,6 +91,6 @@ class Posts(Store):
         return found[0], found[1], found[2]
 
     @staticmethod
-    def change(connection: Connection, round_: bytes, **values: object) -> None:
+    def change(connection: Session, round_: bytes, **values: object) -> None:
         """Set columns of a round's row."""
         connection.execute(rounds.update().where(rounds.c.round == round_).values(**values))

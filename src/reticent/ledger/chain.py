@@ -26,18 +26,16 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.scopes import PARTS, Policy
 from reticent.ledger.charges import LARGEST
-from reticent.ledger.schema import Prepared, entries, head, raw
+from reticent.ledger.schema import entries, head
+from reticent.ledger.statements import Session, Statement, inserting, named
 from reticent.ledger.tree import EMPTY, Tree
 
 # A positional JSON list of scalars is the canonical form: no key order, no floats. One encoder:
@@ -214,76 +212,112 @@ class Tip(NamedTuple):
             min(self.spent[1] + self.gap[1], LARGEST),
         )
 
-    def holds(self, connection: Connection, anchor: Anchor) -> bool:
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """The row of the table ``head``, without its ``id``."""
+        return (
+            *(self.ledger, self.seq, self.digest, self.link, self.root),
+            *(*self.spent, *self.gap, self.first, self.policy.text),
+        )
+
+    def holds(self, session: Session, anchor: Anchor) -> bool:
         """Return whether the ledger has the entry that ``anchor`` names."""
+        return self.has(anchor, digest_at(session, anchor.seq))
+
+    def has(self, anchor: Anchor, digest: Any) -> bool:
+        """Return whether the ledger has the entry that ``anchor`` names.
+
+        Args:
+            anchor: an anchor.
+            digest: what the database has as the digest of the entry at its position, or None.
+        """
         if anchor.ledger != self.ledger or anchor.seq > self.seq:
             return False
         if anchor.seq == self.seq:
             return anchor.digest == self.digest.hex()
         if anchor.seq == 0:
             return anchor.digest == self.genesis.hex()
-        (found,) = _DIGEST_AT.rows(connection, {"at": anchor.seq}) or [None]
-        digest = None if found is None else found.digest
-        return isinstance(digest, bytes | memoryview) and anchor.digest == bytes(digest).hex()
-
-    def check_end(self, connection: Connection) -> None:
-        """Refuse a ledger whose last entry is not the one that its head names.
-
-        Entries were cut off, or the head was edited. It is a statement of its own, made once the
-        head is locked. PostgreSQL takes what stands in one statement from before the wait.
-
-        Raises:
-            CorruptLedger: the last entry is another one.
-        """
-        (last,) = _LAST.rows(connection, {}) or [None]
-        seq, digest = (0, self.genesis) if last is None else (last.seq, last.digest)
-        whole = isinstance(digest, bytes | memoryview) and bytes(digest) == self.digest
-        if seq != self.seq or not whole:
-            raise CorruptLedger(
-                f"the ledger's head names entry {self.seq}, which is not the last one here as the "
-                "head knows it; entries were cut off or the head was changed. Nothing is "
-                "released; see `reticent ledger verify`"
-            )
+        return type(digest) is bytes and anchor.digest == digest.hex()
 
 
-def read_tip(connection: Connection, *, lock: bool = False, check: bool = True) -> Tip:
+def read_tip(session: Session, *, check: bool = True) -> Tip:
     """Return the end of the chain.
 
     Args:
-        connection: connection of a transaction.
-        lock: whether to take, on PostgreSQL, the lock that makes writers take turns.
+        session: connection of a transaction.
         check: whether to refuse a head that does not match its own digest. Verification does not.
 
     Raises:
         CorruptLedger: there is none, or something else than a ledger writes there.
     """
-    rows = (_LOCKED_HEAD if lock else _HEAD).rows(connection, {})
+    return _tip(_HEAD.rows(session), check)
+
+
+def read_end(session: Session, at: int = 0, *, lock: bool = False) -> tuple[Tip, Any]:
+    """Return the end of the chain, where its last entry is the one that its head names.
+
+    Args:
+        session: connection of a transaction.
+        at: position of an entry.
+        lock: whether to take, on PostgreSQL, the lock that makes writers take turns. PostgreSQL
+            takes what stands in one statement from before the wait, so it is a statement of its
+            own.
+
+    Returns:
+        The end, and what the database has as the digest of entry ``at``, or None.
+
+    Raises:
+        CorruptLedger: the last entry is another one: entries were cut off, or the head was edited.
+            Or the head is missing, or not what a ledger writes.
+    """
+    if lock and not session.is_sqlite:
+        _LOCK.run(session, ())
+    found = _END.rows(session, at)
+    tip = _tip([row[:-3] for row in found], True)
+    seq, digest, there = found[0][-3:]
+    if (0, tip.genesis) != (tip.seq, tip.digest) if seq is None else (seq, digest) != tip[1:3]:
+        raise CorruptLedger(
+            f"the ledger's head names entry {tip.seq}, which is not the last one here as the "
+            "head knows it; entries were cut off or the head was changed. Nothing is "
+            "released; see `reticent ledger verify`"
+        )
+    return tip, there
+
+
+def digest_at(session: Session, seq: int) -> Any:
+    """Return what the database has as the digest of entry ``seq``, or None."""
+    (found,) = _DIGEST_AT.rows(session, seq) or [(None,)]
+    return found[0]
+
+
+def _tip(rows: Sequence[tuple[Any, ...]], check: bool) -> Tip:
     if not rows:
         raise CorruptLedger(
             "the ledger's head is missing; nothing is released. Put a backup in its place by "
             "`reticent ledger restore`"
         )
     (row,) = rows
-    spent, gap = (row.spent_epsilon, row.spent_delta), (row.gap_epsilon, row.gap_delta)
-    numbers = (row.seq, *spent, *gap)
+    if (written := _written.get(row)) is not None:
+        return written
+    ledger, seq, digest, link, root, *amounts, first, required = row
     if (
-        not _NUMBERS.issuperset(map(type, numbers))
-        or min(numbers) < 0
-        or not _TEXTS.issuperset(map(type, (row.ledger, row.first_required, row.required)))
-        or not _BYTES.issuperset(map(type, (row.digest, row.link, row.root)))
-        or not set(row.required.split(",")) <= {"", *PARTS}
-        or not row.ledger.isprintable()
+        not {int}.issuperset(map(type, (seq, *amounts)))
+        or min(seq, *amounts) < 0
+        or not {str}.issuperset(map(type, (ledger, first, required)))
+        or not {bytes}.issuperset(map(type, (digest, link, root)))
+        or not set(required.split(",")) <= {"", *PARTS}
+        or not ledger.isprintable()
     ):
         raise _other_head()
-    digest, link, root = bytes(row.digest), bytes(row.link), bytes(row.root)
-    policy = Policy.stored(row.required)
-    tip = Tip(row.ledger, row.seq, digest, link, root, spent, gap, policy, row.first_required)
+    spent, gap = (amounts[0], amounts[1]), (amounts[2], amounts[3])
+    tip = Tip(ledger, seq, digest, link, root, spent, gap, Policy.stored(required), first)
     if check and not tip.is_whole:
         raise _other_head()
     return tip
 
 
-_NUMBERS, _TEXTS, _BYTES = frozenset({int}), frozenset({str}), frozenset({bytes, memoryview})
+_written: dict[tuple[Any, ...], Tip] = {}
+"""Ends that this process has written last, by the row of the head: whole, whatever reads them."""
 
 
 def _other_head() -> CorruptLedger:
@@ -307,19 +341,19 @@ class Page:
     """One transaction that appends entries, or that only reads.
 
     Attributes:
-        connection: connection of the transaction.
+        connection: connection of the transaction, or of one that only reads.
         tip: the end of the chain. It moves with every entry, and ``write`` stores it.
         at: time of what is appended, microseconds since 1970, UTC.
         tree: the tree over the rows. A changed row is put there before the entry that says so.
     """
 
-    connection: Connection
+    connection: Session
     tip: Tip
     at: int
     tree: Tree
 
     @classmethod
-    def of(cls, connection: Connection, tip: Tip, at: int = 0) -> Self:
+    def of(cls, connection: Session, tip: Tip, at: int = 0) -> Self:
         """Return the page behind ``tip``."""
         return cls(connection, tip, at, Tree(connection, tip.root))
 
@@ -350,22 +384,11 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
         digest = linked(link, state)
         digests.append(digest)
         rows.append(
-            {
-                "seq": entry.seq,
-                "at": entry.at,
-                "action": entry.action,
-                "epsilon": entry.epsilon,
-                "delta": entry.delta,
-                "answers": entry.answers,
-                "mechanism": entry.mechanism,
-                "receipt": entry.receipt,
-                "budget_id": budget_id,
-                "account_id": account_id,
-                "statement_id": statement_id,
-                "reservation": entry.reservation or None,
-                "state": state,
-                "digest": digest,
-            }
+            (
+                *(entry.seq, entry.at, entry.action, budget_id, account_id, statement_id),
+                *(entry.epsilon, entry.delta, entry.answers, entry.mechanism),
+                *(entry.reservation or None, entry.receipt, state, digest),
+            )
         )
     _APPEND.run(page.connection, *rows)
     page.tip = tip._replace(
@@ -378,43 +401,29 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
     return digests
 
 
-def write_tip(connection: Connection, tip: Tip) -> None:
+def write_tip(session: Session, tip: Tip) -> None:
     """Write the end of the chain, once for all that a transaction has posted."""
-    values = {
-        "new_seq": tip.seq,
-        "new_digest": tip.digest,
-        "new_link": tip.link,
-        "new_root": tip.root,
-        "new_required": tip.policy.text,
-        "new_spent_epsilon": tip.spent[0],
-        "new_spent_delta": tip.spent[1],
-        "new_gap_epsilon": tip.gap[0],
-        "new_gap_delta": tip.gap[1],
-    }
-    _MOVE_HEAD.run(connection, values)
+    row = tip.row
+    _MOVE_HEAD.run(session, row)
+    if len(_written) > _MOST_WRITTEN:
+        _written.clear()
+    _written[row] = tip
 
 
-_SELECT_HEAD: sa.Select[Any] = sa.select(
-    *(raw(c) if c.name in ("digest", "link", "root") else c.label(c.name) for c in head.c)
-).where(head.c.id == 1)
-_HEAD = Prepared(_SELECT_HEAD)
-_LOCKED_HEAD = Prepared(_SELECT_HEAD.with_for_update())
-_DIGEST_AT = Prepared(sa.select(raw(entries.c.digest)).where(entries.c.seq == sa.bindparam("at")))
-_LAST = Prepared(
-    sa.select(entries.c.seq, raw(entries.c.digest)).order_by(entries.c.seq.desc()).limit(1)
+_MOST_WRITTEN = 64
+_ROW = [column.name for column in head.c if column.name != "id"]
+_HEAD: Statement[Any] = Statement(f"SELECT {named(_ROW)} FROM head WHERE id = 1")
+_LOCK: Statement[Any] = Statement("SELECT 1 FROM head WHERE id = 1 FOR UPDATE")
+_END: Statement[Any] = Statement(
+    f"SELECT {named(f'head.{name}' for name in _ROW)}, last.seq, last.digest, there.digest "
+    "FROM head LEFT JOIN entries AS last ON last.seq = (SELECT max(seq) FROM entries) "
+    "LEFT JOIN entries AS there ON there.seq = ? WHERE head.id = 1"
 )
-_MOVE_HEAD = Prepared(
-    head.update()
-    .where(head.c.id == 1)
-    .values(
-        {
-            name: sa.bindparam(f"new_{name}")
-            for name in (column.name for column in head.c)
-            if name not in ("id", "ledger", "first_required")
-        }
-    )
+_MOVE_HEAD: Statement[Any] = Statement(
+    f"UPDATE head SET {', '.join(f'{name} = ?' for name in _ROW)} WHERE id = 1"
 )
-_APPEND = Prepared(entries.insert(), columns=entries.c.keys())
+_DIGEST_AT: Statement[Any] = Statement("SELECT digest FROM entries WHERE seq = ?")
+_APPEND = inserting(entries)
 
 
 ANCHOR_VARIABLE = "RETICENT_ANCHOR"
@@ -460,7 +469,6 @@ class Anchor:
         return (content + b"\n" + checksum).ljust(_SECTOR, b"\n")
 
     @classmethod
-    @lru_cache(maxsize=16)  # each charge reads the two sectors several times
     def decode(cls, sector: bytes) -> Self | None:
         """Return the anchor from the bytes of ``encode``, or None where they are not whole."""
         content, _, checksum = sector.rstrip(b"\n").partition(b"\n")
@@ -493,6 +501,19 @@ class AnchorFile:
     durable: bool
     patience: float
 
+    @cached_property
+    def _seen(self) -> list[tuple[bytes, tuple[Anchor | None, int]]]:
+        """The content that was read or written last, with what ``_latest`` says of it."""
+        return [(b"", (None, 0))]
+
+    @cached_property
+    def _name(self) -> str:
+        return str(self.path)
+
+    @cached_property
+    def _folder(self) -> str:
+        return str(self.path.parent)
+
     def read(self, *, to_write: bool = False) -> Anchor | None:
         """Return the anchor, or None where the file is missing or empty.
 
@@ -503,10 +524,10 @@ class AnchorFile:
         Raises:
             LedgerUnavailable: the file cannot be read, holds something else, or cannot be written.
         """
-        if to_write and not os.access(self.path.parent, os.W_OK | os.X_OK):
+        if to_write and not os.access(self._folder, os.W_OK | os.X_OK):
             self._make_folder()
         try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 content = os.read(handle, 2 * _SECTOR + 1)
                 if not content:  # whoever is making the file lets go of it first
@@ -533,14 +554,15 @@ class AnchorFile:
                 stays charged.
         """
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 self._lock(handle)
                 content = os.pread(handle, 2 * _SECTOR + 1, 0)
                 standing, place = self._latest(content)
                 if standing is not None and standing.seq >= anchor.seq:
                     return standing
-                os.pwrite(handle, anchor.encode() * (1 if content else 2), place)
+                sector = anchor.encode()
+                os.pwrite(handle, sector * (1 if content else 2), place)
                 if self.durable and content:
                     os.fdatasync(handle)
                 elif self.durable:
@@ -550,6 +572,8 @@ class AnchorFile:
                 os.close(handle)
         except OSError as error:
             raise self._unwritable(error.strerror) from error
+        after = content[:place] + sector + content[place + _SECTOR :] if content else sector * 2
+        self._seen[0] = after, (anchor, _SECTOR - place if content else 0)
         return anchor
 
     def _latest(self, content: bytes) -> tuple[Anchor | None, int]:
@@ -559,6 +583,9 @@ class AnchorFile:
         """
         if not content:  # just made, or emptied
             return None, 0
+        seen, found = self._seen[0]  # each charge reads the same several times
+        if content == seen:
+            return found
         two = [Anchor.decode(content[at : at + _SECTOR]) for at in (0, _SECTOR)]
         seqs = [-1 if found is None else found.seq for found in two]
         if len(content) != 2 * _SECTOR or max(seqs) < 0:
@@ -568,7 +595,9 @@ class AnchorFile:
                 "the ledger by `reticent ledger verify --receipt` with clients' receipts, "
                 "remove the file, and go on by `reticent ledger adopt`"
             )
-        return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))
+        found = two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))
+        self._seen[0] = content, found
+        return found
 
     def _make_folder(self) -> None:
         try:

@@ -6,15 +6,15 @@ that say what would.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any, Generic, Protocol, Self, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Row
 
 from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
@@ -31,16 +31,8 @@ from reticent.ledger.charges import (
     largest_fitting,
     statement_of,
 )
-from reticent.ledger.schema import (
-    Change,
-    Prepared,
-    accounts,
-    batches,
-    budgets,
-    entries,
-    statements,
-    within,
-)
+from reticent.ledger.schema import accounts, budgets, statements
+from reticent.ledger.statements import FEW, Change, Statement, batches, named, within
 from reticent.ledger.tree import ACCOUNTS, BUDGETS, Kind, changed
 
 _NAMED = 2
@@ -59,24 +51,25 @@ Key = tuple[str, str, str]
 """Principal, subject and bundle."""
 
 
-@dataclass(frozen=True)
-class Cover:
+class Cover(NamedTuple):
     """A request's exact scope, its account and its budgets.
 
     Attributes:
         scope: scope of the request.
         account: the scope's row, or None where it has not spent before.
-        budgets: every budget that covers it, by id.
+        budgets: rows of every budget that covers it, by id.
         lacking: the reason why no budget answers for it, or "" where one does.
     """
 
     scope: Scope
-    account: Row[Any] | None
-    budgets: tuple[Row[Any], ...]
+    account: Any | None
+    budgets: tuple[Any, ...]
     lacking: str
 
 
-def covering(page: Page, scopes: Sequence[Scope], *, statement: str) -> list[Cover]:
+def covering(
+    page: Page, scopes: Sequence[Scope], *, statement: str, to_charge: bool = False
+) -> list[Cover]:
     """Return what covers each of different scopes, as far as they may be charged at all.
 
     The last entry of the chain decides which budgets and accounts there are, and what they hold.
@@ -85,6 +78,8 @@ def covering(page: Page, scopes: Sequence[Scope], *, statement: str) -> list[Cov
         page: page of a transaction.
         scopes: scopes of one request.
         statement: kind and adjacency of their charge.
+        to_charge: whether ``post_charges`` follows, which compares the few rows that it changes
+            with what this process remembers of them.
 
     Raises:
         InvalidInput: one is no scope, or leaves out what the policy requires.
@@ -99,15 +94,15 @@ def covering(page: Page, scopes: Sequence[Scope], *, statement: str) -> list[Cov
             raise _unnamed(policy, scope)
     names = [key_of(scope) for scope in scopes]
     patterns = [_patterns(name) for name in names]
-    every = {one: BUDGETS.key(*one) for each in patterns for one in each}
+    every = {one: key for each in patterns for one, key in each.items()}
     mine_of = {name: ACCOUNTS.key(*name) for name in names}
     known = page.tree.find([*every.values(), *mine_of.values()])
-    standing = _rows(page, BUDGETS, every, known)
-    of_each = _rows(page, ACCOUNTS, mine_of, known)
+    standing = _rows(page, BUDGETS, every, known, remembered=to_charge)
+    of_each = _rows(page, ACCOUNTS, mine_of, known, remembered=to_charge)
     found = []
     for scope, name, mine in zip(scopes, names, patterns, strict=True):
-        covered = (standing[one] for one in mine if one in standing)
-        rows = tuple(sorted(covered, key=lambda row: int(row.id)))
+        covered = [standing[one] for one in mine if one in standing]
+        rows = tuple(sorted(covered, key=_ID))
         if any(row.statement != statement for row in rows):
             raise _other_statement(scope, rows, statement)
         open_parts = [p for p in policy.required if not any(getattr(row, p) for row in rows)]
@@ -116,14 +111,17 @@ def covering(page: Page, scopes: Sequence[Scope], *, statement: str) -> list[Cov
     return found
 
 
+_ID = attrgetter("id")
+
+
 @lru_cache(maxsize=4096)
-def _patterns(key: Key) -> tuple[Key, ...]:
-    """Return the names of every budget that would cover a scope."""
+def _patterns(key: Key) -> dict[Key, bytes]:
+    """Return the names of every budget that would cover a scope, with their keys in the tree."""
     every = product(*(("", name) if name else ("",) for name in key))
-    return tuple((p, s, b) for p, s, b in every if p or s or b)
+    return {(p, s, b): BUDGETS.key(p, s, b) for p, s, b in every if p or s or b}
 
 
-def rows_at(page: Page, kind: Kind, names: Iterable[Key]) -> dict[Key, Row[Any]]:
+def rows_at(page: Page, kind: Kind, names: Iterable[Key]) -> dict[Key, Any]:
     """Return the rows of budgets, or of accounts, that have these names, as the chain knows them.
 
     Args:
@@ -139,32 +137,114 @@ def rows_at(page: Page, kind: Kind, names: Iterable[Key]) -> dict[Key, Row[Any]]
 
 
 def _rows(
-    page: Page, kind: Kind, keys: Mapping[Key, bytes], known: Mapping[bytes, bytes]
-) -> dict[Key, Row[Any]]:
-    there = [name for name, key in keys.items() if key in known]
-    table, each, several = _READ[kind.name]
-    found: dict[Key, Row[Any]] = {}
-    if len(there) <= _ONE_BY_ONE:
-        rows = [
-            row
-            for name in there
-            for row in each.rows(page.connection, dict(zip(PARTS, name, strict=True)))
-        ]
-    else:
-        rows = [
-            row
-            for fixed, free, values in batches(page.connection, there, PARTS)
+    page: Page,
+    kind: Kind,
+    keys: Mapping[Key, bytes],
+    known: Mapping[bytes, bytes],
+    *,
+    remembered: bool = False,
+) -> dict[Key, Any]:
+    there = {name: known[key] for name, key in keys.items() if key in known}
+    if remembered and len(there) <= FEW:
+        mine = {name: _remembered.get(digest) for name, digest in there.items()}
+        if None not in mine.values():
+            return mine
+    found = {row[1:4]: row for row in _ROWS[kind.name].read(page, list(there))}
+    for name, digest in there.items():
+        row = found.get(name)
+        if row is None or kind.digest(row) != digest:
+            raise changed(kind)
+        _remember(digest, row)
+    return found
+
+
+_MOST_REMEMBERED = 1 << 12
+_remembered: dict[bytes, Any] = {}
+"""Rows by their digests: right whatever the database says, in any ledger."""
+
+
+def _remember(digest: bytes, row: Any) -> None:
+    if len(_remembered) >= _MOST_REMEMBERED:
+        _remembered.clear()
+    _remembered[digest] = row
+
+
+class _Rows:
+    """Statements on budgets, or on accounts, each row with its statement.
+
+    Args:
+        kind: ``BUDGETS`` or ``ACCOUNTS``.
+        table: their table.
+        spending: columns that a charge changes.
+        change: how it changes many of them.
+    """
+
+    def __init__(self, kind: Kind, table: sa.Table, spending: Sequence[str], change: str) -> None:
+        names = [column.name for column in table.c]
+        make: Any = namedtuple  # its names are known when it runs
+        self.row: Any = make("Row", [*names, "statement"])
+        self._kind, self._table = kind, table
+        self._one = Statement(
+            f"SELECT {named(f'{table.name}.{name}' for name in names)}, statement FROM "
+            f"{table.name} JOIN statements ON statements.id = statement_id WHERE "
+            + " AND ".join(f"{name} = ?" for name in PARTS),
+            self.row._make,
+        )
+        self._several = sa.select(*table.c, statements.c.statement).join(
+            statements, statements.c.id == table.c.statement_id
+        )
+        where = " AND ".join(f"{name} = ?" for name in kind.columns if name != "statement")
+        self._exchange: Statement[Any] = Statement(
+            f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in spending)} WHERE "
+            f"{where} AND statement_id = (SELECT id FROM statements WHERE statement = ?)"
+        )
+        self._after = attrgetter(*spending)
+        self._before = attrgetter(*(n for n in kind.columns if n != "statement"), "statement")
+        self._change = Change(table, change)
+
+    def read(self, page: Page, names: Sequence[Key]) -> Iterable[Any]:
+        """Return the rows with these names, as the database has them."""
+        if len(names) <= FEW:
+            return [row for name in names for row in self._one.rows(page.connection, *name)]
+        return [
+            self.row._make(row)
+            for fixed, free, values in batches(page.connection, names, PARTS)
             for row in page.connection.execute(
-                several.where(*within(page.connection, table, fixed, free, values))
+                self._several.where(*within(page.connection, self._table, fixed, free, values))
             )
         ]
-    for row in rows:
-        found[row.principal, row.subject, row.bundle] = row
-    for name in there:
-        row = found.get(name)
-        if row is None or kind.digest(row._asdict()) != known[keys[name]]:
-            raise changed(kind)
-    return found
+
+    def write(self, page: Page, pairs: Sequence[tuple[Any, Any]], amounts: Any) -> None:
+        """Put rows in the place of those that ``covering`` returned, of which it has read many.
+
+        Args:
+            page: page of the transaction to post in.
+            pairs: rows before and after.
+            amounts: function that returns what ``change`` needs of a pair.
+
+        Raises:
+            CorruptLedger: the database has another row than the one before. It is raised no later
+                than the transaction ends.
+        """
+        session, kind = page.connection, self._kind
+        if len(pairs) > FEW:
+            self._change.run(session, ((old.id, amounts(old, new)) for old, new in pairs))
+        elif pairs:
+            each = [(*self._after(new), *self._before(old)) for old, new in pairs]
+            self._exchange.run(session, *each, otherwise=lambda: changed(kind))
+
+
+_SPENT = ("spent_epsilon", "spent_delta")
+_ADDED = ", ".join(f"{name} = {name} + ?" for name in _SPENT)
+_ROWS = {
+    "budgets": _Rows(BUDGETS, budgets, _SPENT, _ADDED),
+    "accounts": _Rows(
+        ACCOUNTS,
+        accounts,
+        (*_SPENT, "answers", "reservations", "last_at"),
+        f"{_ADDED}, answers = answers + ?, reservations = reservations + 1, last_at = ?",
+    ),
+}
 
 
 def key_of(scope: Scope) -> Key:
@@ -181,9 +261,7 @@ def _unnamed(policy: Policy, scope: Scope) -> InvalidInput:
     )
 
 
-def _other_statement(
-    scope: Scope, rows: Sequence[Row[Any]], statement: str
-) -> IncompatibleGuarantees:
+def _other_statement(scope: Scope, rows: Sequence[Any], statement: str) -> IncompatibleGuarantees:
     row = next(row for row in rows if row.statement != statement)
     other = Scope.stored(row.principal, row.subject, row.bundle)
     return IncompatibleGuarantees(
@@ -194,7 +272,7 @@ def _other_statement(
     )
 
 
-def _no_budget(scope: Scope, rows: Sequence[Row[Any]], unnamed: Sequence[str]) -> str:
+def _no_budget(scope: Scope, rows: Sequence[Any], unnamed: Sequence[str]) -> str:
     if not rows:
         return f"no budget covers {scope.describe()}"
     return f"no budget names {unnamed[0]}={scope.parts[unnamed[0]]}, as this ledger requires"
@@ -209,26 +287,7 @@ def uncovered(cover: Cover) -> BudgetExceeded:
     )
 
 
-_ONE_BY_ONE = 8
-"""Rows that are read one after the other; more are read together."""
-
-
-def _reading(table: sa.Table) -> tuple[sa.Table, Prepared, sa.Select[Any]]:
-    """Return a table, the statement that reads one row by its names, and the one for several
-    rows.
-    """
-    several = sa.select(*table.c, statements.c.statement).join(
-        statements, statements.c.id == table.c.statement_id
-    )
-    one = several.where(*(table.c[name] == sa.bindparam(name) for name in PARTS))
-    return table, Prepared(one), several
-
-
-_READ = {table.name: _reading(table) for table in (budgets, accounts)}
-
-
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """The charge of one scope.
 
     Attributes:
@@ -242,8 +301,7 @@ class Claim:
     charge: Charge
 
 
-@dataclass(frozen=True)
-class Booking:
+class Booking(NamedTuple):
     """An entry that charged an account.
 
     Attributes:
@@ -297,71 +355,87 @@ def post_charges(
         along: function that writes more in the same transaction, an ``Along``.
     """
     statement_id = int(claims[0].cover.budgets[0].statement_id)
-    new = [claim.cover for claim in claims if claim.cover.account is None]
-    made = _open_accounts(page, new, statement, statement_id) if new else {}
-    spent: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
-    rows = {}
-    lines = []
+    opened = _open_accounts(page, claims, statement, statement_id)
+    spent: defaultdict[Any, list[int]] = defaultdict(lambda: [0, 0])
+    lines: list[Line] = []
+    charged: list[tuple[Any, Any]] = []
     items: dict[bytes, bytes] = {}
-    charges: list[tuple[int, dict[str, int]]] = []
     for seq, claim in enumerate(claims, page.tip.seq + 1):
         cover, charge = claim.cover, claim.charge
         for row in cover.budgets:
-            rows[row.id] = row
-            spent[row.id][0] += charge.epsilon
-            spent[row.id][1] += charge.delta
+            sums = spent[row]
+            sums[0] += charge.epsilon
+            sums[1] += charge.delta
         key = key_of(cover.scope)
-        account = made[key] if cover.account is None else cover.account._asdict()
-        items[ACCOUNTS.key(*key)] = ACCOUNTS.digest(
-            {
-                **account,
-                "spent_epsilon": account["spent_epsilon"] + charge.epsilon,
-                "spent_delta": account["spent_delta"] + charge.delta,
-                "answers": account["answers"] + claim.answers,
-                "reservations": account["reservations"] + 1,
-                "last_at": page.at,
-            }
-        )
-        amounts = {"e": charge.epsilon, "d": charge.delta, "n": claim.answers, "now": page.at}
-        charges.append((account["id"], amounts))
+        if cover.account is None:
+            account = opened[key]
+        else:
+            account = _charged(cover.account, claim, page.at)
+            charged.append((cover.account, account))
+        items[ACCOUNTS.key(*key)] = digest = ACCOUNTS.digest(account)
+        _remember(digest, account)
         entry = Entry(
             *(seq, page.at, "reserve", *key, statement),
             *(charge.epsilon, charge.delta, claim.answers, mechanism, 0, ""),
         )
-        lines.append(Line(entry, statement_id, account["id"]))
-    for number, (epsilon, delta) in spent.items():
-        values = rows[number]._asdict()
-        values["spent_epsilon"] += epsilon
-        values["spent_delta"] += delta
-        items[BUDGETS.key_of(values)] = BUDGETS.digest(values)
-    _CHARGE_BUDGETS.run(
-        page.connection, ((budget, {"e": e, "d": d}) for budget, (e, d) in spent.items())
+        lines.append(Line(entry, statement_id, account.id))
+    paid = []
+    for row, (epsilon, delta) in spent.items():
+        after = row._replace(
+            spent_epsilon=row.spent_epsilon + epsilon, spent_delta=row.spent_delta + delta
+        )
+        items[BUDGETS.key(*after[1:4])] = digest = BUDGETS.digest(after)
+        _remember(digest, after)
+        paid.append((row, after))
+    page.tree.put(items)  # first: a row that is not as it was then undoes all
+    _ROWS["budgets"].write(page, paid, _spent_between)
+    _ROWS["accounts"].write(
+        page,
+        charged,
+        lambda old, new: (*_spent_between(old, new), new.answers - old.answers, page.at),
     )
-    _CHARGE_ACCOUNTS.run(page.connection, charges)
-    page.tree.put(items)
     along(booked_as(page.tip.ledger, lines[0].entry.seq, lines[-1].entry.seq))
     return tuple(
-        Booking(line.entry, digest, statement_id, number)
-        for line, digest, (number, _) in zip(lines, append(page, lines), charges, strict=True)
+        Booking(line.entry, digest, statement_id, int(line.account_id or 0))
+        for line, digest in zip(lines, append(page, lines), strict=True)
+    )
+
+
+def _spent_between(old: Any, new: Any) -> tuple[int, int]:
+    return (new.spent_epsilon - old.spent_epsilon, new.spent_delta - old.spent_delta)
+
+
+def _charged(account: Any, claim: Claim, at: int) -> Any:
+    """Return the row of an account after a charge at this time."""
+    return account._replace(
+        spent_epsilon=account.spent_epsilon + claim.charge.epsilon,
+        spent_delta=account.spent_delta + claim.charge.delta,
+        answers=account.answers + claim.answers,
+        reservations=account.reservations + 1,
+        last_at=at,
     )
 
 
 def _open_accounts(
-    page: Page, new: Sequence[Cover], statement: str, statement_id: int
-) -> dict[Key, Mapping[str, Any]]:
-    """Make an account for each of these scopes."""
-    zeros = dict.fromkeys(("spent_epsilon", "spent_delta", "answers", "reservations", "commits"), 0)
-    rest = {**zeros, "statement_id": statement_id, "last_at": page.at}
-    insert = accounts.insert().returning(accounts.c.id, *(accounts.c[name] for name in PARTS))
-    rows = page.connection.execute(insert, [{**cover.scope.parts, **rest} for cover in new])
-    return {
-        (row.principal, row.subject, row.bundle): {
-            **rest,
-            **row._mapping,
-            "statement": statement,
-        }
-        for row in rows
-    }
+    page: Page, claims: Sequence[Claim], statement: str, statement_id: int
+) -> dict[Key, Any]:
+    """Make an account for each scope that has none, charged with its claim, and return the rows."""
+    make = _ROWS["accounts"].row
+    made = {}
+    for claim in claims:
+        if claim.cover.account is None:
+            key = key_of(claim.cover.scope)
+            none = make(0, *key, statement_id, 0, 0, 0, 0, 0, 0, statement)
+            made[key] = _charged(none, claim, page.at)
+    if made:
+        rows = [row._asdict() for row in made.values()]
+        for row in rows:
+            del row["id"], row["statement"]
+        insert = accounts.insert().returning(accounts.c.id, *(accounts.c[name] for name in PARTS))
+        for number, *names in page.connection.execute(insert, rows):
+            key = (names[0], names[1], names[2])
+            made[key] = made[key]._replace(id=number)
+    return made
 
 
 def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> None:
@@ -378,8 +452,8 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
     Raises:
         InvalidInput: a booking is tied to another receipt.
     """
-    ends = {"first": bookings[0].entry.seq, "last": bookings[-1].entry.seq}
-    done = {row.reservation: row.receipt for row in _RECEIPTS.rows(page.connection, ends)}
+    ends = bookings[0].entry.seq, bookings[-1].entry.seq
+    done = dict(_RECEIPTS.rows(page.connection, *ends))
     other = sorted(seq for seq, found in done.items() if found != receipt)
     if other:
         raise InvalidInput(
@@ -398,27 +472,12 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
         )
         lines.append(Line(entry, booking.statement_id, booking.account_id))
     append(page, lines)
-    _COUNT_COMMITS.run(page.connection, ((booking.account_id, {}) for booking in missing))
+    _COUNT_COMMITS.run(page.connection, ((booking.account_id, ()) for booking in missing))
 
 
-_SPEND = {
-    "spent_epsilon": budgets.c.spent_epsilon + sa.bindparam("e"),
-    "spent_delta": budgets.c.spent_delta + sa.bindparam("d"),
-}
-_CHARGE_BUDGETS = Change(budgets, **_SPEND)
-_CHARGE_ACCOUNTS = Change(
-    accounts,
-    spent_epsilon=accounts.c.spent_epsilon + sa.bindparam("e"),
-    spent_delta=accounts.c.spent_delta + sa.bindparam("d"),
-    answers=accounts.c.answers + sa.bindparam("n"),
-    reservations=accounts.c.reservations + 1,
-    last_at=sa.bindparam("now"),
-)
-_COUNT_COMMITS = Change(accounts, commits=accounts.c.commits + 1)
-_RECEIPTS = Prepared(
-    sa.select(entries.c.reservation, entries.c.receipt).where(
-        entries.c.reservation.between(sa.bindparam("first"), sa.bindparam("last"))
-    )
+_COUNT_COMMITS = Change(accounts, "commits = commits + 1")
+_RECEIPTS: Statement[Any] = Statement(
+    "SELECT reservation, receipt FROM entries WHERE reservation BETWEEN ? AND ?"
 )
 
 
@@ -564,7 +623,7 @@ def charge_one(
     answers: int,
     slack_delta: float,
     least: int | None = None,
-) -> Posting[Reservation | tuple[Row[Any], ...], Reservation]:
+) -> Posting[Reservation | tuple[Any, ...], Reservation]:
     """Return the charge of one scope, for ``Ledger.reserve``.
 
     Args:
@@ -579,11 +638,12 @@ def charge_one(
     statement = statement_of(event.guarantee)
     mechanism = checked_text(event.mechanism, "mechanism")
 
-    def work(page: Page, along: Along = _nothing) -> Reservation | tuple[Row[Any], ...]:
-        (cover,) = covering(page, [scope], statement=statement)
+    def work(page: Page, along: Along = _nothing) -> Reservation | tuple[Any, ...]:
+        (cover,) = covering(page, [scope], statement=statement, to_charge=True)
         if cover.lacking:
             raise uncovered(cover)
         if not charge.fits(cover.budgets):
+            (cover,) = covering(page, [scope], statement=statement)  # read again, to be sure
             return cover.budgets
         claim = Claim(cover, most, charge)
         if least < most:
@@ -594,7 +654,7 @@ def charge_one(
         )
         return Reservation(commit, bookings, ledger=page.tip.ledger, charge=claim.charge)
 
-    def result(done: Reservation | tuple[Row[Any], ...]) -> Reservation:
+    def result(done: Reservation | tuple[Any, ...]) -> Reservation:
         if isinstance(done, Reservation):
             return done
         standing = [Budget.of_row(row) for row in done]
@@ -603,7 +663,7 @@ def charge_one(
     return Posting(work, result)
 
 
-def _block_size(event: PrivacyEvent, standing: Sequence[Row[Any]], *, most: int, least: int) -> int:
+def _block_size(event: PrivacyEvent, standing: Sequence[Any], *, most: int, least: int) -> int:
     """Return how many answers a block pays for: ``most``, or less where budgets run low.
 
     It is then a sixteenth of what is left, but no less than ``least``, which must fit.
@@ -626,12 +686,13 @@ def charge_many(
     mechanism = checked_text(event.mechanism, "mechanism")
 
     def work(page: Page, along: Along = _nothing) -> Reservation | list[Shortfall]:
-        found = covering(page, tuple(answers), statement=statement)
+        found = covering(page, tuple(answers), statement=statement, to_charge=True)
         claims = [
             Claim(cover, answers[cover.scope], charges[answers[cover.scope]]) for cover in found
         ]
         short = shortfalls(claims, statement)
         if short:
+            covering(page, tuple(answers), statement=statement)  # read again, to be sure
             return short
         bookings = post_charges(page, claims, statement=statement, mechanism=mechanism, along=along)
         return Reservation(commit, bookings, ledger=page.tip.ledger, charge=together(claims))

@@ -8,7 +8,6 @@ from itertools import compress
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
 
 from reticent.core.errors import (
     BudgetExceeded,
@@ -27,7 +26,8 @@ from reticent.ledger.charges import (
     epsilon_value,
 )
 from reticent.ledger.charging import Key, key_of, rows_at
-from reticent.ledger.schema import Change, accounts, batches, budgets, statements, within
+from reticent.ledger.schema import accounts, budgets, statements
+from reticent.ledger.statements import Change, Session, batches, within
 from reticent.ledger.tree import ACCOUNTS, BUDGETS, changed
 
 
@@ -97,7 +97,7 @@ def post_grants(
         before = (0, 0) if there is None else (there["granted_epsilon"], there["granted_delta"])
         _check_size(scope, before[0] + epsilon, before[1] + delta)
     _RAISE_BUDGETS.run(
-        page.connection, ((row["id"], {"e": epsilon, "d": delta}) for row in standing.values())
+        page.connection, ((row["id"], (epsilon, delta)) for row in standing.values())
     )
     for row in standing.values():
         row["granted_epsilon"] += epsilon
@@ -141,7 +141,7 @@ def post_lowering(page: Page, scope: Scope, part: tuple[int, int] | None) -> Bud
     row = found._asdict()
     left = [row[f"granted_{name}"] - row[f"spent_{name}"] for name in ("epsilon", "delta")]
     taken = [min(wanted, most) for wanted, most in zip(part or left, left, strict=True)]
-    _RAISE_BUDGETS.run(page.connection, [(row["id"], {"e": -taken[0], "d": -taken[1]})])
+    _RAISE_BUDGETS.run(page.connection, [(row["id"], (-taken[0], -taken[1]))])
     row["granted_epsilon"] -= taken[0]
     row["granted_delta"] -= taken[1]
     page.tree.put(_items([row]))
@@ -156,7 +156,7 @@ def _items(rows: Iterable[Mapping[str, Any]]) -> dict[bytes, bytes]:
     return {BUDGETS.key_of(row): BUDGETS.digest(row) for row in rows}
 
 
-def _statement_id(connection: Connection, statement: str) -> int:
+def _statement_id(connection: Session, statement: str) -> int:
     """Return the row of a kind and adjacency, made where it is new."""
     there = connection.execute(
         sa.select(statements.c.id).where(statements.c.statement == statement)
@@ -168,7 +168,7 @@ def _statement_id(connection: Connection, statement: str) -> int:
     return int(there)
 
 
-def _accounts_within(page: Page, scopes: Sequence[Scope]) -> dict[Key, list[Row[Any]]]:
+def _accounts_within(page: Page, scopes: Sequence[Scope]) -> dict[Key, list[Any]]:
     """Return the accounts that a budget of each scope covers.
 
     Raises:
@@ -181,7 +181,7 @@ def _accounts_within(page: Page, scopes: Sequence[Scope]) -> dict[Key, list[Row[
     if spent != page.tip.spent:
         raise changed(ACCOUNTS)
     by_names: defaultdict[tuple[str, ...], list[Key]] = defaultdict(list)
-    found: dict[Key, list[Row[Any]]] = {}
+    found: dict[Key, list[Any]] = {}
     for key in map(key_of, scopes):
         by_names[tuple(compress(PARTS, key))].append(key)
         found[key] = []
@@ -215,7 +215,7 @@ def _charge_gaps(page: Page, rows: Sequence[dict[str, Any]]) -> None:
         page: page of the transaction to post in.
         rows: rows of budgets as they stand, which are brought up to date.
     """
-    charges: list[tuple[int, dict[str, int]]] = []
+    charges: list[tuple[int, tuple[int, ...]]] = []
     lines: list[Line] = []
     for row in rows:
         left = (
@@ -233,7 +233,7 @@ def _charge_gaps(page: Page, rows: Sequence[dict[str, Any]]) -> None:
         names = (row["principal"], row["subject"], row["bundle"])
         entry = Entry(seq, page.at, "gap", *names, row["statement"], epsilon, delta, 0, "", 0, "")
         lines.append(Line(entry, row["statement_id"], budget_id=row["id"]))
-        charges.append((row["id"], {"e": epsilon, "d": delta}))
+        charges.append((row["id"], (epsilon, delta, epsilon, delta)))
     if lines:
         _CHARGE_GAPS.run(page.connection, charges)
         page.tree.put(_items(rows))
@@ -307,20 +307,9 @@ def _mixed(scope: Scope, statement: str) -> IncompatibleGuarantees:
     )
 
 
-_RAISE_BUDGETS = Change(
-    budgets,
-    granted_epsilon=budgets.c.granted_epsilon + sa.bindparam("e"),
-    granted_delta=budgets.c.granted_delta + sa.bindparam("d"),
-)
-_CHARGE_GAPS = Change(
-    budgets,
-    **{
-        name: budgets.c[name] + sa.bindparam(amount)
-        for name, amount in (
-            ("spent_epsilon", "e"),
-            ("spent_delta", "d"),
-            ("gap_epsilon", "e"),
-            ("gap_delta", "d"),
-        )
-    },
-)
+def _added(*columns: str) -> Change:
+    return Change(budgets, ", ".join(f"{name} = {name} + ?" for name in columns))
+
+
+_RAISE_BUDGETS = _added("granted_epsilon", "granted_delta")
+_CHARGE_GAPS = _added("spent_epsilon", "spent_delta", "gap_epsilon", "gap_delta")

@@ -15,7 +15,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import grants
-from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, read_tip
+from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, digest_at, read_end, read_tip
 from reticent.ledger.charges import (
     Budget,
     Charge,
@@ -68,8 +68,8 @@ class Ledger:
 
     **Guarantee.** All answers booked under a budget are together (granted epsilon, granted
     delta)-private under the budget's kind and adjacency, even if every request is chosen from
-    earlier answers. Costs are added as whole units rounded up, which is the basic filter of
-    ``filters.BasicFilter`` (Rogers, Roth, Ullman and Vadhan 2016). A float stands for its shortest
+    earlier answers. Costs are added as whole units rounded up, which is the basic filter
+    of Rogers, Roth, Ullman and Vadhan (2016). A float stands for its shortest
     decimal: 0.1 is a tenth, not the double next to it, which may exceed the booked cost by 1e-17
     of it. The caller must book every answer before it leaves and name the scope truthfully.
 
@@ -105,13 +105,13 @@ class Ledger:
           doi:10.1145/317087.317089, logs that show what was changed.
 
     See Also:
-        reticent.accounting.BasicFilter: the same rule in one process.
         reticent.ledger.Reservation: what ``reserve`` gives.
         reticent.ledger.PlanCounter: many queries paid for at once.
     """
 
     def __init__(self, store: Store, *, clock: Callable[[], int] | None = None) -> None:
         self.store = store
+        self._name = ""  # of the ledger, once it was read
         self._clock = clock or (lambda: time.time_ns() // 1000)
 
     @classmethod
@@ -493,8 +493,7 @@ class Ledger:
         # snapshot cannot see yet.
         standing = self.anchor_file().read()
         with self.store.read() as connection:
-            tip = read_tip(connection)
-            tip.check_end(connection)
+            tip, _ = read_end(connection)
             if standing is None and tip.seq:  # made meanwhile, with the first entry, or missing
                 standing = self.store.anchor_of(tip.ledger).read()
                 if standing is None:
@@ -603,8 +602,9 @@ class Ledger:
         """
         result, tip = self.store.retried(lambda: self._transaction(work, check))
         if keep:
-            standing = self.store.anchor_of(tip.ledger).raise_to(tip.anchor)
-            if standing != tip.anchor:
+            anchor = tip.anchor
+            standing = self.store.anchor_of(tip.ledger).raise_to(anchor)
+            if standing != anchor:
                 # Somebody was here in the meantime: whoever wrote a later entry wrote it after
                 # ours, or into another copy.
                 with self.store.read() as connection:
@@ -615,15 +615,22 @@ class Ledger:
 
     def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
         with self.store.write() as connection:
-            tip = read_tip(connection, lock=True)
-            tip.check_end(connection)
+            name, standing = self._name, None
+            if name:
+                standing = self.store.anchor_of(name).read(to_write=True)
+            at = 0 if standing is None else standing.seq
+            tip, digest = read_end(connection, at, lock=True)
             file = self.store.anchor_of(tip.ledger)
-            standing = file.read(to_write=True)
+            if name != tip.ledger or not self.store.is_sqlite:
+                # The name was not known, or the anchor was read before the lock was had.
+                self._name, before, standing = tip.ledger, standing, file.read(to_write=True)
+                if standing is not None and standing != before:
+                    digest = digest_at(connection, standing.seq)
             if standing is None and tip.seq == 0:
                 file.raise_to(tip.anchor)  # before the first entry: from then on it is there
             elif check and standing is None:
                 raise self._unknown(tip)
-            elif check and standing is not None and not tip.holds(connection, standing):
+            elif check and standing is not None and not tip.has(standing, digest):
                 raise self._older(tip, standing)
             page = Page.of(connection, tip, self._clock())
             result = work(page)

@@ -1,4 +1,4 @@
-"""The tables of a ledger, the check that a database has them, and the statements of every charge.
+"""The tables of a ledger, and the check that a database has them.
 
 Tables:
 
@@ -20,9 +20,7 @@ Tables:
 from __future__ import annotations
 
 import re
-from collections import defaultdict, namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -40,8 +38,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.engine import Connection, Dialect
+from sqlalchemy.engine import Connection
 from sqlalchemy.engine.reflection import Inspector
 
 # SQLite gives ids by itself only to a column that is exactly INTEGER.
@@ -265,6 +262,18 @@ what was answered.
 """
 
 
+VERSION = "tree"
+"""Version of these tables: the name of the last migration."""
+
+
+def version(connection: Connection) -> str | None:
+    """Return the version of a database's tables, or None if it holds no ledger."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    return found
+
+
 def make_tables(connection: Connection) -> None:
     """Make all tables and triggers in a database that has none of them."""
     metadata.create_all(connection, checkfirst=False)
@@ -451,187 +460,3 @@ def _trigger_problems(found: dict[str, str], expected: dict[str, str]) -> Iterat
             yield f"trigger {name} does something else"
     for name in found.keys() - expected.keys():
         yield f"trigger {name} is not part of a ledger"
-
-
-Parameters = Mapping[str, Any]
-
-AT_ONCE = 900
-"""Parameters in one query; SQLite before 3.32 takes 999."""
-
-_FEW = 8
-"""Rows for which a statement each costs less than one that SQLAlchemy makes for all of them."""
-
-_IN_AN_ARRAY = 50_000
-"""Values in one query where they are one parameter."""
-
-
-def raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """Return a column as the database gives it.
-
-    SQLite lets anything stand anywhere, and a number would be taken for a length.
-    """
-    return sa.type_coerce(column, sa.types.NullType()).label(column.name)
-
-
-class Prepared:
-    """A statement that every charge makes, compiled once for each kind of database.
-
-    Its driver gets it as text. SQLAlchemy compiles, binds and wraps a statement anew each time,
-    which takes ten times as long as SQLite takes to answer it. Values go to the driver and come
-    from it as they are: whole numbers, texts and bytes.
-
-    Args:
-        statement: a select, insert, update or delete with named parameters. Lists of values in it
-            have a fixed length.
-        columns: columns that an insert is given.
-
-    Example:
-        >>> number = Prepared(sa.select((sa.bindparam("n") + 1).label("next")))
-        >>> engine = sa.create_engine("sqlite://")
-        >>> with engine.connect() as connection:
-        ...     number.rows(connection, {"n": 1})[0].next
-        2
-        >>> engine.dispose()
-    """
-
-    def __init__(
-        self,
-        statement: sa.Select[Any] | sa.Insert | sa.Update | sa.Delete | sa.TextClause,
-        *,
-        columns: Sequence[str] | None = None,
-    ) -> None:
-        self._statement, self._columns = statement, columns
-        self._compiled: dict[str, tuple[str, Callable[[Parameters], Any]]] = {}
-        self._row: Callable[[Iterable[Any]], Any] = tuple
-        if isinstance(statement, sa.Select):
-            named: Any = namedtuple  # its names are known when it runs
-            self._row = named("Row", [column.name for column in statement.selected_columns])._make
-
-    def rows(self, connection: Connection, values: Parameters) -> list[Any]:
-        """Return all rows of a select, each with its columns as attributes."""
-        cursor = self._executed(connection, (values,))
-        try:
-            return [self._row(row) for row in cursor.fetchall()]
-        finally:
-            cursor.close()
-
-    def run(self, connection: Connection, *each: Parameters) -> int:
-        """Return how many rows an insert, update or delete has changed, for all of ``each``
-        together.
-        """
-        cursor = self._executed(connection, each)
-        try:
-            return int(cursor.rowcount)
-        finally:
-            cursor.close()
-
-    def _executed(self, connection: Connection, each: Sequence[Parameters]) -> Any:
-        """Return the driver's cursor, once the statement has been executed for each of ``each``."""
-        dialect = connection.dialect
-        text, bound = self._compiled.get(dialect.name) or self._compile(dialect)
-        cursor = connection.connection.cursor()
-        try:
-            if len(each) == 1:
-                cursor.execute(text, bound(each[0]))
-            else:
-                cursor.executemany(text, list(map(bound, each)))
-        except BaseException:
-            cursor.close()
-            raise
-        return cursor
-
-    def _compile(self, dialect: Dialect) -> tuple[str, Callable[[Parameters], Any]]:
-        """Return the statement as the driver takes it, and what makes its parameters of values."""
-        compiled: Any = self._statement.compile(
-            dialect=dialect,
-            column_keys=None if self._columns is None else list(self._columns),
-            compile_kwargs={"render_postcompile": True},
-        )
-        fixed = {name: bound.value for name, bound in compiled.binds.items() if not bound.required}
-        named: Callable[[Parameters], Any] = (lambda one: {**fixed, **one}) if fixed else dict
-        found = (compiled.string, named)
-        if compiled.positional:
-            order = tuple(compiled.positiontup)
-            if len(order) > 1 and not fixed:
-                found = (compiled.string, itemgetter(*order))
-            else:
-                found = (compiled.string, lambda one: [named(one)[name] for name in order])
-        self._compiled[dialect.name] = found
-        return found
-
-
-class Change:
-    """An update of rows by their ids, each by amounts of its own.
-
-    People mostly have one row, or two, or three. Rows that change by the same amounts are one
-    statement.
-
-    Args:
-        table: a table with a column ``id``.
-        values: the new value of each column, with the amounts as parameters.
-    """
-
-    def __init__(self, table: Table, **values: Any) -> None:
-        update = table.update().values(**values)
-        self._many = update.where(table.c.id.in_(sa.bindparam("ids", expanding=True)))
-        self._one = Prepared(update.where(table.c.id == sa.bindparam("number")))
-
-    def run(self, connection: Connection, amounts: Iterable[tuple[int, dict[str, int]]]) -> None:
-        """Change each row, given by its id, by its amounts."""
-        each = list(amounts)
-        if len(each) <= _FEW:
-            self._one.run(connection, *[{**amount, "number": number} for number, amount in each])
-            return
-        alike: defaultdict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
-        for number, amount in each:
-            alike[tuple(amount.items())].append(number)
-        for items, ids in alike.items():
-            amount = dict(items)
-            if len(ids) <= _FEW:
-                self._one.run(connection, *[{**amount, "number": number} for number in ids])
-                continue
-            for start in range(0, len(ids), AT_ONCE):
-                connection.execute(self._many, {**amount, "ids": ids[start : start + AT_ONCE]})
-
-
-def among(
-    connection: Connection, column: sa.ColumnElement[str], values: list[str]
-) -> sa.ColumnElement[bool]:
-    """Return the condition that the column is one of many values.
-
-    PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for
-    these values. A plan that is kept for any values compares with one after the other.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
-        return column == sa.any_(sa.literal(values, ARRAY(sa.Text)))
-    return column.in_(values)
-
-
-def within(
-    connection: Connection, table: Table, fixed: Mapping[str, str], free: str, values: list[str]
-) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions of the rows that have the ``fixed`` names and one of ``values``."""
-    return [
-        *(table.c[name] == value for name, value in fixed.items()),
-        among(connection, table.c[free], values),
-    ]
-
-
-def batches(
-    connection: Connection, keys: Sequence[tuple[str, ...]], names: Sequence[str]
-) -> Iterator[tuple[dict[str, str], str, list[str]]]:
-    """Group different keys that agree in all names but one.
-
-    Each group is what they agree in, the name that is left, and its values. The rows of one table
-    mostly share client and bundle, so that thousands of keys are a few batches.
-    """
-    free = max(range(len(names)), key=lambda at: len({key[at] for key in keys}))
-    groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for key in keys:
-        groups[key[:free] + key[free + 1 :]].append(key[free])
-    step = _IN_AN_ARRAY if connection.dialect.name == "postgresql" else AT_ONCE
-    others = [*names[:free], *names[free + 1 :]]
-    for agreed, values in groups.items():
-        for start in range(0, len(values), step):
-            yield dict(zip(others, agreed, strict=True)), names[free], values[start : start + step]

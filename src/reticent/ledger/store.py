@@ -9,29 +9,26 @@ import math
 import os
 import select
 import sqlite3
+import threading
 import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util.exc import CommandError
 from sqlalchemy.engine import URL, Connection, Engine
 
 from reticent.core.checks import positive
-from reticent.core.errors import InvalidParameter, LedgerUnavailable, UnknownName
+from reticent.core.errors import InvalidParameter, LedgerUnavailable, ReticentError, UnknownName
 from reticent.core.extras import require
 from reticent.ledger import schema
 from reticent.ledger.chain import AnchorFile, anchor_file, first_link, genesis
 from reticent.ledger.location import FileIdentity, Location, checked_file, several_names
+from reticent.ledger.statements import Session, flush_before
 from reticent.ledger.tree import EMPTY
 
 Synchronous = Literal["FULL", "NORMAL"]
@@ -50,12 +47,13 @@ _UNDONE = ("40001", "40P01")
 says so.
 """
 
-_abandoned: list[Engine] = []
-"""Engines inherited through a fork: an SQLite connection must be neither used nor closed in the
-child, so they are kept.
-"""
+_MOST_CONNECTIONS = 15
+"""Connections of one store and process that are used at once; others wait."""
 
-logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+_abandoned: list[list[Session]] = []
+"""Connections inherited through a fork: one of SQLite must be neither used nor closed in the child,
+so they are kept.
+"""
 
 
 class Store:
@@ -103,7 +101,10 @@ class Store:
         self._patience = _milliseconds(self.lock_timeout)
         self._anchor = self.location.anchor or None if anchor is None else anchor
         self._anchors: dict[str, AnchorFile] = {}
+        self._path = str(self.location.path) if self.is_sqlite else ""
         self._engine: Engine | None = None
+        self._idle: list[Session] = []
+        self._turns = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._identity: FileIdentity | None = None
         self._process = os.getpid()
 
@@ -174,17 +175,11 @@ class Store:
         with self.write() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-            config = _alembic()
-            config.attributes["connection"] = connection
-            found = MigrationContext.configure(connection).get_current_revision()
+            found = schema.version(connection)
             if found is None:
                 schema.make_tables(connection)
-                command.stamp(config, "head")
-            else:
-                try:
-                    command.upgrade(config, "head")
-                except CommandError as error:
-                    raise self._of_another_version(found) from error
+            if found != schema.VERSION:
+                self._migrate(connection, found)
             if connection.execute(sa.select(schema.head.c.id)).first() is None:
                 ledger = str(uuid.uuid4())
                 policy = {"first_required": required, "required": required}
@@ -199,6 +194,21 @@ class Store:
                 }
                 connection.execute(schema.head.insert().values(row))
 
+    def _migrate(self, connection: Connection, found: str | None) -> None:
+        from alembic import command  # slow, and an open ledger does without
+        from alembic.config import Config
+        from alembic.util.exc import CommandError
+
+        logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+        config = Config()
+        config.set_main_option("script_location", "reticent.ledger:migrations")
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        try:
+            (command.stamp if found is None else command.upgrade)(config, "head")
+        except CommandError as error:
+            raise self._of_another_version(str(found)) from error
+
     def check(self) -> None:
         """Refuse a database that holds no ledger, or one of another schema version.
 
@@ -206,10 +216,10 @@ class Store:
             LedgerUnavailable: it is such a database. The message says what to do about it.
         """
         with self.read() as connection:
-            found = MigrationContext.configure(connection).get_current_revision()
+            found = schema.version(connection)
         if found is None:
             raise self.no_ledger()
-        if found != ScriptDirectory.from_config(_alembic()).get_current_head():
+        if found != schema.VERSION:
             raise self._of_another_version(found)
 
     def _of_another_version(self, found: str) -> LedgerUnavailable:
@@ -238,41 +248,44 @@ class Store:
         return work()
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Session]:
         """Open one transaction that no other writer can interleave with.
 
-        It is durable once the block ends, and undone if the block raises.
+        On a server, writers take turns once they lock the head. It is durable once the block ends,
+        and undone if the block raises.
 
         Raises:
             LedgerUnavailable: the ledger could not be written, or the path of an SQLite ledger
                 leads elsewhere, before the block or after it.
         """
-        with self._connected() as connection, connection.begin():
+        with self._connected() as session:
             if self.is_sqlite:
-                _begin_writing(connection.connection.driver_connection, self._patience)
+                _begin_writing(session.driver, self._patience)
                 self.check_file()
-            yield connection
+            else:
+                session.run("BEGIN", [()])
+            yield session
+            session.finish()
         self.check_file()
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Session]:
         """Open one consistent snapshot.
 
         Raises:
             LedgerUnavailable: the ledger cannot be read.
         """
-        with self._connected() as connection:
+        with self._connected() as session:
             if not self.is_sqlite:
-                connection = connection.execution_options(
-                    isolation_level="REPEATABLE READ", postgresql_readonly=True
-                )
-                with connection.begin():
-                    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-                    yield connection
+                session.run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", [()])
+                session.run("SET LOCAL statement_timeout = 0", [()])
+                yield session
+                session.undo()
                 return
-            with self._waiting(connection), connection.begin():
-                connection.exec_driver_sql("BEGIN")
-                yield connection
+            with self._waiting(session):
+                session.driver.execute("BEGIN")
+                yield session
+                session.undo()
 
     def check_file(self) -> None:
         """Refuse an SQLite ledger whose path has come to lead elsewhere, or whose file has another
@@ -285,7 +298,7 @@ class Store:
         """
         if self._identity is None:
             return
-        path = self.location.path
+        path = self._path
         try:
             status = os.lstat(path)
         except OSError as error:
@@ -298,7 +311,7 @@ class Store:
                 "again"
             )
         if status.st_nlink > 1:
-            raise several_names(path, path, status.st_nlink)
+            raise several_names(Path(path), Path(path), status.st_nlink)
 
     def checkpoint(self) -> None:
         """Move what SQLite's log holds into the file, and empty the log. A server needs nothing.
@@ -308,8 +321,8 @@ class Store:
         """
         if not self.is_sqlite:
             return
-        with self._connected() as connection, self._waiting(connection) as driver:
-            busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        with self._connected() as session, self._waiting(session):
+            busy, *_ = session.driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise LedgerUnavailable(
                 f"{self.name}: others read or wrote it for {self.lock_timeout:g} s, and its log "
@@ -317,47 +330,80 @@ class Store:
             )
 
     @contextmanager
-    def _waiting(self, connection: Connection) -> Iterator[Any]:
-        """Let SQLite itself wait for others. Yield its own connection, outside any transaction."""
-        driver: Any = connection.connection.driver_connection
-        driver.execute(f"PRAGMA busy_timeout = {self._patience}")
+    def _waiting(self, session: Session) -> Iterator[None]:
+        """Let SQLite itself wait for others."""
+        session.driver.execute(f"PRAGMA busy_timeout = {self._patience}")
         try:
-            yield driver
+            yield
         finally:
-            driver.execute("PRAGMA busy_timeout = 0")
+            session.driver.execute("PRAGMA busy_timeout = 0")
 
     def close(self) -> None:
         """Close idle connections."""
-        if self._engine is not None:
-            _dispose(self._engine, self._process)
-            self._engine = None
+        _close(self._idle, self._process)
+        self._engine = None
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
+    def _connected(self) -> Iterator[Session]:
         """Yield a connection of this process, outside any transaction.
 
         A failure while it is used is said in plain words.
         """
         if self._engine is None or self._process != os.getpid():
             self._start()
+        turns, idle, session = self._turns, self._idle, None
+        if not turns.acquire(timeout=self.lock_timeout):
+            raise LedgerUnavailable(
+                f"{self.name}: this process kept all its {_MOST_CONNECTIONS} connections busy for "
+                f"{self.lock_timeout:g} s; try again; nothing is released"
+            )
         try:
-            assert self._engine is not None
-            with self._engine.connect() as connection:
-                yield connection
-        except self._failures as error:
+            session = self._open()
+            yield session
+            idle.append(session)
+        except BaseException as error:
+            if session is not None:
+                self._return(session, idle, sound=isinstance(error, ReticentError))
+            if not isinstance(error, self._failures):
+                raise
             self._hide_secrets(error)
             raise LedgerUnavailable(
                 f"{self.name}: {self._reason(error)}; nothing is released"
             ) from error
+        finally:
+            turns.release()
+
+    def _return(self, session: Session, idle: list[Session], *, sound: bool) -> None:
+        """Undo what was begun, and keep the connection where it is sound."""
+        try:
+            session.undo()
+        except self._failures:
+            sound = False
+        if sound:
+            idle.append(session)
+        else:
+            _close([session], self._process)
+
+    def _open(self) -> Session:
+        while self._idle:
+            session = self._idle.pop()
+            if self.is_sqlite or _is_alive(session):
+                return session
+            _close([session], self._process)
+        assert self._engine is not None
+        return Session(self._engine)
 
     def _start(self) -> None:
         """Make the engine of this process."""
-        if self._engine is not None:
-            _abandoned.append(self._engine)
-            self._engine = None  # and it stays so where the file is refused
+        if self._process != os.getpid():
+            _abandoned.append(self._idle)
+        self._engine = None  # and it stays so where the file is refused
         self._process = os.getpid()
+        self._idle = []
+        self._turns = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._engine = self._sqlite() if self.is_sqlite else self._postgresql()
-        weakref.finalize(self, _dispose, self._engine, self._process)
+        sa.event.listen(self._engine, "before_cursor_execute", flush_before)
+        weakref.finalize(self, _close, self._idle, self._process)
 
     def _sqlite(self) -> Engine:
         path = self.location.path
@@ -367,8 +413,8 @@ class Store:
             URL.create(
                 "sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"}
             ),
-            connect_args={"timeout": self.lock_timeout},
-            pool_timeout=self.lock_timeout,
+            connect_args={"timeout": self.lock_timeout, "check_same_thread": False},
+            poolclass=sa.NullPool,
         )
 
         pragmas = ("journal_mode=WAL", f"synchronous={self.synchronous}", "foreign_keys=ON")
@@ -406,7 +452,7 @@ class Store:
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
         }
-        engine = sa.create_engine(
+        return sa.create_engine(
             self.url.set(drivername="postgresql+psycopg").difference_update_query(given),
             connect_args={
                 **silence,
@@ -415,11 +461,9 @@ class Store:
                 "connect_timeout": 10,
                 "client_encoding": "utf8",
             },
-            isolation_level="READ COMMITTED",
-            pool_timeout=self.lock_timeout,
+            isolation_level="AUTOCOMMIT",  # transactions begin where the store says so
+            poolclass=sa.NullPool,
         )
-        sa.event.listen(engine, "checkout", _check_alive)
-        return engine
 
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
@@ -476,15 +520,14 @@ def _begin_writing(connection: Any, patience: int) -> None:
             return
 
 
-def _check_alive(connection: Any, *_: Any) -> None:
-    """Have an idle connection to a server replaced that has ended: the end of it is there to read.
+def _is_alive(session: Session) -> bool:
+    """Return whether the server has not ended an idle connection: the end of it is there to read.
 
     It takes one system call, where asking the server takes a round trip.
     """
     ready = select.poll()
-    ready.register(connection.fileno(), select.POLLIN)
-    if ready.poll(0):
-        raise sa.exc.DisconnectionError("the server has ended the connection")
+    ready.register(session.driver.fileno(), select.POLLIN)
+    return not ready.poll(0)
 
 
 Fault = Literal[
@@ -568,14 +611,8 @@ def _milliseconds(seconds: float) -> int:
     return max(1, math.ceil(seconds * 1000))
 
 
-def _dispose(engine: Engine, process: int) -> None:
-    """Close an engine's connections, in the process that made them."""
-    if process == os.getpid():
-        engine.dispose()
-
-
-def _alembic() -> Config:
-    config = Config()
-    config.set_main_option("script_location", "reticent.ledger:migrations")
-    config.set_main_option("path_separator", "os")
-    return config
+def _close(sessions: list[Session], process: int) -> None:
+    """Close connections, in the process that made them."""
+    while process == os.getpid() and sessions:
+        with suppress(Exception):  # of a connection that has ended already
+            sessions.pop().close()

@@ -16,14 +16,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from reticent.core.errors import CorruptLedger
-from reticent.ledger.schema import AT_ONCE, Prepared, nodes, raw
+from reticent.ledger.schema import nodes
+from reticent.ledger.statements import AT_ONCE, Session, Statement, raw
 
 EMPTY = bytes(32)
 """Digest of the root of a tree without items."""
@@ -61,7 +61,9 @@ class Kind:
 
     def __init__(self, name: str, key: Sequence[str], rest: Sequence[str]) -> None:
         self.name = name
-        self._key, self._values = tuple(key), itemgetter(*key, *rest)
+        self.columns = (*key, *rest)
+        self._key = tuple(key)
+        self._values, self._fields = itemgetter(*self.columns), attrgetter(*self.columns)
         self.key = lru_cache(maxsize=1 << 14)(self._key_of)
 
     def _key_of(self, *names: str) -> bytes:
@@ -72,9 +74,12 @@ class Kind:
         """Return the key of a row, 16 bytes."""
         return self.key(*(row[name] for name in self._key))
 
-    def digest(self, row: Mapping[Any, Any]) -> bytes:
-        """Return the digest of a row, 32 bytes. Bytes in it count by their own digest."""
-        values = list(self._values(row))
+    def digest(self, row: Mapping[Any, Any] | tuple[Any, ...]) -> bytes:
+        """Return the digest of a row, 32 bytes. Bytes in it count by their own digest.
+
+        A tuple has its columns as attributes.
+        """
+        values = list(self._fields(row) if isinstance(row, tuple) else self._values(row))
         if not _PLAIN.issuperset(map(type, values)):
             for at, value in enumerate(values):
                 if isinstance(value, bytes | memoryview):
@@ -118,7 +123,7 @@ class Tree:
         root: root in the last entry.
     """
 
-    def __init__(self, connection: Connection, root: bytes) -> None:
+    def __init__(self, connection: Session, root: bytes) -> None:
         self._connection = connection
         self._changed: dict[int, bytes] = {}
         self.root = root
@@ -177,8 +182,7 @@ class Tree:
     def write(self) -> None:
         """Store the nodes that were changed."""
         if self._changed:
-            rows = [{"place": place, "content": node} for place, node in self._changed.items()]
-            _WRITE.run(self._connection, *rows)
+            _WRITE.run(self._connection, *self._changed.items())
             self._changed.clear()
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
@@ -242,16 +246,15 @@ class Tree:
         for start in range(0, len(missing), AT_ONCE):
             some = missing[start : start + AT_ONCE]
             stored = (
-                _NODE.rows(self._connection, {"at": some[0]})
+                _NODE.rows(self._connection, some[0])
                 if len(some) == 1
                 else self._connection.execute(_NODES, {"some": some})
             )
-            for row in stored:
-                if isinstance(row.content, bytes | memoryview):
-                    node = bytes(row.content)
+            for place, node in stored:
+                if type(node) is bytes:
                     digest = hashlib.sha256(node).digest()
-                    if digest == wanted[row.place]:
-                        found[row.place] = node
+                    if digest == wanted[place]:
+                        found[place] = node
                         _remember(digest, node)
         if len(found) != len(wanted):
             raise CorruptLedger(
@@ -319,12 +322,11 @@ def _remember(digest: bytes, node: bytes) -> None:
     _known[digest] = node
 
 
-_COLUMNS = (nodes.c.place, raw(nodes.c.content))
-_NODE = Prepared(sa.select(*_COLUMNS).where(nodes.c.place == sa.bindparam("at")))
-_NODES = sa.select(*_COLUMNS).where(nodes.c.place.in_(sa.bindparam("some", expanding=True)))
-_WRITE = Prepared(
-    sa.text(
-        "INSERT INTO nodes (place, content) VALUES (:place, :content) "
-        "ON CONFLICT (place) DO UPDATE SET content = excluded.content"
-    )
+_NODE: Statement[Any] = Statement("SELECT place, content FROM nodes WHERE place = ?")
+_NODES = sa.select(nodes.c.place, raw(nodes.c.content)).where(
+    nodes.c.place.in_(sa.bindparam("some", expanding=True))
+)
+_WRITE: Statement[Any] = Statement(
+    "INSERT INTO nodes (place, content) VALUES (?, ?) "
+    "ON CONFLICT (place) DO UPDATE SET content = excluded.content"
 )

@@ -13,7 +13,7 @@ from itertools import compress, pairwise
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Row
 
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.core.releases import Receipt
@@ -26,11 +26,11 @@ from reticent.ledger.schema import (
     budgets,
     entries,
     plan_counts,
-    raw,
     schema_problems,
     service_answers,
     statements,
 )
+from reticent.ledger.statements import Session, raw
 from reticent.ledger.store import Store, fault_of
 from reticent.ledger.tree import ACCOUNTS, ANSWERS, BUDGETS, KEYS, PLANS, Kind, Tree, root_of
 
@@ -232,7 +232,7 @@ def _kept_anchor(store: Store, walk: _Walk) -> Anchor | None:
 
 def _walk_all(
     walk: _Walk,
-    connection: Connection,
+    connection: Session,
     kept: Anchor | None,
     named: list[tuple[int, str]],
     receipts: Sequence[ReceiptClaim],
@@ -290,7 +290,7 @@ def _walk_all(
     return f"{top.seq}:{top.digest.hex()}"
 
 
-def _check_tree(walk: _Walk, connection: Connection, root: bytes) -> None:
+def _check_tree(walk: _Walk, connection: Session, root: bytes) -> None:
     """Name rows that are not the ones of the last entry, by comparing them with the tree."""
     items: dict[bytes, bytes] = {}
     kinds: dict[bytes, Kind] = {}
@@ -335,7 +335,7 @@ def _is_bytes(column: sa.ColumnElement[Any]) -> bool:
     return isinstance(column.type, sa.LargeBinary)
 
 
-def stored_entries(connection: Connection) -> Iterator[StoredEntry | MalformedEntry]:
+def stored_entries(connection: Session) -> Iterator[StoredEntry | MalformedEntry]:
     """Yield every entry in the order of the chain, a few thousand in memory at a time."""
     scope = [sa.func.coalesce(accounts.c[name], budgets.c[name], "") for name in PARTS]
     mine = entries.c
@@ -504,7 +504,7 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
         walk.report(f"entry {entry.seq} has no account or budget")
 
 
-def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scope, int]]:
+def _check_accounts(walk: _Walk, connection: Session) -> dict[int, tuple[Scope, int]]:
     """Return every account's scope and statement, once its totals are compared with its entries."""
     found: dict[int, tuple[Scope, int]] = {}
     for row in connection.execute(sa.select(accounts)):
@@ -530,7 +530,7 @@ def _check_accounts(walk: _Walk, connection: Connection) -> dict[int, tuple[Scop
 
 
 def _check_budgets(
-    walk: _Walk, connection: Connection, all_accounts: dict[int, tuple[Scope, int]]
+    walk: _Walk, connection: Session, all_accounts: dict[int, tuple[Scope, int]]
 ) -> None:
     """Compare every budget with the accounts that it has to count, its grants and what they
     spent.

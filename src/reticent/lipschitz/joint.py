@@ -5,8 +5,8 @@ A neuron carries w = d y, where y is its derivative along t and d its slope. Ove
 fills [-R, R], and w lies between the lines y / 2 - R / 2 and y / 2 + R / 2, the chords of min(0, y)
 and max(0, y). Their slope is the public number 1/2 whatever the region is, and R grows with the
 region. Substituting the lines from the output back to t leaves a linear function of t, whose
-maximum is a dual norm, and a constant. Behind one hidden layer and for l-infinity balls, chords
-over the range of each entry of the Jacobian give a second bound. Proofs: docs/certificates.md.
+maximum is a dual norm, and a constant. For l-infinity balls ``entries`` has a tighter one.
+Proofs: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from reticent.core.arrays import Array
 from reticent.core.norms import Norm
-from reticent.grids.rounding import float_error, fractions, grid_unit, quotient, rounded_up
+from reticent.grids.rounding import float_error, fractions, grid_unit, rounded_up
 from reticent.lipschitz.directional import Mask, rescaled
 from reticent.lipschitz.relaxation import dual_norms
 
@@ -106,30 +106,10 @@ class JointDerivatives:
         for layer in range(1, len(self.matrices)):
             reaches.append(self._rounded(layer, reaches, on, unstable))
         value = self._rounded(len(self.matrices), reaches, on, unstable)
-        if len(self.matrices) == 1 and self.norm is Norm.LINF:
-            value = np.minimum(value, self._chords(on[0], unstable[0]))
         silent = np.zeros(count, dtype=np.bool_)
         for layer_on, layer_free in zip(on, unstable, strict=True):
             silent |= ~(layer_on | layer_free).any(axis=1)
         return np.where(silent[:, None], 0.0, value)
-
-    def _chords(self, on: Mask, free: Mask) -> Array:
-        """Return ``sum_of_chords`` for each functional, rounded up, shape (n, k)."""
-        (matrix,) = self.matrices
-        values = sum_of_chords((self.rows @ self.last)[None], matrix, on, free)
-        terms, scale = 4 * sum(matrix.shape) + 2 * len(self.last), self.scales[-1]
-
-        def at(index: tuple[int, ...], cast: Callable[[Array], Any]) -> Any:
-            point, row = slice(index[0], index[0] + 1), slice(index[1], index[1] + 1)
-            exact = cast(self.rows[row]) @ cast(self.last)
-            return sum_of_chords(exact[None], cast(matrix), on[point], free[point])[0, 0]
-
-        def closer(index: tuple[int, ...]) -> tuple[np.longdouble, float]:
-            return at(index, np.longdouble), float_error(terms, scale, "longdouble") + _TINY
-
-        error = float_error(terms, scale) + _TINY
-        exactly = partial(at, cast=fractions)
-        return rounded_up(values, error, grid_unit(scale), exactly, closer)
 
     def _rounded(self, layer: int, reaches: list[Array], on: list[Mask], free: list[Mask]) -> Array:
         """Return the reaches of a layer, or the functionals' largest values behind the last,
@@ -191,29 +171,3 @@ def largest(
         loss = loss + (np.abs(rows) @ half[:, :, None])[..., 0]
         rows = (rows * slope[:, None, :]) @ matrices[layer]
     return np.asarray(dual_norms(rows, norm) + loss)
-
-
-def sum_of_chords(rows: Array, matrix: Array, on: Mask, free: Mask) -> Array:
-    """Return the largest sum of chords of |J| over all slopes, shape (n, k).
-
-    Each entry J of the Jacobian of one hidden layer lies in a range that its neurons' slopes fill.
-    The chord of |J| over that range is above it, and linear. So the sum over the inputs is linear
-    in the slopes, which are chosen once for all inputs and not for each entry.
-
-    Args:
-        rows: the functionals behind the ReLU, shape (1, k, width).
-        matrix: the matrix in front of it, shape (width, inputs).
-        on, free: the neurons that are on, and those that are unstable, shape (n, width).
-    """
-    cast: Any = fractions if rows.dtype == object else np.asarray
-    fixed, half = rows * on[:, None, :], rows * cast(0.5 * free)[:, None, :]
-    middle, reach = (fixed + half) @ matrix, np.abs(half) @ np.abs(matrix)
-    above, below = np.abs(middle + reach), np.abs(middle - reach)
-    slope = np.maximum(np.minimum(quotient(above - below, 2 * reach), 1), -1)
-    constant = (above - slope * (middle + reach)).sum(axis=-1)
-    share = rows * (slope @ matrix.T)
-    return np.asarray(
-        constant
-        + (share * on[:, None, :]).sum(axis=-1)
-        + (np.maximum(share, 0) * free[:, None, :]).sum(axis=-1)
-    )

@@ -9,7 +9,6 @@ from reticent.mechanisms.k_norm import KNormMechanism
 from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.mechanisms.laplace import LaplaceMechanism
 from reticent.mechanisms.noisy_argmax import NoisyArgmax
-from reticent.mechanisms.noisy_attributes import NoisyAttributes
 from reticent.mechanisms.noisy_max_release import NoisyMaxRelease
 from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
@@ -30,7 +29,6 @@ __all__ = [
     "LabelMechanism",
     "LaplaceMechanism",
     "NoisyArgmax",
-    "NoisyAttributes",
     "NoisyMaxRelease",
     "NoisyScreening",
     "NoisySums",

@@ -76,7 +76,6 @@ class NoisyArgmax(Mechanism):
     See Also:
         reticent.mechanisms.NoisyScreening: a choice beforehand of the queries that are worth a
             label.
-        reticent.mechanisms.NoisyAttributes: several attributes at once.
         reticent.accounting.noisy_argmax_rdp: the cost.
         reticent.neighbours.label_votes: the votes.
     """

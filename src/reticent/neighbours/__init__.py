@@ -11,12 +11,11 @@ from reticent.neighbours.records import Records
 from reticent.neighbours.sampled import SampledNeighbours
 from reticent.neighbours.search import NeighbourLists, NeighbourSearch
 from reticent.neighbours.sharded import ShardedRecords
-from reticent.neighbours.votes import VOTE_STEPS, clipped_votes, label_votes, weight_votes
+from reticent.neighbours.votes import label_votes
 
 __all__ = [
     "LEAST_WEIGHT",
     "POINT_RADIUS",
-    "VOTE_STEPS",
     "WEIGHT_STEPS",
     "NeighbourLists",
     "NeighbourSearch",
@@ -25,7 +24,5 @@ __all__ = [
     "Records",
     "SampledNeighbours",
     "ShardedRecords",
-    "clipped_votes",
     "label_votes",
-    "weight_votes",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
+from struct import iter_unpack
 from typing import Any
 
 import numpy as np
@@ -122,13 +123,19 @@ def record_digests(
     found = np.empty((len(points), 32), dtype=np.uint8)
     keys = iter(names)
     for start in range(0, len(points), _AT_ONCE):
-        parts = (points[start : start + _AT_ONCE], votes[start : start + _AT_ONCE])
-        records = np.concatenate([_row_bytes(part) for part in parts], axis=1)
-        size, held = records.shape[1], memoryview(records.tobytes())
-        digests = b"".join(
-            sha256(len(name).to_bytes(8, "big") + name + held[at : at + size]).digest()
-            for at, name in zip(range(0, len(held), size), islice(keys, len(records)), strict=True)
-        )
+        some = slice(start, start + _AT_ONCE)
+        here = list(islice(keys, len(points[some])))
+        parts = [_row_bytes(part) for part in (points[some], votes[some])]
+        if not any(here):  # the lengths of all names, which are 0, in one array
+            parts.insert(0, np.zeros((len(here), 8), dtype=np.uint8))
+        rows = np.concatenate(parts, axis=1)
+        held: Iterable[bytes] = (row for (row,) in iter_unpack(f"{rows.shape[1]}s", rows.tobytes()))
+        if any(here):
+            held = (
+                len(name).to_bytes(8, "big") + name + row
+                for name, row in zip(here, held, strict=True)
+            )
+        digests = b"".join([sha256(row).digest() for row in held])
         found[start : start + _AT_ONCE] = np.frombuffer(digests, np.uint8).reshape(-1, 32)
     return found
 

@@ -10,6 +10,7 @@ from html import escape
 _WIDTH, _HEIGHT = 720.0, 400.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 168.0, 16.0, 52.0
 _LABEL_GAP = 17.0
+_LETTER = 7.8  # width of a bold letter in a name at the end of a line, at most
 _DASHES = {"dashed": "8 5", "dotted": "2 4", "dashdot": "8 4 2 4"}
 
 
@@ -72,6 +73,8 @@ def line_chart(
         ... )
         2
     """
+    longest = max(map(len, [one.name for one in series] + [one.name for one in levels]))
+    right = _WIDTH - max(_RIGHT, 12.0 + _LETTER * longest)
     values = sorted({x for line in series for x, _, _ in line.points})
     low, high = math.log(values[0]), math.log(values[-1])
     width = (high - low) or 1.0
@@ -80,11 +83,10 @@ def line_chart(
     def place(x: float, y: float) -> tuple[float, float]:
         share = (min(max(y, floor), ceiling) - floor) / (ceiling - floor)
         return (
-            _LEFT + 14 + (_WIDTH - _LEFT - _RIGHT - 28) * (math.log(x) - low) / width,
+            _LEFT + 14 + (right - _LEFT - 28) * (math.log(x) - low) / width,
             _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1.0 - share),
         )
 
-    right = _WIDTH - _RIGHT
     parts = [
         (
             f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '

@@ -97,7 +97,7 @@ class Constant(RecordMethod):
 
     name = "constant"
     line = "the same shares of labels for every query"
-    protects = "uses no private record"
+    protects = "nothing, because it reads no private record"
     uses = PublicUse.NOTHING
     delta = False
 
@@ -116,8 +116,8 @@ class PublicModels(RecordMethod):
     """The pool of public models, no private record."""
 
     name = "public models alone"
-    line = "a pool of ordinary models of the labelled public rows; no private record is used"
-    protects = "uses no private record"
+    line = "a pool of ordinary models of the labelled public rows"
+    protects = "nothing, because it reads no private record"
     uses = PublicUse.LABELS_ALONE
 
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
@@ -168,29 +168,6 @@ class ConstantStart(RecordMethod):
         from reticent.systems.votes.public_start import PublicStartClassifier
 
         return PublicStartClassifier(pool=[], **started(task))
-
-
-class Histograms(RecordMethod):
-    """Noisy histograms of columns by label, and an additive model of them."""
-
-    name = "additive histograms"
-    line = "one noisy histogram of every column by label, and an additive model of all"
-    uses = PublicUse.ROWS
-
-    def missing(self, task: Task, *, labelled: bool) -> str:
-        """See ``RecordMethod``."""
-        why = super().missing(task, labelled=labelled)
-        return why or ("" if task.rows == "table" else "counts columns of tables")
-
-    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Labels of stand-ins are both private and public ones here."""
-        return released(self, tasks, parts)
-
-    def estimator(self, task: Task) -> Any:
-        """Return the unfitted ``AdditiveHistogramClassifier``."""
-        from reticent.systems.votes.additive_histogram import AdditiveHistogramClassifier
-
-        return AdditiveHistogramClassifier(**total(task))
 
 
 def total(task: Task) -> dict[str, Any]:
@@ -259,7 +236,6 @@ def all_methods() -> tuple[RecordMethod, ...]:
         PublicModels(),
         PublicStart(),
         ConstantStart(),
-        Histograms(),
         LinearVotes(),
         ResidualVotes(),
         CertifiedLabels(),

@@ -24,8 +24,6 @@ _ANSWERED = (
     "Every number and picture on this page was computed by the run that wrote it, on public rows "
     "with noise from a seed. Nothing was released."
 )
-_SHOWN = 21
-"""Number of letters of a name that fit beside a line."""
 
 
 def page_of(plan: Plan) -> str:
@@ -251,7 +249,7 @@ def _chart(
         )
         shares += [value for _, value, _ in drawn]
         if drawn:
-            series.append(Series(_short(method), drawn, _STYLES[place], _MARKERS[place]))
+            series.append(Series(method, drawn, _STYLES[place], _MARKERS[place]))
     levels = []
     flat = [point for point in points if point.method == constant]
     if flat:
@@ -344,10 +342,6 @@ def _lines(plan: Plan) -> tuple[list[str], str | None]:
 
 def _first(plan: Plan, fits: Callable[[PlanRow], bool]) -> PlanRow | None:
     return next((row for row in plan.rows if fits(row)), None)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _SHOWN else f"{name[: _SHOWN - 1]}…"
 
 
 def _attacker(plan: Plan) -> str:

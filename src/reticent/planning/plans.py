@@ -139,7 +139,7 @@ class PlanRow:
     @property
     def name(self) -> str:
         """The method and its settings, with a mark if it is the constant."""
-        inside = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        inside = ", ".join(f"{key}={value}" for key, value in self.settings.items() if value)
         found = f"{self.method} ({inside})" if inside else self.method
         same = self.constant and self.uses is not PublicUse.NOTHING
         return f"{found} = the constant" if same else found

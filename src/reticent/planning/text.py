@@ -38,7 +38,7 @@ def text_of(plan: Plan) -> str:
     if plan.winner is None:
         return "\n".join([*lines, f"Take nothing: {plan.decided}"])
     lines.append(f"Take: {plan.winner.name}: {plan.decided}")
-    lines.append(f"      {plan.winner.line}; {plan.winner.protects}")
+    lines.append(f"      {plan.winner.line}; protects {plan.winner.protects}")
     if plan.winner.measured:
         lines.append(f"Expected: {expected_of(plan)}")
     if plan.most_answers is not None:

@@ -22,7 +22,7 @@ from reticent.core.settings import learned, with_settings
 from reticent.mechanisms.level_response import BinaryResponse
 from reticent.noise import Sampler
 from reticent.published.printed import AsPrinted
-from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair
+from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
 from reticent.systems.certified.classifier import CertifiedClassifier
 from reticent.systems.certified.ensemble import CertifiedEnsemble
@@ -235,6 +235,10 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
     return np.asarray(np.maximum(sums[flipped, np.arange(votes.shape[1])] + flipped - 1, 0))
 
 
+Side = tuple[int, int]
+"""A label, 0 or 1, and the distance that is credited."""
+
+
 @with_settings
 class _PublishedCertified(ClassifierMixin, PublishedSystem):
     """What the two estimators share."""
@@ -256,7 +260,7 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
         """The certified system whose distances are released, not fitted yet."""
 
     @abstractmethod
-    def _distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
+    def _distances(self, inputs: Array) -> tuple[Integers, Integers]:
         """Labels 0 or 1 and the distances that are credited. Private."""
 
     @abstractmethod
@@ -287,54 +291,85 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
             )
         self.system_ = system
         self.classes_, self.n_features_in_ = system.classes_, system.n_features_in_
+        self.serial_ = system.serial_
         return self
 
     @property
     def mechanism_(self) -> SmoothCauchy:
         """The response of one answer."""
-        adjacency = Replace(1) if self.counting == "replace" else AddRemove(1)
         return SmoothCauchy(
             epsilon=self.epsilon,
-            adjacency=adjacency,
+            adjacency=self.stated_adjacency,
             certified_at=self.certified_at,
             credit=self.credit,
         )
 
     @property
     @override
-    def guarantee(self) -> Guarantee:
-        """The paper's numbers, of kind "no differential privacy"."""
-        return Guarantee(self.epsilon, 0.0, self.mechanism_.adjacency, GuaranteeKind.NO_PRIVACY)
+    def stated_adjacency(self) -> AddRemove | Replace:
+        """One record in place of another, or one more or less."""
+        return Replace(1) if self.counting == "replace" else AddRemove(1)
 
     @override
-    def stated(self) -> str:
-        return f"epsilon {self.epsilon:g} of one answer, {self.mechanism_.adjacency.describe()}"
+    def stated(self) -> Account:
+        return Account(
+            epsilon=self.epsilon, reason=f"For one answer, {self.stated_adjacency.describe()}."
+        )
 
     @override
-    def spent(self) -> Spent:
+    def spent(self) -> Account:
         most, step = self._levels()
         loss, _ = _largest_loss(self.mechanism_, most=most, step=step)
-        return Spent(
+        return Account(
             epsilon=loss,
             reason=f"The largest loss of one answer, over labels that differ at distance 0 and "
             f"equal labels whose distances lie at most {step} apart. Sound in real numbers.",
         )
 
+    def worst_sides(self) -> tuple[Side, Side]:
+        """Return label and distance of two neighbours, whose answers differ most of all known."""
+        most, step = self._levels()
+        _, where = _largest_loss(self.mechanism_, most=most, step=step)
+        if where < 0:
+            return (0, 0), (1, 0)
+        return (0, where), (0, min(where + step, most))
+
+    @override
+    def worst_pair(self) -> WorstPair:
+        (_, lower), (label, upper) = self.worst_sides()
+        wrong, other = self.mechanism_.flip_probabilities([lower, upper])
+        if label:
+            words, loss = "Two labels, each at stable distance 0.", np.log((1 - wrong) / wrong)
+        else:
+            words, loss = self._words(lower, upper), np.log(wrong / other)
+        return WorstPair(description=words, loss=float(loss))
+
+    def _words(self, lower: int, upper: int) -> str:
+        credited = self.mechanism_.credited([lower, upper])
+        return (
+            f"Equal labels at stable distances {lower} and {upper}, credited {credited[0]} and "
+            f"{credited[1]}."
+        )
+
+    @override
+    def checked(self, X: npt.ArrayLike) -> Array:
+        """Return queries as numbers, shape (n, features)."""
+        self._check_fitted()
+        checked: Array = self.system_.checked(X)
+        return checked
+
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
-        self._check_fitted("system_")
-        labels, distances = self._distances(X)
+        labels, distances = self._distances(self.checked(X))
         released = self.mechanism_.release(labels, distances, sampler=sampler)
         return Answers(self.classes_[released], np.zeros(len(released), dtype=np.bool_))
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return labels without noise. Private."""
-        self._check_fitted("system_")
-        return np.asarray(self.classes_[self._distances(X)[0]])
+        return np.asarray(self.classes_[self._distances(self.checked(X))[0]])
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("system_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         inner = self.system_.bundle()
         own = {
             "certified_at": list(self.certified_at),
@@ -342,14 +377,14 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
             "counting": self.counting,
             **self._own(),
         }
-        return {"own": own, "system": inner.settings}, inner.arrays, inner.serial
+        return {"own": own, "system": inner.settings}, inner.arrays
 
     def _own(self) -> dict[str, Any]:
         return {}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         own = dict(bundle.settings["own"])
         several = issubclass(cls, PublishedCertifiedEnsemble)
         kind = CertifiedEnsemble if several else CertifiedClassifier
@@ -366,7 +401,6 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
             training=system.training,
         )
         found.system_ = system
-        found.classes_, found.n_features_in_ = system.classes_, system.n_features_in_
         return found
 
 
@@ -427,24 +461,12 @@ class PublishedCertifiedClassifier(_PublishedCertified):
         )
 
     @override
-    def _distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
-        return self.system_.query_.stable_distances(self.system_.checked(X))
+    def _distances(self, inputs: Array) -> tuple[Integers, Integers]:
+        return self.system_.query_.stable_distances(inputs)
 
     @override
     def _levels(self) -> tuple[int, int]:
         return count(self.k_max, name="k_max", minimum=0), 1
-
-    @override
-    def worst_pair(self) -> WorstPair:
-        loss, where = _largest_loss(self.mechanism_, most=self.k_max, step=1)
-        credited = self.mechanism_.credited([where, where + 1])
-        return WorstPair(
-            description=f"Equal labels at stable distances {where} and {where + 1}, credited "
-            f"{credited[0]} and {credited[1]}."
-            if where >= 0
-            else "Two labels, each at stable distance 0.",
-            loss=loss,
-        )
 
 
 @with_settings
@@ -504,8 +526,8 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
         return found
 
     @override
-    def _distances(self, X: npt.ArrayLike) -> tuple[Integers, Integers]:
-        query, inputs = self.system_.query_, self.system_.checked(X)
+    def _distances(self, inputs: Array) -> tuple[Integers, Integers]:
+        query = self.system_.query_
         if self.distance == "repaired":
             return query.stable_distances(inputs)
         labels, distances = query.member_distances(inputs)
@@ -529,22 +551,22 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
         return labels, distances
 
     @override
-    def worst_pair(self) -> WorstPair:
-        mechanism = self.mechanism_
+    def worst_sides(self) -> tuple[Side, Side]:
         if self.distance == "repaired":
-            loss, where = _largest_loss(mechanism, most=self._levels()[0], step=1)
-            return WorstPair(
-                description=f"Equal votes at distances {where} and {where + 1}.", loss=loss
-            )
+            return super().worst_sides()
         labels, distances = self._unanimous(1)
-        lower = int(published_vote_distances(labels, distances)[0])
-        upper = int(published_vote_distances(np.ones_like(labels), distances)[0])
-        wrong = mechanism.flip_probabilities([lower, upper])
-        return WorstPair(
-            description=f"Equal votes at distances {lower} and {upper}: one of {self.members} "
-            "members at distance 0 flips.",
-            loss=float(abs(np.log(wrong[0] / wrong[1]))),
+        both = (
+            int(published_vote_distances(each, distances)[0])
+            for each in (labels, np.ones_like(labels))
         )
+        return (0, next(both)), (0, next(both))
+
+    @override
+    def _words(self, lower: int, upper: int) -> str:
+        words = f"Equal votes at distances {lower} and {upper}"
+        if self.distance == "repaired":
+            return f"{words}."
+        return f"{words}: one of {self.members} members at distance 0 flips."
 
     @override
     def _own(self) -> dict[str, Any]:
@@ -552,8 +574,8 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
-        found = super()._restored(bundle)
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
+        found = super()._restored(bundle, labels)
         object.__setattr__(found.system_, "counting", found.counting)
         return found
 

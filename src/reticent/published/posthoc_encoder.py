@@ -17,7 +17,7 @@ from typing_extensions import override
 from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, finite_array, one_of, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import Guarantee, Neighborhood
+from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.core.seeds import training_seed
@@ -29,9 +29,9 @@ from reticent.noise import Sampler
 from reticent.published.as_coded import CodedObfuscator
 from reticent.published.obfuscators import PublishedObfuscator
 from reticent.published.posthoc import PublishedPosthoc, Switches
-from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair, accuracy
+from reticent.published.research import Account, Answers, PublishedSystem, WorstPair, accuracy
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import class_labels, restored_labels
+from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
 from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.posthoc.calibration import noise_adder
@@ -120,7 +120,6 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     predictor_: Network = learned()
     proposal_: float = learned()
     steepest_: float = learned()
-    classes_: npt.NDArray[Any] = learned()
     input_shape_: tuple[int, ...] = learned()
 
     name: ClassVar[str] = "posthoc release, as published"
@@ -169,7 +168,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
                 more = {"pictures": seen, "spread": widths}
             trained.fit(points, codes, **more)
         self.embedding_, self.classes_, self.input_shape_ = embedding, classes, shape
-        self.n_features_in_ = inputs.shape[1]
+        self.n_features_in_, self.serial_ = inputs.shape[1], ""
         self.network_ = _network(trained.network(), points.shape[1])
         self._beside = _network(trained.predictor(), self.network_.output_dimension)
         self._points, self._codes = points, codes
@@ -182,7 +181,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         Raises:
             NotFittedYet, InvalidInput: not fitted, or loaded, which leaves the training rows out.
         """
-        self._check_fitted("network_")
+        self._check_fitted()
         self._check_settings()
         if not hasattr(self, "_points"):
             raise InvalidInput("settle: expected an encoder with its training rows; fit again")
@@ -201,7 +200,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @property
     def mechanism_(self) -> PublishedPosthoc:
         """The release of one vector."""
-        self._check_fitted("proposal_")
+        self._check_fitted()
         return PublishedPosthoc(
             radius=self.radius,
             maximum_radius=self.maximum_radius,
@@ -209,37 +208,40 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             stated_epsilon=self.epsilon,
             stated_delta=self.delta,
             dimension=self.network_.output_dimension,
-            adjacency=Neighborhood(
-                Norm.LINF,
-                self.radius,
-                self.embedding_.space,
-                self.embedding_.identity(self.domain_),
-            ),
+            adjacency=self.stated_adjacency,
             switches=self._switches,
         )
 
     @property
-    @override
-    def guarantee(self) -> Guarantee:
-        """The paper's numbers, of kind "no differential privacy"."""
-        return self.mechanism_.guarantee
+    def within(self) -> Neighborhood:
+        """Points within the radius of each other, in the embedding."""
+        return self.stated_adjacency
 
+    @property
     @override
-    def stated(self) -> str:
-        found = self.mechanism_
-        return (
-            f"epsilon {found.claimed_epsilon:g} and delta {found.claimed_delta:g} within "
-            f"l-infinity distance {self.radius:g} of the embedding (theorem 4.4), named epsilon "
-            f"{self.epsilon:g} in the tables"
+    def stated_adjacency(self) -> Neighborhood:
+        """Points within the radius of each other, in the embedding."""
+        return Neighborhood(
+            Norm.LINF, self.radius, self.embedding_.space, self.embedding_.identity(self.domain_)
         )
 
     @override
-    def spent(self) -> Spent:
+    def stated(self) -> Account:
+        found = self.mechanism_
+        return Account(
+            epsilon=found.claimed_epsilon,
+            delta=found.claimed_delta,
+            reason=f"For l-infinity distance {self.radius:g} of the embedding, by theorem 4.4. "
+            f"The tables name it epsilon {self.epsilon:g}.",
+        )
+
+    @override
+    def spent(self) -> Account:
         found = self.mechanism_
         step = self.radius / _STEPS + self._bound().input_step
         total = found.sound_epsilon(self.steepest_, tolerance=step)
         change = found.tested_change(tolerance=step) / found.test_unit
-        return Spent(
+        return Account(
             epsilon=total,
             reason=f"D / u + U R / b: {change:.4g} for the test and {total - change:.4g} for the "
             "vector, in real numbers.",
@@ -247,7 +249,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     @override
     def worst_pair(self) -> WorstPair:
-        self._check_fitted("proposal_")
+        self._check_fitted()
         change = np.abs(self._pair)
         return WorstPair(
             description="A training point and a corner of its neighbourhood, whose outputs are "
@@ -261,16 +263,15 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
-        points = self.embed(X)
-        return Answers(
-            *self.mechanism_.release(
-                self.network_.forward(points), self._radii(points), sampler=sampler
-            )
-        )
+        return Answers(*self.mechanism_.release(*self.before_noise(self.embed(X)), sampler=sampler))
+
+    def before_noise(self, points: Array) -> tuple[Array, Array]:
+        """Return outputs, shape (n, m), and stability radii, shape (n,), of points. Private."""
+        return self.network_.forward(points), self._radii(points)
 
     def predict_released(self, answers: Answers) -> npt.NDArray[Any]:
         """Return the label of each answer, shape (n,). A withheld one gets the first label."""
-        self._check_fitted("predictor_")
+        self._check_fitted()
         logits = self.predictor_.forward(np.nan_to_num(answers.values))
         return np.asarray(self.classes_[logits.argmax(axis=1)])
 
@@ -311,6 +312,12 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             switches=self._switches,
         )
 
+    @property
+    def bound_(self) -> LayeredBound:
+        """The bound on the local constant, in the switches' output norm."""
+        self._check_fitted()
+        return self._bound()
+
     def _bound(self, norm: Norm | None = None) -> LayeredBound:
         output = Norm(self._switches.output_norm) if norm is None else norm
         return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
@@ -320,10 +327,19 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Return the points, shape (n, d), between which the radius is measured. Private."""
-        self._check_fitted("network_")
+        return self.points(self.checked(X))
+
+    @override
+    def checked(self, X: npt.ArrayLike) -> Array:
+        """Return rows as numbers, shape (n, features)."""
+        self._check_fitted()
         inputs, _ = check_pictures(X, name="X")
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
+        return inputs
+
+    def points(self, inputs: Array) -> Array:
+        """Return the points of checked rows, shape (n, d), in the public box. Private."""
         found = self.embedding_
         return self.domain_.clip(found.compute(np.clip(inputs, found.lower, found.upper)))
 
@@ -369,8 +385,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         return _network(nn.Sequential(scaled, *head.network.double()), values.shape[1])
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("predictor_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         embedding, arrays = self.embedding_.describe()
         network, weights = describe(self.network_, "released")
         predictor, more = describe(self.predictor_, "predictor")
@@ -381,15 +396,14 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             "embedding": embedding,
             "network": network,
             "predictor": predictor,
-            "labels": self.classes_.tolist(),
             "input_shape": list(self.input_shape_),
         }
         box = {"domain.lower": self.domain_.lower, "domain.upper": self.domain_.upper}
-        return settings, {**arrays, **weights, **more, **box, "pair": self._pair}, ""
+        return settings, {**arrays, **weights, **more, **box, "pair": self._pair}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         stored, arrays = bundle.settings, bundle.arrays
         found = cls(
             **{name: stored[name] for name in _NUMBERS},
@@ -401,13 +415,11 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         found.network_ = rebuild(stored["network"], arrays, "released")
         found.predictor_ = rebuild(stored["predictor"], arrays, "predictor")
         found.domain_ = Box(arrays["domain.lower"], arrays["domain.upper"])
-        found.classes_ = restored_labels(
-            stored["labels"], expected=found.predictor_.output_dimension
-        )
+        if len(labels) != found.predictor_.output_dimension:
+            raise InvalidInput("labels: expected one for each output of the predictor")
         found.input_shape_ = tuple(
             count(size, name="input_shape") for size in stored["input_shape"]
         )
-        found.n_features_in_ = int(np.prod(found.input_shape_))
         found.proposal_ = positive(stored["proposal"], name="proposal")
         found._pair = finite_array(arrays["pair"], name="pair", ndim=1)
         found._finish()

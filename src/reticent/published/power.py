@@ -17,7 +17,8 @@ from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, positive, probability
-from reticent.core.guarantees import Guarantee, GuaranteeKind, Replace
+from reticent.core.guarantees import Neighborhood, Replace
+from reticent.core.norms import Norm
 from reticent.core.seeds import training_generator
 from reticent.core.settings import learned, with_settings
 from reticent.noise import Sampler
@@ -29,9 +30,9 @@ from reticent.published.power_network import (
     per_sample_epsilon,
     train_power,
 )
-from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair
+from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import class_labels, restored_labels
+from reticent.systems.class_labels import class_labels
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
 
@@ -99,6 +100,9 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
     training_config_: PowerConfig = learned()
     density_: KernelDensity = learned()
 
+    mechanism_: ClassVar[None] = None
+    """Nothing is drawn."""
+
     name: ClassVar[str] = "power release, as published"
     source: ClassVar[str] = "Vepakomma and Ponkshe (2025), arXiv:2510.05581"
 
@@ -113,7 +117,7 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         Raises:
             InvalidInput, InvalidParameter: rows or settings do not fit. Nothing is trained then.
         """
-        _ = self.guarantee
+        _ = self.stated()
         factor = positive(self.bandwidth_factor, name="bandwidth_factor")
         most = count(self.density_rows, name="density_rows", minimum=2)
         table = self.schema.rows(X, name="X")
@@ -137,37 +141,48 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
 
         Nothing about them is random.
         """
-        rows = self._rows(X)
+        return self.released(self.checked(X))
+
+    def points(self, rows: Array) -> Array:
+        """Return checked rows: distances are measured between these."""
+        return rows
+
+    @property
+    def within(self) -> Neighborhood:
+        """Encoded rows at l2 distance 1 at most, which the stated epsilon is about."""
+        return Neighborhood(Norm.L2, 1.0, "encoded rows")
+
+    def released(self, rows: Array) -> Array:
+        """Return ``transform`` of encoded rows, shape (n, d)."""
         withheld = ~(self._scores(rows) <= self.epsilon)
         return np.where(withheld[:, None], np.nan, self.training_.network.embed(rows))
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Return embeddings, shape (n, d), whatever the score of a row."""
-        rows = self._rows(X)
-        return self.training_.network.embed(rows)
+        return self.training_.network.embed(self.checked(X))
 
     def scores(self, X: npt.ArrayLike) -> Array:
         """Return the paper's per-sample epsilon, shape (n,)."""
-        return self._scores(self._rows(X))
+        return self._scores(self.checked(X))
 
     @property
     @override
-    def guarantee(self) -> Guarantee:
-        """The paper's numbers, of kind "no differential privacy"."""
-        epsilon = positive(self.epsilon, name="epsilon")
-        alpha = probability(self.alpha, name="alpha", allow_zero=False)
-        return Guarantee(epsilon, alpha, Replace(1), GuaranteeKind.NO_PRIVACY)
+    def stated_adjacency(self) -> Replace:
+        """One row in place of another."""
+        return Replace(1)
 
     @override
-    def stated(self) -> str:
-        return (
-            f"epsilon {self.epsilon:g} of Lipschitz privacy for rows whose score is at most "
-            f"that, with confidence {1 - self.alpha:g}"
+    def stated(self) -> Account:
+        return Account(
+            epsilon=positive(self.epsilon, name="epsilon"),
+            delta=probability(self.alpha, name="alpha", allow_zero=False),
+            reason="Of Lipschitz privacy, for rows at l2 distance 1 whose score is at most that. "
+            "Delta is one minus the confidence of the density's interval.",
         )
 
     @override
-    def spent(self) -> Spent:
-        return Spent(
+    def spent(self) -> Account:
+        return Account(
             epsilon=math.inf,
             reason="Given the row the release is one point, and the map has an inverse.",
         )
@@ -187,8 +202,7 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         return Answers(values, np.asarray(np.isnan(values).all(axis=1)))
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("training_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         network, config = self.training_.network, self.training_config_
         settings = {
             "epsilon": self.epsilon,
@@ -200,14 +214,13 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
                 **{name: list(getattr(config, name)) for name in _WIDTHS},
             },
             "bandwidth": self.density_.bandwidth,
-            "labels": self.classes_.tolist(),
         }
         arrays = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-        return settings, {**arrays, "centers": self.density_.centers}, self.serial_
+        return settings, {**arrays, "centers": self.density_.centers}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         stored, arrays = bundle.settings, bundle.arrays
         schema = TabularSchema.from_dict(stored["schema"])
         training = dict(stored["training"])
@@ -229,12 +242,12 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         found.training_ = PowerTraining(network.eval(), torch.nn.Sequential(), (), ())
         found.training_config_ = config
         found.density_ = KernelDensity(arrays["centers"], stored["bandwidth"])
-        found.classes_ = restored_labels(stored["labels"])
-        found.n_features_in_, found.serial_ = schema.columns, bundle.serial
         return found
 
-    def _rows(self, X: npt.ArrayLike) -> Array:
-        self._check_fitted("training_")
+    @override
+    def checked(self, X: npt.ArrayLike) -> Array:
+        """Return encoded rows, shape (n, d)."""
+        self._check_fitted()
         return self.schema.encode(self.schema.rows(X, name="X"))
 
     def _scores(self, rows: Array) -> Array:

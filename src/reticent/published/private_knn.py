@@ -24,12 +24,12 @@ from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, 
 from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind
+from reticent.core.guarantees import AddRemove
 from reticent.core.settings import a_part, learned, with_settings
+from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler
-from reticent.published.research import Answers, PublishedSystem, Spent, WorstPair
+from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import restored_labels
 from reticent.systems.features import Features
 from reticent.systems.private_knn.classifier import PrivateKNNClassifier
 from reticent.systems.private_knn.plan import KnnNoise, Neighbours
@@ -296,7 +296,6 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
     features: Features | None = None
 
     voting_: PrivateKNNClassifier = learned()
-    serial_: str = learned()
 
     name: ClassVar[str] = "Private-kNN, as published"
     source: ClassVar[str] = "Zhu, Yu, Chandraker and Wang (2020), CVPR"
@@ -338,29 +337,29 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
 
     @property
     @override
-    def guarantee(self) -> Guarantee:
-        """The account as printed, of kind "no differential privacy"."""
-        printed = private_knn_total(replace(self.steps, shared_subsample=False), delta=self.delta)
-        return Guarantee(printed.epsilon, self.delta, AddRemove(1), GuaranteeKind.NO_PRIVACY)
+    def stated_adjacency(self) -> AddRemove:
+        """One record more or less."""
+        return AddRemove(1)
 
     @override
-    def stated(self) -> str:
+    def stated(self) -> Account:
         steps = self.steps
+        printed = private_knn_total(replace(steps, shared_subsample=False), delta=self.delta)
         words = (
-            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.delta:g} for {steps.queries} "
-            f"queries and {steps.answers} answers, each step amplified by itself"
+            f"For {steps.queries} queries and {steps.answers} answers together, each step "
+            "amplified by itself."
         )
-        if steps.sigma_screening is None:
-            return words
-        limit = asymptotic_total(steps, delta=self.delta)
-        holds = "holds" if limit.applies else f"does not apply ({', '.join(limit.failing)})"
-        return f"{words}. Its asymptotic theorem states {limit.epsilon:.4g}, and {holds}"
+        if steps.sigma_screening is not None:
+            limit = asymptotic_total(steps, delta=self.delta)
+            holds = "holds" if limit.applies else f"does not apply ({', '.join(limit.failing)})"
+            words += f" Its asymptotic theorem states {limit.epsilon:.4g}, and {holds}."
+        return Account(epsilon=printed.epsilon, delta=self.delta, reason=words)
 
     @override
-    def spent(self) -> Spent:
+    def spent(self) -> Account:
         total = private_knn_total(self.steps, delta=self.delta)
         which = "one subsample" if self.steps.shared_subsample else "a subsample for each step"
-        return Spent(
+        return Account(
             epsilon=total.epsilon, delta=total.delta, reason=f"{total.bound}, with {which}."
         )
 
@@ -376,19 +375,29 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
         )
 
     @override
+    def checked(self, X: npt.ArrayLike) -> Points:
+        """Return queries as points of the records' grid."""
+        self._check_fitted()
+        return self.voting_.checked(X)
+
+    @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
-        self._check_fitted("voting_")
-        drawn = self.voting_.draw(self.voting_.checked(X), sampler)
-        return Answers(np.asarray(drawn.values), drawn.withheld)
+        points, most = self.checked(X), self.steps.queries
+        if len(points) > most:
+            raise InvalidInput(f"X: expected at most {most} queries, got {len(points)}")
+        drawn = self.voting_.draw(points, sampler)
+        late = np.cumsum(~drawn.withheld) > self.steps.answers
+        values = np.asarray(drawn.values).copy()
+        values[late] = None if values.dtype == object else -1
+        return Answers(values, drawn.withheld | late)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return labels without noise. Private."""
-        self._check_fitted("voting_")
+        self._check_fitted()
         return self.voting_.exact_predict(X)
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("voting_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         given = a_part(self.features, Features, name="features").only("range", of=self)
         ends = given.range
         if ends is not None and not isinstance(ends, tuple | list):
@@ -397,24 +406,20 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
         settings = {
             "steps": asdict(self.steps),
             "delta": self.delta,
-            "labels": self.classes_.tolist(),
             "range": None if ends is None else [np.asarray(end).tolist() for end in ends],
         }
-        return settings, {"rows": self._records[0], "codes": codes}, self.serial_
+        return settings, {"rows": self._records[0], "codes": codes}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
-        stored, labels = bundle.settings, restored_labels(bundle.settings["labels"])
-        ends = stored["range"]
-        found = cls(
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
+        stored, ends = bundle.settings, bundle.settings["range"]
+        return cls(
             steps=PrivateKnnSteps(**stored["steps"]),
             delta=stored["delta"],
             classes=labels.tolist(),
             features=None if ends is None else Features(range=tuple(ends)),
         ).fit(bundle.arrays["rows"], labels[bundle.arrays["codes"]])
-        found.serial_ = bundle.serial
-        return found
 
 
 def _loss_of_one_more(steps: PrivateKnnSteps) -> float:

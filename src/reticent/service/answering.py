@@ -179,7 +179,7 @@ class Answering:
         """
         with self._ledger.store.read() as connection:
             page = Page.of(connection, read_tip(connection))
-            found = stored.named(page, principal, identifier)
+            found = stored.of_receipt(page, principal, identifier)
         if found is None:
             raise UnknownName("receipt: expected the identifier of a receipt of this client")
         if found["state"] == "removed":

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, cast
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy.engine import RowMapping
 
 from reticent.core.checks import one_of
 from reticent.core.errors import (
@@ -29,7 +29,8 @@ from reticent.core.errors import (
 from reticent.core.names import checked_name
 from reticent.ledger.chain import Page, read_tip
 from reticent.ledger.ledger import Ledger
-from reticent.ledger.schema import Prepared, api_keys
+from reticent.ledger.schema import api_keys
+from reticent.ledger.statements import Session, Statement, named
 from reticent.ledger.tree import KEYS, Tree, changed
 
 Role = Literal["client", "owner"]
@@ -279,7 +280,7 @@ class KeyStore:
             raise _refused()
         self._valid(ApiKey.of_row(row))
 
-    def _current(self, connection: Connection, identifier: str | None) -> ApiKey:
+    def _current(self, connection: Session, identifier: str | None) -> ApiKey:
         page = Page.of(connection, read_tip(connection))
         row = None if identifier is None else _row(page, identifier)
         if row is None:
@@ -338,10 +339,14 @@ def _seconds(microseconds: int | None) -> float | None:
 
 def _row(page: Page, identifier: str) -> dict[str, Any] | None:
     """Return the row of a key, as the chain knows it."""
-    rows = _BY_ID.rows(page.connection, {"key": identifier})
-    found: dict[str, Any] | None = rows[0]._asdict() if rows else None
+    rows = _BY_ID.rows(page.connection, identifier)
+    found: dict[str, Any] | None = rows[0] if rows else None
     page.tree.check(KEYS, KEYS.key(identifier), found)
     return found
 
 
-_BY_ID = Prepared(sa.select(api_keys).where(api_keys.c.id == sa.bindparam("key")))
+_COLUMNS = tuple(column.name for column in api_keys.c)
+_BY_ID = Statement(
+    f"SELECT {named(_COLUMNS)} FROM api_keys WHERE id = ?",
+    lambda row: dict(zip(_COLUMNS, row, strict=True)),
+)

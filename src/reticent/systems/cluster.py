@@ -88,11 +88,13 @@ def release_partition(task: Task, partition: Partition) -> tuple[int, int, int]:
     Raises:
         ReticentError: the errors of ``release_stream``. Parts that are there stay.
     """
-    from reticent.ledger.ledger import Ledger
+    ledger = None
+    if task.ledger is not None:
+        from reticent.ledger.ledger import Ledger  # it loads a library for databases
 
-    system: Any = load(task.bundle, trusted_key=task.trusted_key)
-    ledger = None if task.ledger is None else Ledger.open(task.ledger)
+        ledger = Ledger.open(task.ledger)
     try:
+        system: Any = load(task.bundle, trusted_key=task.trusted_key)
         parts = rows = withheld = 0
         for release in system.release_stream(
             partition.source,

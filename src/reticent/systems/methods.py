@@ -216,25 +216,11 @@ BUILT_IN = (
         releases="a model, under one total",
     ),
     _own(
-        "AdditiveHistogramClassifier",
-        "systems.votes.additive_histogram",
-        "noisy histograms of columns by label, and an additive model of them",
-        protects="one record, or all of one person",
-        releases="a model, under one total",
-    ),
-    _own(
         "PateClassifier",
         "systems.votes.pate",
         "labels of public queries by noisy votes of any classifiers on parts of the records",
         protects="one record, or all of one person",
         releases="labels of a fixed number of queries, under one total",
-    ),
-    _own(
-        "PateRegressor",
-        "systems.votes.pate",
-        "targets of public queries by noisy means of regressors of any kind, each of its own part",
-        protects="one record, or all of one person",
-        releases="numbers for a fixed number of queries, under one total",
     ),
     _own(
         "PublicStartRegressor",

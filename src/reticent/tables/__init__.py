@@ -11,7 +11,7 @@ from reticent.tables.attributes import (
 )
 from reticent.tables.files import read_names, read_rows
 from reticent.tables.frames import NamedRows
-from reticent.tables.known_schemas import adult_schema, atlas_schema, covertype_schema, higgs_schema
+from reticent.tables.known_schemas import adult_schema
 from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
 
@@ -27,9 +27,6 @@ __all__ = [
     "TabularSchema",
     "Truth",
     "adult_schema",
-    "atlas_schema",
-    "covertype_schema",
-    "higgs_schema",
     "read_names",
     "read_rows",
 ]

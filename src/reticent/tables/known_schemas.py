@@ -5,9 +5,7 @@ was looked at to write them.
 from __future__ import annotations
 
 from reticent.datasets.adult import COLUMNS
-from reticent.datasets.covertype import QUANTITIES, SOIL, WILDERNESS
-from reticent.datasets.higgs import MISSING
-from reticent.tables.attributes import Attribute, Categorical, Numeric, OneHot
+from reticent.tables.attributes import Attribute, Categorical, Numeric
 from reticent.tables.schema import TabularSchema
 
 _ADULT_NUMBERS = {
@@ -41,40 +39,6 @@ _ADULT_WORDS = {
     "Scotland Thailand Yugoslavia "
     "El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands",
 }
-_QUANTITY_RANGES = (
-    (1800, 3900),
-    (0, 360),
-    (0, 70),
-    (0, 1400),
-    (-200, 650),
-    (0, 7200),
-    (0, 255),
-    (0, 255),
-    (0, 255),
-    (0, 7200),
-)
-_HIGGS_ANGLES = {
-    "lepton_eta": 3.0,
-    "jet1_eta": 3.0,
-    "jet2_eta": 3.0,
-    "jet3_eta": 3.0,
-    "jet4_eta": 3.0,
-}
-_ATLAS_SIGNED = {
-    "DER_prodeta_jet_jet": 20.0,
-    "DER_met_phi_centrality": 1.5,
-    "PRI_tau_eta": 2.6,
-    "PRI_lep_eta": 2.6,
-    "PRI_jet_leading_eta": 4.5,
-    "PRI_jet_subleading_eta": 4.5,
-}
-_ATLAS_SMALL = {
-    "DER_deltaeta_jet_jet": 9.0,
-    "DER_deltar_tau_lep": 6.0,
-    "DER_lep_eta_centrality": 1.0,
-    "DER_pt_ratio_lep_tau": 20.0,
-    "PRI_jet_num": 3.0,
-}
 
 
 def adult_schema() -> TabularSchema:
@@ -86,51 +50,3 @@ def adult_schema() -> TabularSchema:
         else:
             attributes.append(Categorical(name, (*_ADULT_WORDS[name].split(), "?"), other="?"))
     return TabularSchema(tuple(attributes))
-
-
-def covertype_schema() -> TabularSchema:
-    """Return UCI's ranges, rounded outward. Hillshades are indices 0 to 255, angles degrees."""
-    numbers = (
-        Numeric(name, *bounds) for name, bounds in zip(QUANTITIES, _QUANTITY_RANGES, strict=True)
-    )
-    return TabularSchema(
-        (*numbers, OneHot("Wilderness_Area", WILDERNESS), OneHot("Soil_Type", SOIL))
-    )
-
-
-def higgs_schema(columns: tuple[str, ...]) -> TabularSchema:
-    """Return the ranges of UCI's normalised quantities: angles symmetric, momenta and masses
-    positive, on a log scale.
-    """
-
-    def column(name: str) -> Numeric:
-        if name in _HIGGS_ANGLES:
-            return Numeric(name, -_HIGGS_ANGLES[name], _HIGGS_ANGLES[name])
-        if name.endswith("phi"):
-            return Numeric(name, -1.75, 1.75)
-        if name.endswith("btag"):
-            return Numeric(name, 0, 3.2)
-        return Numeric(name, 0, 15, scale="log")
-
-    return TabularSchema(tuple(column(name) for name in columns))
-
-
-def atlas_schema(columns: tuple[str, ...]) -> TabularSchema:
-    """Return the ranges of the challenge's description, in GeV or radians. -999 stands for "does
-    not exist".
-    """
-
-    def column(name: str) -> Numeric:
-        if name in _ATLAS_SIGNED:
-            return Numeric(name, -_ATLAS_SIGNED[name], _ATLAS_SIGNED[name], missing=MISSING)
-        if name.endswith("phi"):
-            return Numeric(name, -3.15, 3.15, missing=MISSING)
-        if name in _ATLAS_SMALL:
-            return Numeric(name, 0, _ATLAS_SMALL[name], missing=MISSING)
-        return Numeric(name, 0, 2000, scale="log", missing=MISSING)
-
-    return TabularSchema(tuple(column(name) for name in columns))
-
-
-SCHEMAS = {"adult": adult_schema, "covertype": covertype_schema}
-"""Schemas that need no column names."""

@@ -12,7 +12,7 @@ import pytest
 
 from papers.certified import figures as certified_figures
 from papers.certified import table as certified_table
-from reticent.demos.certified import Problem
+from papers.certified.problems import Problem
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -15,16 +15,6 @@ def parts(seed: int = 1) -> regression.Parts:
     return regression.parts_of(ROWS, TARGETS, seed=seed)
 
 
-def test_parts_share_no_row_and_depend_on_the_seed() -> None:
-    found = parts()
-    sizes = [len(part) for part in (found.private, found.public, found.scored)]
-    assert sizes == [2138, 112, 750]
-    every = np.concatenate([found.private_y, found.public_y, found.scored_y])
-    assert len(np.unique(every)) == 3000
-    assert not np.array_equal(found.public_y, parts(2).public_y)
-    assert np.quantile(found.public_y, 0.005) == found.ends[0]
-
-
 def test_settings_are_chosen_on_public_rows_alone() -> None:
     found = parts()
     grid = [{"residual": 0.001}, {"residual": 0.5}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binom
 
-from papers.claims import answers, libraries, ours, power
+from papers.claims import ours, power
 from reticent.audit import SequentialTest
 from reticent.noise import SecureSampler
 
@@ -35,14 +35,6 @@ def test_half_the_noise_is_refuted_within_the_limits() -> None:
         for seed in range(9)
     )
     assert after[4] <= power.PURE_LIMIT[0.05]
-
-
-def test_every_row_of_a_library_has_an_environment_a_function_and_one_claim() -> None:
-    for row in libraries.ROWS:
-        assert row.library in libraries.REQUIREMENTS
-        assert callable(getattr(answers, row.name))
-        assert (row.mu is None) != (row.epsilon is None)
-        assert row.source
 
 
 def test_a_mechanism_of_ours_is_not_refuted_and_half_its_noise_is() -> None:

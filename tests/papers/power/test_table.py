@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from papers.power import table as power_table
-from papers.power.convergence import steps_to
-from papers.power.figures import default_mode, published_mode
+from papers.power.figures import published_mode
 from papers.power.parts import Parts
 from papers.power.report import markdown
-from papers.power.settings import settings_of
+from papers.power.settings import Schedule, settings_of
 from papers.seeds import combined
 from reticent.datasets import Table
 from reticent.published.power_network import PowerConfig
@@ -49,49 +48,36 @@ def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.Monke
         load=table,
         schema=lambda _: SCHEMA,
         public_share=0.5,
-        private_rows=300,
-        published_rows=350,
+        private_rows=350,
         test_rows=150,
         power_config=PowerConfig(steps=5, batch_size=64),
         published_epsilons=(1.0, 8.0),
-        epsilons=(1.0, 8.0),
-        radii=(None, 0.2),
-        outputs=(1,),
-        epochs=5,
         cost_epsilons=(8.0,),
-        cost_targets=(0.6, 0.99),
-        server_batch=64,
-        server_steps=120,
+        cost_targets=(0.6, 1.1),
+        server=Schedule(64, 120, 1e-3),
+        dp_adam=Schedule(64, 120, 1e-3),
     )
     part = Parts.of(settings, seed=0, tuning=False)
     found = power_table.run(part, tmp_path)
     means, errors = combined([found, found])
-    means["seeds"], means["arguments"] = 2, "--data toy --seeds 2"
-    text = markdown(means, errors)
-    for phrase in (
-        "any two records",
-        "within 0.2",
-        "Published mode",
-    ):
-        assert phrase in text, phrase
+    text = markdown(means, errors, seeds=2, command="a command")
+    assert "`a command`" in text
+    assert "Published mode" in text
     assert means["inversion"]["encoder and public rows"]["found"] > 0.95
-    assert means["default"]["any-8"]["xgboost"] > means["non-private"]["majority"] + 0.1
+    hijacked = means["hijacking"]
+    assert hijacked["non-private"]["correlation"] > hijacked["majority guess"]["correlation"] + 0.1
     for one in means["bounds"].values():
         assert one["bound"] <= min(one["attack"], one["record known"])
     curve = means["servers"]["NonPriv"]
-    assert steps_to(curve, 0.0) == curve["steps"][0]
-    assert steps_to(curve, 1.1) is None
+    assert curve["reached"]["0.6"] in curve["steps"]
+    assert np.isnan(curve["reached"]["1.1"])
     assert means["servers"]["DP-Adam, epsilon 8"]["bytes"] > curve["bytes"]  # gradients per sample
-    for draw, panels in ((default_mode, 2), (published_mode, 9)):
-        drawing = draw(means, errors)
-        assert len(drawing.axes) == panels
-        assert all(
-            axes.get_title() and len(axes.lines) + len(axes.patches) for axes in drawing.axes
-        )
-        drawing.savefig(tmp_path / "figure.png")
+    drawing = published_mode(means, errors)
+    assert len(drawing.axes) == 9
+    assert all(axes.get_title() and len(axes.lines) + len(axes.patches) for axes in drawing.axes)
+    drawing.savefig(tmp_path / "figure.png")
     for name in (
-        "default",
-        "raw",
+        "not_private",
         "published",
         "hijacking",
         "dp_adam",
@@ -100,4 +86,4 @@ def test_all_cells_are_made_once_and_written(tmp_path, monkeypatch: pytest.Monke
         "clients",
     ):
         monkeypatch.setattr(power_table, name, lambda *_, **__: pytest.fail("computed again"))
-    assert power_table.run(part, tmp_path) == found
+    np.testing.assert_equal(power_table.run(part, tmp_path), found)

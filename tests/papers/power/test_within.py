@@ -8,7 +8,6 @@ import pytest
 from papers.power.code_splits import Split
 from papers.power.within import (
     free_columns,
-    ours,
     rung,
     sided,
 )
@@ -59,15 +58,3 @@ def test_one_bit_about_two_labels_is_answered_as_often_rightly_as_it_should() ->
     assert (named == labels).mean() == pytest.approx(right, abs=0.07)
     sure = sided(Split(part.schema, *parts, 0), 12.0).private[:, -2:].argmax(axis=1)
     assert (sure == labels).mean() > 0.97
-
-
-def test_the_rung_draws_the_noise_that_ours_draws() -> None:
-    """What is left of the difference between the two is the public model's log odds."""
-    part = mixed()
-    found = ours(part, 2.0, mechanism="clear-noise")
-    other = rung(part, 2.0, name="clear + noise")
-    np.testing.assert_array_equal(found.private[:, :3], other.private[:, :3])
-    np.testing.assert_array_equal(found.private[:, -1], other.private[:, -1])
-    np.testing.assert_array_equal(found.tested[:, -1], other.tested[:, -1])
-    number = part.private[0][:, 1].astype(float) / 0.1  # in radii
-    assert np.std(other.private[:, -1] - number) == pytest.approx(np.sqrt(2) / 2.0, rel=0.5)

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from papers.private_knn import headline as knn_headline
-from papers.private_knn.headline import ROWS, parts_of, run, settings_of, table
+from papers.private_knn.headline import ROWS, run, settings_of, table
 from reticent.accounting import PrivateKnnSteps, private_knn_total
-from reticent.datasets import Dataset, load_digits
 
 
 def _small() -> knn_headline.HeadlineSettings:
@@ -47,24 +45,3 @@ def test_every_row_states_a_total_that_holds(rows: dict[str, dict]) -> None:
     text = table("digits", rows)
     assert text.count("\n| ") == 1 + len(ROWS)
     assert all(name in text for name in ROWS)
-
-
-def test_the_scored_part_is_the_last_tenth_of_the_held_out_one() -> None:
-    data = load_digits()
-    parts = parts_of(data, _small())
-    assert (len(parts.private), len(parts.public), len(parts.scored)) == (1438, 323, 36)
-    assert (parts.scored == data.test_images[323:].reshape(36, -1)).all()
-    upright = parts_of(
-        Dataset(
-            "d",
-            data.train_images[:4],
-            data.train_labels[:4],
-            data.test_images[:10],
-            data.test_labels[:10],
-            data.class_names,
-            "",
-        ),
-        replace(_small(), upright=True),
-    )
-    assert upright.private.shape == (4, 64)
-    assert not np.allclose(upright.private, data.train_images[:4].reshape(4, 64))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from papers.datasets import load
 from papers.private_knn import multi_label as knn_multi_label
 from papers.private_knn.multi_label import (
     SETTINGS,
@@ -14,7 +15,6 @@ from papers.private_knn.multi_label import (
     published_setting,
     run,
 )
-from reticent.datasets import load
 
 SMALL = replace(SETTINGS["digits"], queries=60, epsilons=(0.5, 50.0), taus=(2, 5))
 

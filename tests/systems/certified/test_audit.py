@@ -7,11 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from reticent.audit import (
-    AuditCase,
-    refute_recorded,
-    response_case,
-)
+from papers.claims.cases import response_case
+from reticent.audit import AuditCase, refute_recorded
 from reticent.core import AddRemove
 from reticent.mechanisms import StabilityResponse
 from reticent.noise import AuditSampler, SecureSampler

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from torch import nn
 
 from reticent.core import AddRemove, Guarantee, Replace
 from reticent.core.errors import (
-    CorruptBundle,
     InvalidParameter,
 )
-from reticent.release.bundle import Bundle
 from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble, Features
 
@@ -74,7 +71,6 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
     total = classifier.total(answers=1000, delta=1e-5)
     assert total.winner == "optimal"
     assert 9.999 < total.epsilon <= 10.0 + 1e-9
-    assert classifier.epsilon < total.candidates["advanced"] / 1000 * 20
     with pytest.raises(InvalidParameter, match="pure epsilon"):
         CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=0.1, mechanism="distance").calibrate(
             epsilon=1.0, delta=0.0, answers=3
@@ -114,30 +110,6 @@ def test_the_choice_of_mechanism_knows_nothing_of_the_records() -> None:
         parts.append(checked.fit(*far, public_X=X, public_y=y))
     parts.append(CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5))
     assert len({part.calibrate(**asked)._choice() for part in parts}) == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda bundle: bundle.settings["training"].update(classes=5),
-        lambda bundle: bundle.settings["training"].update(clip=-1.0),
-        lambda bundle: bundle.settings["mechanism"].update(name="none"),
-        lambda bundle: bundle.settings.update(labels=[1]),
-        lambda bundle: bundle.settings.pop("input_shape"),
-        lambda bundle: bundle.settings.update(members=2),
-        lambda bundle: bundle.arrays.pop("member0.layer0.lower"),
-        lambda bundle: bundle.arrays["member0.layer0.lower"].fill(2**30),
-    ],
-)
-def test_a_bundle_that_does_not_fit_together_is_refused(tmp_path: Path, change: Any) -> None:
-    bundle = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=1).fit(*blobs(20)).bundle()
-    copy = dataclasses.replace(
-        bundle, arrays={name: array.copy() for name, array in bundle.arrays.items()}
-    )
-    change(copy)
-    with pytest.raises(CorruptBundle):
-        CertifiedClassifier.load(copy.write(tmp_path / "bundle"))
-    assert isinstance(copy, Bundle)
 
 
 def test_a_frozen_extractor_goes_before_training_and_release(tmp_path: Path) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from reticent.audit import response_case, signed_distance_case
-from reticent.core import AddRemove
-from reticent.core.errors import CorruptBundle, InvalidParameter
-from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
-from reticent.noise import AuditSampler, SecureSampler
+from reticent.core.errors import InvalidParameter
 from reticent.systems import ConvexCertifiedClassifier
 
 
@@ -28,38 +22,6 @@ def classifier(**fields: Any) -> ConvexCertifiedClassifier:
     return ConvexCertifiedClassifier(
         **{"epsilon": 0.1, "classes": [0, 1], "norm_bound": 4.0, "data_set": "blobs", **fields}
     )
-
-
-@pytest.fixture(scope="module")
-def fitted() -> ConvexCertifiedClassifier:
-    return classifier().fit(*blobs(2000))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda bundle: bundle.settings["training"].update(regularization=-1.0),
-        lambda bundle: bundle.settings["training"].update(class_weights=[1.0, 0.5]),
-        lambda bundle: bundle.settings.update(certificate="parameter intervals"),
-        lambda bundle: bundle.settings.update(members=0),
-        lambda bundle: bundle.settings.update(prevalence=[0.5]),
-        lambda bundle: bundle.arrays["member0.eigenvalue"].fill(-1.0),
-        lambda bundle: bundle.arrays["member0.weights"].fill(np.nan),
-        lambda bundle: bundle.arrays.pop("member0.weights"),
-    ],
-)
-def test_a_bundle_that_does_not_fit_together_is_refused(
-    fitted: ConvexCertifiedClassifier, tmp_path: Path, change: Any
-) -> None:
-    bundle = fitted.bundle()
-    copy = dataclasses.replace(
-        bundle,
-        settings={**bundle.settings, "training": dict(bundle.settings["training"])},
-        arrays={name: array.copy() for name, array in bundle.arrays.items()},
-    )
-    change(copy)
-    with pytest.raises(CorruptBundle):
-        ConvexCertifiedClassifier.load(copy.write(tmp_path / "bundle"))
 
 
 def test_public_prevalence_makes_a_rare_label_count(tmp_path: Path) -> None:
@@ -79,81 +41,3 @@ def test_public_prevalence_makes_a_rare_label_count(tmp_path: Path) -> None:
     assert "weights of labels" in loaded.card().to_markdown()
     with pytest.raises(InvalidParameter, match="prevalence"):
         classifier(**fields, prevalence={"ill": 0.05}).fit(X, names)
-
-
-@pytest.mark.parametrize("million", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_the_worst_query_of_two_neighbouring_training_sets_stays_within_the_claim(
-    million: bool,
-) -> None:
-    """By the response and by Gaussian noise; sixty times the reserve is refuted."""
-    X, y = blobs(200)
-    X, y = np.concatenate([X, [[-9.0, -9.0]]]), np.append(y, 1)
-    grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 90)] * 2), axis=-1).reshape(-1, 2)
-    pair = [classifier(regularization=0.1).fit(X[:end], y[:end]) for end in (len(X), len(X) - 1)]
-    (labels, here), (others, there) = (part.stable_distances(grid) for part in pair)
-    assert np.abs(here - there).max() == 1
-    response = StabilityResponse(classes=2, epsilon=1.0, adjacency=AddRemove(1))
-    noise = SignedDistanceRelease(classes=2, epsilon=1.0, delta=1e-2, adjacency=AddRemove(1))
-
-    def refuted(query: int, first: np.ndarray, second: np.ndarray) -> list[bool]:
-        pair = {
-            "labels": (int(labels[query]), int(others[query])),
-            "levels": (int(first[query]), int(second[query])),
-            "epsilon": 1.0,
-        }
-        cases = (
-            response_case(response, **pair),
-            signed_distance_case(noise, **pair, delta=1e-2, answers=1),
-        )
-        how: dict[str, Any] = (
-            {"draws": 10**6, "alpha": 1e-9, "sampler": SecureSampler()}
-            if million
-            else {"draws": 10**4, "alpha": 1e-3, "sampler": AuditSampler(0)}
-        )
-        return [case.bet(stop=True, **how).refuted for case in cases]
-
-    flips = np.flatnonzero(labels != others)
-    assert len(flips)
-    for query in (*flips[:2], *np.flatnonzero((here != there) & (labels == others))[:2]):
-        assert refuted(query, here, there) == [False, False]
-    wrong = [
-        np.ceil(60 * part.members_[0].reserves(grid)[1]).astype(int) for part in pair
-    ]  # the fault
-    near = (labels == others) & (np.minimum(*wrong) <= 1)
-    worst = int((np.abs(wrong[0] - wrong[1]) * near).argmax())
-    assert refuted(worst, *wrong)[0]
-
-
-def test_predictions_survive_what_they_say_they_survive() -> None:
-    X, y = blobs(120)
-    fitted = classifier(regularization=1.0).fit(X, y)
-    random = np.random.default_rng(0)
-    queries = random.normal(size=(200, 2)) * 2
-    before = fitted.exact_predict(queries)
-    survived = {
-        "remove": fitted.unlearning(queries),
-        "insert": fitted.poisoning(queries),
-        "replace": fitted.poisoning(queries, change="replace"),
-    }
-    assert survived["remove"].max() > 3
-    # One exchanged record is a removal and an insertion.
-    assert (survived["replace"] <= (survived["insert"] + 1) / 2).all()
-    direction = X @ fitted.members_[0].weights[:-1]
-    for k in (1, 3, 6):
-        for label in (0, 1):
-            helpful = np.argsort(np.where(y == label, -np.abs(direction), np.inf))[:k]
-            kept = np.setdiff1d(np.arange(len(X)), helpful)
-            worst = np.tile([[9.0, 9.0]] if label == 0 else [[-9.0, -9.0]], (k, 1))
-            changed = {
-                "remove": (X[kept], y[kept]),
-                "insert": (np.concatenate([X, worst]), np.append(y, [label] * k)),
-                "replace": (
-                    np.concatenate([X[kept], worst]),
-                    np.append(y[kept], [label] * k),
-                ),
-            }
-            for kind, data in changed.items():
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    after = classifier(regularization=1.0).fit(*data).exact_predict(queries)
-                assert (after == before)[survived[kind] >= k].all()

@@ -38,24 +38,6 @@ def test_every_member_is_a_classifier_of_its_own_records() -> None:
     assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1, data_set=ensemble.data_set_))
 
 
-def test_one_member_is_the_classifier() -> None:
-    X, y = blobs(100)
-    queries = blobs(50, seed=1)[0]
-    one = (
-        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=1, k_max=5)
-        .fit(X, y)
-        .stable_distances(queries)
-    )
-    for mine, reference in zip(
-        one,
-        CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=5)
-        .fit(X, y)
-        .stable_distances(queries),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(mine, reference)
-
-
 def test_a_member_without_records_still_votes() -> None:
     ensemble = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=12, k_max=2).fit(*blobs(8))
     labels, distances = ensemble.member_distances([[1.0, 1.0]])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
@@ -17,11 +18,16 @@ from reticent.systems import (
     ClippedDescent,
     ConvexCertifiedClassifier,
     HiddenLayer,
+    PublicReference,
 )
 
 QUERIES = np.array([[2.0, 2.0], [-2.0, 1.0], [0.0, 0.0], [0.1, -0.1]])
 RECORDS = [((2.0, 2.0), 1), ((-2.0, -2.0), 0), ((-2.0, -2.0), 1), ((1e6, 0.0), 0)]
 """With contradicting labels, and far outside of the public range."""
+
+PUBLIC = np.random.default_rng(0).normal(size=(60, 2)) * 2.0
+SIDES = (PUBLIC[:, 0] > 0.3).astype(int)
+BESIDE = PublicReference(models=[LogisticRegression()], rows="embedding")
 
 KINDS: dict[str, Any] = {
     "linear": lambda: CertifiedClassifier(
@@ -38,6 +44,16 @@ KINDS: dict[str, Any] = {
     "hidden layer": lambda: CertifiedNetwork(
         epsilon=1.0, classes=[0, 1, 2], training=HiddenLayer(records=3, units=4, random_state=0)
     ),
+    "convex beside public models": lambda: ConvexCertifiedClassifier(
+        epsilon=1.0, classes=[0, 1], regularization=2.0, norm_bound=3.0, features=BESIDE
+    ),
+    "hidden layer beside public models": lambda: CertifiedNetwork(
+        epsilon=1.0,
+        classes=[0, 1],
+        norm_bound=3.0,
+        training=HiddenLayer(records=3, units=4, random_state=0),
+        features=BESIDE,
+    ),
     "convex, missing class": lambda: ConvexCertifiedClassifier(
         epsilon=1.0, classes=[0, 1, 2], regularization=1.0, norm_bound=3.0
     ),
@@ -47,8 +63,9 @@ KINDS: dict[str, Any] = {
 def fitted(kind: str, records: tuple[int, ...]) -> Any:
     X = np.array([RECORDS[place][0] for place in records]).reshape(len(records), 2)
     y = np.array([RECORDS[place][1] for place in records], dtype=np.int64)
+    public = {"public_X": PUBLIC, "public_y": SIDES} if "beside" in kind else {}
     with not_counted("brute force over tiny data sets"):
-        return KINDS[kind]().fit(X, y)
+        return KINDS[kind]().fit(X, y, **public)
 
 
 @pytest.mark.filterwarnings("ignore:X. ")

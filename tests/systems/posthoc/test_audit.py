@@ -5,7 +5,6 @@ neighbours found for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,6 @@ import torch
 from torch import nn
 
 from reticent.audit import refute_recorded
-from reticent.core.errors import IncompatibleGuarantees
 from reticent.mechanisms import LaplaceMechanism, ProposeTestRelease
 from reticent.noise import AuditSampler, Sampler, SecureSampler
 from reticent.systems import Calibration, PosthocEncoder
@@ -117,68 +115,3 @@ def test_answers_on_the_worst_neighbours_stay_within_the_claim(
     assert not result.refuted
     # The audit is close enough to see a fault.
     assert result.excluded(delta=claim.delta) > 0.6 * claim.epsilon
-
-
-def _stretched(factor: float) -> PosthocEncoder:
-    """Released points of a plane, after a user's own module that stretches it."""
-    embedder, copy = nn.Linear(2, 2, bias=False), nn.Linear(2, 2)
-    with torch.no_grad():
-        embedder.weight.copy_(factor * torch.eye(2))
-        copy.weight.copy_(torch.eye(2))
-        copy.bias.zero_()
-    points = np.random.default_rng(0).uniform(-4, 4, (400, 2))
-    settings = {
-        "epsilon": 0.5,
-        "delta": 0.0,
-        "radius": 0.5,
-        "mechanism": "laplace",
-        "calibration": Calibration(path="global"),
-        "random_state": 0,
-    }
-    return PosthocEncoder(embedder=nn.Sequential(embedder), obfuscator=copy, **settings).fit(points)
-
-
-def _both(
-    systems: list[PosthocEncoder], point: list[float], other: list[float], seed: int
-) -> np.ndarray:
-    """Log-likelihood ratio of ``point`` against ``other`` after one answer of each system about
-    ``point``.
-    """
-    scores = np.zeros(RUNS // 20)
-    for number, system in enumerate(systems):
-        mechanism = system.query_.mechanism
-        assert isinstance(mechanism, LaplaceMechanism)
-        here, there = (system.exact([place]) for place in (point, other))
-        answers = system.simulate(
-            np.repeat([point], len(scores), axis=0), seed=seed + number
-        ).values
-        scores += (
-            np.abs(answers - there).sum(axis=1) - np.abs(answers - here).sum(axis=1)
-        ) / mechanism.scale
-    return scores
-
-
-def test_one_budget_for_two_embedders_is_refused_and_would_be_caught() -> None:
-    # Neighbours of the first are 20 times as far apart for the second. Taken for one space, both
-    # answers would cost 1 together.
-    systems = [_stretched(1.0), _stretched(20.0)]
-    costs = [system.guarantee for system in systems]
-    with pytest.raises(IncompatibleGuarantees, match="identity"):
-        costs[0].compose(costs[1])
-    words = [
-        replace(cost, adjacency=replace(cost.adjacency, identity="")) for cost in costs
-    ]  # the planted fault
-    claim = words[0].compose(words[1])
-    point, other = [0.0, 0.0], [0.5, 0.5]
-    first, second = _both(systems, point, other, 0), -_both(systems, other, point, 2)
-    found = refute_recorded(
-        first, second, epsilon=5.0 * claim.epsilon, delta=0.0, alpha=1e-3, seed=0
-    )
-    assert claim.epsilon == pytest.approx(1.0)
-    assert found.refuted
-    honest = [systems[0], systems[0]]
-    total = honest[0].guarantee.compose(honest[1].guarantee)
-    first, second = _both(honest, point, other, 0), -_both(honest, other, point, 2)
-    assert not refute_recorded(
-        first, second, epsilon=total.epsilon, delta=0.0, alpha=1e-3, seed=0
-    ).refuted

@@ -91,27 +91,6 @@ def test_label_utility_is_the_expected_accuracy_of_real_answers(name: str) -> No
     assert (answers == data.held_labels).mean() == pytest.approx(choice.plan.utility, abs=0.02)
 
 
-def test_the_better_of_two_functions_is_chosen() -> None:
-    steep = affine_chain([[[1.0, 0.0], [0.0, 50.0]], np.eye(2)], [np.zeros(2), np.zeros(2)])
-    fair = affine_chain([[[1.0, 0.0], [0.0, 1.0]], np.eye(2)], [np.zeros(2), np.zeros(2)])
-    candidates = [
-        Candidate(
-            network,
-            "laplace",
-            EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1),
-        )
-        for network in (steep, fair)
-    ]
-    data = (
-        labelled()
-    )  # only the first coordinate matters, and the steep function drowns it in noise
-    required = Requirement(epsilon=1.0, delta=0.0, adjacency=NEAR)
-    choice = calibrate(
-        candidates, required, data, paths=("global",), head_config=HeadConfig(epochs=5, seed=0)
-    )
-    assert choice.candidate is candidates[1]
-
-
 def crossing(rows: int = 1000) -> tuple[np.ndarray, np.ndarray]:
     """Embeddings whose label is the sign of a product of three coordinates, which takes a head more
     than a few steps, and four times of five that of a fourth one, which does not.

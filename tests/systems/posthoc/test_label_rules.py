@@ -56,13 +56,6 @@ def test_released_labels_follow_the_stated_chances(fitted) -> None:
     assert not np.isin(released, [0, 1, 2], invert=True).any()
 
 
-def test_neighbours_have_close_chances(fitted) -> None:
-    X, _ = rows(3000, seed=2)
-    moved = X + np.random.default_rng(0).choice([-0.2, 0.2], X.shape)
-    ratio = np.log(fitted.probabilities(X)) - np.log(fitted.probabilities(moved))
-    assert 0.5 < np.abs(ratio).max() <= 2.0 + 1e-9
-
-
 @pytest.mark.parametrize("change", ["entry", "column", "side"])
 def test_a_changed_table_in_a_bundle_is_refused(change) -> None:
     """Past the bundle's digests, as somebody would who writes bundles: the check is made anew."""
@@ -100,13 +93,3 @@ def test_lattice_uses_the_coordinates_that_tell_labels_apart() -> None:
     weights = cell_weights(public, lattice, seed=0)
     assert weights.shape == (3, lattice.size)
     assert weights.sum() == pytest.approx(1.0)
-
-
-def test_fitted_rules_are_audited_at_neighbours_of_rows(fitted) -> None:
-    from reticent.audit import audit_fitted
-
-    X, _ = rows(30, seed=5)
-    audit = audit_fitted(fitted, X, draws=4000, alpha=0.01, seed=0)
-    assert not audit.refuted
-    assert any("largest change of a label's chance" in str(pair) for pair in audit.pairs)
-    assert len(audit.pairs) == 2  # neighbours of rows, and the worst cells of all

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch import nn
 
 from reticent.core import Norm
-from reticent.core.errors import InvalidInput
-from reticent.datasets import load_digits
 from reticent.systems import Calibration, NoiseAware, PosthocEncoder
 from reticent.training.parts import (
     Identity,
@@ -98,18 +95,3 @@ def test_the_ladder_lists_every_rung_with_its_score_and_takes_the_best() -> None
     chosen = encoder.query_.plan.rung.partition("(")[0]
     assert type(encoder.obfuscator_).__name__ == chosen
     assert encoder.guarantee.epsilon <= 4.0
-
-
-def test_inputs_that_a_module_of_ones_own_cannot_take_are_refused() -> None:
-    data = load_digits()
-    pictures, labels = data.train_images[:300].astype(np.float64), data.train_labels[:300]
-    module = nn.Sequential(
-        nn.Unflatten(1, (1, 8)), nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 6)
-    )
-    encoder = PosthocEncoder(radius=0.1, obfuscator="identity", **{**SETTINGS, "embedder": module})
-    with pytest.raises(InvalidInput, match="embedder: Sequential does not take inputs of shape"):
-        encoder.fit(pictures[:, :5], labels)
-    encoder.fit(pictures, labels)
-    for wrong in (pictures[:2, :5], pictures[:2, :, :5], np.full((2, 8, 8), np.nan)):
-        with pytest.raises(InvalidInput, match="X"):
-            encoder.release(wrong)

@@ -14,10 +14,10 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidInput
 from reticent.core.scopes import Scope
 from reticent.ledger.ledger import Ledger
-from reticent.lipschitz import IntervalBound, LipschitzBound
+from reticent.lipschitz import IntervalBound
 from reticent.networks import Network, from_torch
 from reticent.systems import (
     BetaVAE,
@@ -166,17 +166,3 @@ def test_a_bound_of_ones_own_is_named_on_the_card_and_needed_to_load(tmp_path: P
 
     with pytest.raises(InvalidInput, match="by another bound than the Other"):
         PosthocEncoder.load(folder, certificate=Other)
-
-
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        (3, "got int"),
-        (nn.Linear, "got Linear"),
-        (LipschitzBound, "LipschitzBound has kind=None"),
-        (type("Impostor", (IntervalBound,), {}), "Impostor has kind='interval'"),
-    ],
-)
-def test_what_is_no_bound_is_refused(given: Any, match: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"certificate: .*{match}"):
-        PosthocEncoder(**TOTAL, calibration=Calibration(certificate=given)).fit(PICTURES, WORDS)

@@ -6,15 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from sklearn.linear_model import LogisticRegression
 
 from reticent.audit import refute_recorded
-from reticent.core.errors import (
-    CorruptBundle,
-)
 from reticent.noise import AuditSampler, Sampler, SecureSampler
-from reticent.release.bundle import Bundle
 from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.tables.attributes import Categorical, Numeric
@@ -120,42 +115,3 @@ def test_audit_of_vectors_on_the_worst_pair_and_on_one_too_far_apart(
     assert 0.7 * 3.0 < audited(metric, here, there, million=million) <= 3.0
     # Planted fault: neighbours twice as far apart as the noise covers.
     assert audited(metric, here, here + 2.0 * (there - here), million=million) > 3.0
-
-
-def test_stores_and_answers_as_before(
-    metric: PowerEncoder, local: PowerEncoder, table, tmp_path
-) -> None:
-    for name, encoder in (("metric", metric), ("local", local)):
-        loaded = PowerEncoder.load(encoder.save(tmp_path / name))
-        np.testing.assert_array_equal(
-            loaded.simulate(table[0], seed=1).values, encoder.simulate(table[0], seed=1).values
-        )
-        assert loaded.bundle_identity_ == encoder.bundle_identity_
-        assert loaded.guarantee == encoder.guarantee
-        assert loaded.classes_.tolist() == ["no", "yes"]
-    stored = metric.bundle()
-    for change in (
-        {"mechanism": "code"},
-        {"epsilon": -1.0},
-        {"mechanism": "none"},
-    ):
-        plan = {**stored.settings["plan"], **change}
-        Bundle(stored.system, {**stored.settings, "plan": plan}, stored.arrays, stored.card).write(
-            tmp_path / "bad", overwrite=True
-        )
-        with pytest.raises(CorruptBundle, match="fit"):
-            PowerEncoder.load(tmp_path / "bad")
-
-
-def test_noise_is_fresh_and_training_leaves_the_global_generator(
-    metric: PowerEncoder, table
-) -> None:
-    assert not np.array_equal(metric.transform(table[0][:20]), metric.transform(table[0][:20]))
-    assert metric.simulate(table[0][:3], seed=1).receipt.seeded
-    torch.manual_seed(7)
-    before = torch.random.get_rng_state()
-    again = PowerEncoder(epsilon=3.0, delta=0.0, radius=0.3, mechanism="k-norm-l2", **SMALL).fit(
-        *table
-    )
-    assert torch.equal(before, torch.random.get_rng_state())
-    assert again.bundle_identity_ == metric.bundle_identity_

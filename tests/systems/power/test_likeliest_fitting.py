@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -62,30 +60,3 @@ def test_what_is_stated_is_what_a_release_is_worth() -> None:
     right = (released[:, :4].argmax(axis=1) == wanted).mean()
     assert right == pytest.approx(best.query.plan.utility, abs=0.06)
     assert right > 0.55
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_label_of_which_no_row_is_left_to_learn_from_is_told_apart(first: bool) -> None:
-    """All its rows were held out, or it is rare."""
-    rows, labels = table(400, seed=0)
-    encoded, labels = SCHEMA.encode(rows), np.where(labels == 3, 0, labels)
-    order = np.argsort(labels == 2, kind="stable")
-    order = order if first else order[::-1]
-    encoded, labels = encoded[order], labels[order]
-    rare = np.flatnonzero(labels == 2)
-    kept = np.ones(400, dtype=bool)
-    kept[rare[3:]] = False
-    encoded, labels = encoded[kept], labels[kept]
-    cut = len(labels) - 3 if first else 3
-    public = PublicRows(encoded[:cut], encoded[cut:], labels[:cut], labels[cut:])
-    if not first:
-        public = replace(
-            public,
-            train=public.held,
-            held=public.train,
-            train_labels=public.held_labels,
-            held_labels=public.train_labels,
-        )
-    required = PowerSetting(mechanism="code", epsilon=1.0, delta=0.0, radius=0.1)
-    found = list(fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent))
-    assert {fitted.query.given.classes for fitted in found} == {3}

@@ -18,22 +18,6 @@ from reticent.systems.power.query import PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_likeliest, neighbour, rows
 
 
-@pytest.mark.parametrize("radius", [0.1, RADII])
-@pytest.mark.parametrize(("candidates", "classes"), [(2, 2), (3, 3)])
-def test_what_is_stored_answers_alike(
-    radius: float | dict[str, float], candidates: int, classes: int
-) -> None:
-    query = made_likeliest(radius, candidates=candidates, classes=classes)
-    loaded = stored_query(*query.describe())[0]
-    assert isinstance(loaded, LikeliestQuery)
-    coded = SCHEMA.code(rows(60, seed=9))
-    first, second = (one.answer(coded, sampler=SeededSampler(3))[0] for one in (query, loaded))
-    assert np.array_equal(first, second)
-    assert first.shape == (60, query.outputs)
-    assert np.array_equal(loaded.exact(coded), query.exact(coded))
-    assert (loaded.plan, loaded.adjacency) == (query.plan, query.adjacency)
-
-
 @pytest.mark.parametrize("choice", ["likeliest", "risen"])
 def test_neighbours_have_the_same_candidates_and_log_odds(choice: str) -> None:
     """Whatever is named, so that the response is all that depends on what is protected."""

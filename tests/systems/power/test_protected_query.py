@@ -24,20 +24,6 @@ def test_noise_has_the_scale_of_one_radius() -> None:
 
 
 @pytest.mark.parametrize("radius", [0.1, RADII])
-def test_what_is_stored_answers_alike(radius: float | dict[str, float]) -> None:
-    query = made_query(radius, seed=2)
-    loaded = stored_query(*query.describe())[0]
-    assert isinstance(loaded, ProtectedQuery)
-    encoded = SCHEMA.encode(rows(50, seed=9))
-    assert np.array_equal(loaded.exact(encoded), query.exact(encoded))
-    assert loaded.adjacency == query.adjacency
-    assert loaded.plan == query.plan
-    first, second = (one.answer(encoded, sampler=SeededSampler(3))[0] for one in (query, loaded))
-    assert np.array_equal(first, second)
-    assert first.shape == (50, query.outputs)
-
-
-@pytest.mark.parametrize("radius", [0.1, RADII])
 def test_noise_on_some_columns_is_that_of_as_many(radius: float | dict[str, float]) -> None:
     """An oracle for the mean magnitude of K-norm noise: m / epsilon radii in the norm, of m
     coordinates; in l-infinity too, where the magnitude is a Gamma(m) variable.

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import (
-    BudgetExceeded,
     InvalidParameter,
 )
 from reticent.datasets import load_digits
@@ -32,17 +31,6 @@ SETTINGS: dict[str, Any] = {
 
 def _fitted(**changes: Any) -> PrivateKNNClassifier:
     return PrivateKNNClassifier(**{**SETTINGS, **changes}).fit(X, Y)
-
-
-def test_queries_are_counted_over_all_calls() -> None:
-    classifier = _fitted()
-    classifier.release(PUBLIC[:40])
-    assert classifier.remaining_ == 20
-    with pytest.raises(BudgetExceeded, match="requested 21, 40 of 60 asked"):
-        classifier.release(PUBLIC[:21])
-    classifier.release(PUBLIC[40:60])
-    assert classifier.remaining_ == 0
-    assert len(classifier.simulate(PUBLIC[:60], seed=1)) == 60
 
 
 def test_calibrate_gives_more_noise_to_more_queries_and_not_after_the_first_answer() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from reticent.core.errors import InvalidParameter
-from reticent.systems import Ball, Features, IndividualKNNClassifier, PrivateKNNClassifier
+from reticent.systems import Ball, IndividualKNNClassifier
 from reticent.systems.private_knn import settings_choice
 from reticent.systems.private_knn.settings_choice import public_folds
 
@@ -43,24 +43,3 @@ def test_individual_settings_beat_the_worst_of_the_grid(monkeypatch: pytest.Monk
     wide = IndividualKNNClassifier(epsilon=4.0, delta=1e-5, classes=range(10), ball=Ball(share=0.9))
     wide.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
     assert right > (wide.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean() + 0.1
-
-
-def test_private_knn_settings_scale_with_the_number_of_records() -> None:
-    few, many = (
-        PrivateKNNClassifier.tuned(
-            X[PUBLIC], Y[PUBLIC], **{**TOTAL, "records": records}, features=Features(range=(0, 16))
-        )
-        for records in (1000, 100_000)
-    )
-    assert few.queries == many.queries == 300
-    share = [
-        one.neighbours.number / one.neighbours.sampling_probability / records
-        for one, records in ((few, 1000), (many, 100_000))
-    ]
-    assert share[1] < share[0]  # less noise for its records lets nearer ones speak
-    few.fit(X[PRIVATE], Y[PRIVATE])
-    right = (few.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()
-    plain = PrivateKNNClassifier(
-        epsilon=4.0, delta=1e-5, classes=range(10), queries=300, features=Features(range=(0, 16))
-    ).fit(X[PRIVATE], Y[PRIVATE])
-    assert right > (plain.simulate(X[ASKED], seed=0).values == Y[ASKED]).mean()

@@ -12,13 +12,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from reticent.systems import (
-    AdditiveHistogramClassifier,
     Features,
     LinearVoteClassifier,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
     PateClassifier,
-    PateRegressor,
     PublicReference,
     PublicStartClassifier,
     PublicStartRegressor,
@@ -39,10 +37,6 @@ LABELLED: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "classes": (0, 1)}
 TARGETS: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-5, "target_range": (0.0, 1.0)}
 
 MODELS = {
-    "histograms": AdditiveHistogramClassifier(bins=3, **LABELLED),
-    "histograms of a range, replaced": AdditiveHistogramClassifier(
-        bins=3, features=Features(range=(-3, 3)), counting="replace", **LABELLED
-    ),
     "descent": NoisyGradientClassifier(steps=3, **LABELLED),
     "descent of a range": NoisyGradientClassifier(
         steps=3, features=Features(range=(-3, 3)), **LABELLED
@@ -92,9 +86,6 @@ QUERIES = {
         answers=1, teachers=TEACHERS, counting="replace", **{**LABELLED, "delta": 0.0}
     ),
 }
-MEANS = PateRegressor(
-    answers=80, teachers=Teachers(estimator=Ridge(0.1), number=3, random_state=0), **TARGETS
-)
 
 
 def gaussian_law(fitted: Any) -> dict[Any, float]:
@@ -145,13 +136,10 @@ def cases() -> dict[str, Case]:
         fit=labelled,
         extreme=EXTREME,
     )
-    found["means of teachers"] = Case(
-        estimator=MEANS, X=ROWS, y=LABELS, queries=QUERY, extreme=EXTREME
-    )
     return found
 
 
-WHOLE = ("histograms", "descent", "linear votes", "linear votes, one answer")
+WHOLE = ("descent", "linear votes", "linear votes, one answer")
 """One case of each way to sum: the others share its noise and are audited for less time."""
 
 OF_UNITS = ("few records", "sums", "sizes", "noise", "audit")

@@ -31,13 +31,3 @@ def test_a_student_mends_labels_that_the_model_was_unsure_of() -> None:
     assert student is not None
     assert own < 0.9
     assert (student.scores(points).argmax(axis=1) == Y).mean() > own + 0.05
-
-
-def test_a_student_of_one_label_is_none_and_absent_labels_are_never_given() -> None:
-    points = np.rint(X * 2.0**12)
-    alike = np.tile([1.0, 0.0, 0.0], (len(X), 1))
-    assert surest_labels(points, alike, share=0.5) is None
-    scores = np.eye(10)[np.minimum(Y, 1)] * 5.0
-    student = surest_labels(points, scores, share=1.0)
-    assert student is not None
-    assert set(student.scores(points).argmax(axis=1)) == {0, 1}

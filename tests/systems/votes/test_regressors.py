@@ -15,11 +15,11 @@ from sklearn.linear_model import Ridge
 from reticent import NoisyGradientRegressor
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import (
-    CorruptBundle,
     InvalidInput,
     InvalidParameter,
 )
 from reticent.ledger import Ledger
+from reticent.systems.votes.outputs import TARGET_STEPS, RangeOutput
 from reticent.training.public_space import LENGTH, cut_directions
 
 RNG = np.random.default_rng(0)
@@ -33,10 +33,6 @@ SCOPE = Scope(subject="ward 7")
 def made(**changes: Any) -> NoisyGradientRegressor:
     given = {"epsilon": 4.0, "delta": 1e-5, "target_range": RANGE, "records": 3000, **changes}
     return NoisyGradientRegressor(**given)
-
-
-def fitted(y: Any = Y, **changes: Any) -> NoisyGradientRegressor:
-    return made(**changes).fit(X[PRIVATE], y[PRIVATE], public_X=X[PUBLIC], public_y=y[PUBLIC])
 
 
 def quiet(**changes: Any) -> Any:
@@ -54,15 +50,9 @@ def test_steps_without_noise_end_at_least_squares() -> None:
     assert np.abs(away).max() < 0.01 * np.std(Y)
 
 
-def test_a_bundle_of_impossible_ranges_is_refused(tmp_path: Path) -> None:
-    model = fitted()
-    bundle = model.bundle()
-    for key, value in (("lower", [30.0]), ("upper", []), ("upper", [20.0, 20.0])):
-        changed = type(bundle)(
-            bundle.system, {**bundle.settings, key: value}, bundle.arrays, bundle.card
-        )
-        with pytest.raises(CorruptBundle):
-            type(model).load(changed.write(tmp_path / "changed", overwrite=True))
+def test_targets_beyond_the_range_count_as_its_ends() -> None:
+    steps = RangeOutput(*RANGE).codes([-1e300, -0.1, 0.0, 10.0, 20.0, 20.1, 1e300], 7)
+    assert steps.tolist() == [-TARGET_STEPS] * 3 + [0] + [TARGET_STEPS] * 3
 
 
 def test_targets_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:

@@ -127,34 +127,6 @@ def test_a_fit_is_charged_before_any_noise_is_drawn(
         assert len(spent_when_drawn) == before
 
 
-def test_a_refused_fit_charges_nothing(tmp_path: Path) -> None:
-    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        ledger.grant(SCOPE, Guarantee(9.0, 1e-3, AddRemove(1, Unit.RECORD, "ward 7")))
-        booking = {"ledger": ledger, "scope": SCOPE}
-        model = made(data_set="ward 7")
-        bad = X[PRIVATE].copy()
-        bad[3, 3] = np.nan
-        refused: list[tuple[ReleasedModel, Any, dict[str, Any]]] = [
-            (model, bad, {"public_X": X[PUBLIC], **booking}),
-            (model, X[PRIVATE], {"public_X": bad, **booking}),
-            (model, X[PRIVATE], {"public_X": X[PUBLIC][:, :3], **booking}),
-            (model, X[PRIVATE], {"public_X": X[PUBLIC], "public_y": [77] * 300, **booking}),
-            (model, X[PRIVATE], {"public_y": Y[PUBLIC], **booking}),
-            (model, X[PRIVATE], {"public_X": X[PUBLIC], "persons": [1.5] * 1200, **booking}),
-            (model, X[PRIVATE], {"public_X": X[PUBLIC], "ledger": ledger}),
-            (made(), X[PRIVATE], {"public_X": X[PUBLIC], **booking}),
-            (
-                made("student", student_share=2.0, data_set="ward 7"),
-                X[PRIVATE],
-                {"public_X": X[PUBLIC], **booking},
-            ),
-        ]
-        for estimator, rows, arguments in refused:
-            with pytest.raises((InvalidInput, InvalidParameter)):
-                estimator.fit(rows, Y[PRIVATE], **arguments)
-        assert ledger.report().accounts == ()
-
-
 def test_more_records_than_sums_are_exact_for_are_refused_on_every_path(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,23 +146,6 @@ def test_more_records_than_sums_are_exact_for_are_refused_on_every_path(
     with pytest.raises(InvalidInput, match="fewer records"):
         next(model.simulate_fits(*data, **public, totals=[(1.0, 1e-5)], seeds=[1]))
     model.simulate_fit(X[PRIVATE][1:], Y[PRIVATE][1:], **public, seed=1)
-
-
-def test_a_refused_fit_leaves_the_earlier_one(tmp_path: Path) -> None:
-    model = made(data_set="ward 7").fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
-    card, scores = model.card(), model.decision_function(X[TEST])
-    other = {"public_X": X[TEST], "persons": [str(place // 2) for place in range(1200)]}
-    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        ledger.grant(SCOPE, Guarantee(0.1, 1e-6, AddRemove(1, Unit.PERSON, "ward 7")))
-        with pytest.raises(BudgetExceeded):
-            model.fit(X[PRIVATE], Y[PRIVATE], **other, ledger=ledger, scope=SCOPE)
-    list(
-        model.simulate_fits(
-            X[PRIVATE], Y[PRIVATE], totals=[(9.0, 0.1)], seeds=[1], public_X=X[TEST]
-        )
-    )
-    assert model.card() == card
-    assert np.array_equal(model.decision_function(X[TEST]), scores)
 
 
 def test_a_record_without_features_is_a_record_all_the_same(tmp_path: Path) -> None:

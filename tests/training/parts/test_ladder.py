@@ -7,14 +7,6 @@ import numpy as np
 from reticent.training.parts import Ladder, PublicDiscriminants
 
 
-def test_the_default_starts_at_identity_and_has_each_size_once() -> None:
-    names = [type(part).__name__ for part in Ladder().variants()]
-    assert names[0] == "Identity"
-    assert names.count("PublicPCA") == 5
-    assert names.count("NoiseAware") == 2
-    assert {"LiveCoordinates", "PublicDiscriminants"} < set(names)
-
-
 def test_directions_of_class_means_are_tried_and_worth_more_under_wide_noise() -> None:
     """Fisher's direction looks away from where rows vary most; under noise that is wider than the
     rows, the direction in which the means are furthest apart is the better one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
@@ -19,9 +19,11 @@ from reticent.mechanisms import analytic_sigma
 from reticent.systems.embedding import Embedding
 from reticent.systems.posthoc.certificates import Certificate, check_certificate
 from reticent.systems.posthoc.plans import LABEL_RULES, Path, Requirement, output_of
-from reticent.training.heads import HeadConfig
 from reticent.training.parts.contract import PlannedRelease, resolved
 from reticent.training.parts.embedders import EMBEDDERS, Named
+
+if TYPE_CHECKING:
+    from reticent.training.heads import HeadConfig
 
 _PATHS: dict[str, tuple[Path, ...]] = {
     "auto": ("global", "local"),
@@ -78,6 +80,8 @@ class Calibration(BaseEstimator):
 
     def head(self, seed: int, *, rows: int) -> HeadConfig:
         """Return settings of the heads, which learn from ``rows`` rows."""
+        from reticent.training.heads import HeadConfig
+
         if self.head_epochs is None:
             return _long_enough(_STEPS, seed=seed, rows=rows)
         return HeadConfig(epochs=self.head_epochs, seed=seed)
@@ -205,6 +209,8 @@ class PosthocSettings:
 
 def _long_enough(steps: int, *, seed: int, rows: int) -> HeadConfig:
     """Return as many whole passes over ``rows`` rows as are at least ``steps`` steps."""
+    from reticent.training.heads import HeadConfig
+
     usual = HeadConfig(seed=seed)
     return replace(usual, epochs=math.ceil(steps / math.ceil(rows / usual.batch_size)))
 

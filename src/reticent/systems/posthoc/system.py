@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from torch import nn
 
 from reticent.core.errors import InvalidParameter
+from reticent.core.extras import require
 from reticent.core.settings import learned, with_settings
 from reticent.lipschitz import LipschitzBound
 from reticent.release.bundle import Bundle
 from reticent.systems.posthoc.answering import PosthocRelease
-from reticent.systems.posthoc.fitting import FittedRelease, fit_release
 from reticent.systems.posthoc.plans import PosthocSetting
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
 from reticent.tables.frames import named_rows
 from reticent.training.parts.contract import module_of
 from reticent.training.parts.embedders import Named
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from reticent.systems.posthoc.fitting import FittedRelease
 
 _EXAMPLES = {
     "embedder": "BetaVAE()",
@@ -141,6 +145,9 @@ class PosthocSystem(PosthocRelease):
 
     def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> FittedRelease:
         """Fit everything, and become it."""
+        require("torch", extra="networks")  # only a fit needs it
+        from reticent.systems.posthoc.fitting import fit_release
+
         settings = self._settings()
         rows, names = named_rows(X)
         fitted = fit_release(

@@ -48,16 +48,16 @@ class LinearVoteClassifier(QueryVotes):
     u_x is the query's feature vector times the inverse of the public second moments; tau_x is a
     quantile of |<phi, u_x>| over the public rows.
 
-    With a ``PublicReference`` the records correct public models: the votes begin with kappa times
-    the log odds that these give the query, and a record votes with its residual e_y - p beside
-    them, which is small where they are right. That is one Newton step from the public models, for
+    With a ``PublicReference`` the records correct public models. The votes begin with kappa times
+    the log odds that these give the query. A record votes with its residual e_y - p beside them,
+    which is small where they are right. That is one Newton step from the public models, for
     each query, under the curvature of public rows. kappa follows from these, from the stated number
     of records and from the reference's weight.
 
     Guarantee:
         See ``QueryVotes``. *Why it holds beside public models.* A record's vote is its weight
-        clip(s <phi, u_x> / tau_x, -1, 1) times its residual over s, where s is the residual's
-        spread, so that no two labels' votes move apart by more than 1 (docs/votes.md, section 2).
+        clip(s <phi, u_x> / tau_x, -1, 1) times its residual over s, the residual's spread.
+        So no two labels' votes move apart by more than 1 (docs/votes.md, section 2).
         Weights, residuals and the public models' part are whole numbers that follow from the
         record, the query and public rows alone, and s <phi, u_x> is cut after the product.
 

@@ -82,7 +82,6 @@ class PublicStartClassifier(StartedModel, ReleasedClassifier):
           matrices", doi:10.1016/S0047-259X(03)00096-4 (public curvature).
 
     See Also:
-        reticent.AdditiveHistogramClassifier: one noisy histogram of every column.
         reticent.NoisyGradientClassifier: without a start.
         reticent.mechanisms.NoisySums: the mechanism.
     """

@@ -336,7 +336,7 @@ def curvature_told(gradient: Array, noise: float, records: float, curvature: Arr
     """Return the curvature that a released gradient shows to be missing.
 
     The gradient G is a sum of n gradients of records. So v' G G' v <= n sum_i (v' g_i)^2 for every
-    v, by Cauchy and Schwarz: the empirical Fisher information of the records is at least G G' / n,
+    v, by Cauchy and Schwarz. The empirical Fisher information of the records is at least G G' / n,
     also where no public row points and where public models are sure of a wrong label. The result
     raises the curvature to the least matrix below neither. Only what is beyond four deviations of
     the noise counts, for curvature from noise would lengthen steps along that very noise.

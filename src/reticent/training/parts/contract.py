@@ -8,21 +8,23 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
-from torch import nn
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import shown
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
+from reticent.core.extras import is_torch_module
 from reticent.core.norms import Norm
 from reticent.core.seeds import training_generator, training_seed
 from reticent.networks import Network
 from reticent.training.progress import Report
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,7 @@ def resolved(
                 f"{', '.join(names)}"
             )
         return names[part]()
-    if isinstance(part, nn.Module):
+    if is_torch_module(part):
         return Trained(part)
     if isinstance(part, type) or not all(
         callable(getattr(part, method, None)) for method in ("fit", "network", "get_params")
@@ -154,7 +156,7 @@ def trains_for_release(part: BaseEstimator) -> bool:
 
 def needs_labels(part: Any) -> bool:
     """Return True if the part that an argument means cannot be fitted without labels."""
-    if isinstance(part, nn.Module):
+    if is_torch_module(part):
         return False
     if isinstance(part, Part):
         return part.needs_labels
@@ -187,6 +189,8 @@ def fitted(
         release: the release, for parts that train for it.
         report: the callback, for parts that tell how far they are.
     """
+    import torch
+
     if isinstance(part, Trained):
         return part
     copy = clone(part)
@@ -211,7 +215,7 @@ def network_of(part: Any, *, parameter: str) -> nn.Module | Network:
     """
     network: nn.Module | Network = part.network()
     # A subclass of Network may compute something else than its layers say, which are certified.
-    if not isinstance(network, nn.Module) and type(network) is not Network:
+    if not (type(network) is Network or is_torch_module(network)):
         raise InvalidInput(
             f"{parameter}: network() of {type(part).__name__} gives a {type(network).__name__}; "
             "expected a torch module or a reticent.networks.Network"
@@ -225,20 +229,20 @@ def module_of(part: Any, *, parameter: str) -> nn.Module:
     Raises:
         InvalidInput: there is no torch module.
     """
-    if isinstance(part, nn.Module):
-        return part
+    if is_torch_module(part):
+        return cast("nn.Module", part)
     if isinstance(part, type) or not callable(getattr(part, "network", None)):
         raise InvalidInput(
             f"{parameter}: expected a torch module, or a fitted part with network(), got "
             f"{part.__name__ if isinstance(part, type) else type(part).__name__}"
         )
     network = network_of(part, parameter=parameter)
-    if not isinstance(network, nn.Module):
+    if not is_torch_module(network):
         raise InvalidInput(
             f"{parameter}: network() of {type(part).__name__} gives a Network; expected a torch "
             "module (reticent.networks.to_torch makes one)"
         )
-    return network
+    return cast("nn.Module", network)
 
 
 def seed_of(random_state: Any) -> int:

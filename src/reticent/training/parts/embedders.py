@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import finite_array, words
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.settings import learned, with_settings
-from reticent.training.embedder import Embedder, EmbedderConfig, train_embedder
 from reticent.training.parts.contract import Part, seed_of
 from reticent.training.progress import Report, silent
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from reticent.training.embedder import Embedder, EmbedderConfig
 
 _SETTINGS = (
     "latent_dimension",
@@ -94,6 +96,10 @@ class BetaVAE(Part):
             InvalidInput: values are beyond [0, 1], pictures have colours, or the architecture does
                 not take their sides.
         """
+        import torch
+
+        from reticent.training.embedder import train_embedder
+
         pictures = finite_array(X, name="X")
         if pictures.min() < 0 or pictures.max() > 1:
             raise InvalidInput(
@@ -114,6 +120,8 @@ class BetaVAE(Part):
         return self.embedder_
 
     def _config(self, shape: tuple[int, int], seed: int) -> EmbedderConfig:
+        from reticent.training.embedder import EmbedderConfig
+
         settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
         return EmbedderConfig(image_shape=shape, seed=seed, **settings)
 
@@ -126,6 +134,7 @@ class Identity(Part):
         n_features_in_: the size of an input.
 
     Example:
+        >>> import torch
         >>> Identity().fit([[1.0, 2.0]]).network()(torch.tensor([[3.0, 4.0]])).tolist()
         [[3.0, 4.0]]
 
@@ -147,9 +156,11 @@ class Identity(Part):
 
     def network(self) -> nn.Module:
         """Return a linear layer that gives back its input."""
+        import torch
+
         if not hasattr(self, "n_features_in_"):
             raise NotFittedYet("this Identity is not fitted yet; call fit")
-        layer = nn.Linear(self.n_features_in_, self.n_features_in_, bias=False)
+        layer = torch.nn.Linear(self.n_features_in_, self.n_features_in_, bias=False)
         with torch.no_grad():
             layer.weight.copy_(torch.eye(self.n_features_in_))
         return layer

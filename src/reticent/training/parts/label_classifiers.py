@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import counts
 from reticent.core.errors import NotFittedYet
 from reticent.core.settings import learned, with_settings
-from reticent.training.label_aware import LabelAwareConfig, train_label_release
 from reticent.training.parts.contract import Part, PlannedRelease, seed_of
 from reticent.training.parts.obfuscators import batch_size_for
 from reticent.training.progress import Report, silent
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @with_settings
@@ -68,6 +68,8 @@ class LabelAware(Part):
 
     @override
     def check(self) -> None:
+        from reticent.training.label_aware import LabelAwareConfig
+
         LabelAwareConfig(epsilon=1.0, radius=1.0, mechanism="softmax", **self._training(1))
 
     def fit(
@@ -90,6 +92,10 @@ class LabelAware(Part):
             InvalidInput: embeddings and labels do not fit.
             UnknownName: the mechanism releases no labels.
         """
+        import torch
+
+        from reticent.training.label_aware import LabelAwareConfig, train_label_release
+
         config = LabelAwareConfig(
             epsilon=release.epsilon,
             radius=release.radius,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from torch import nn
 from typing_extensions import override
 
 from reticent.core.errors import InvalidParameter, NotFittedYet
@@ -15,6 +14,9 @@ from reticent.training.parts.embedders import Identity
 from reticent.training.parts.linear_maps import LiveCoordinates, PublicDiscriminants, PublicPCA
 from reticent.training.parts.obfuscators import NoiseAware
 from reticent.training.parts.public_nodes import PublicParts, PublicSigns
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _MEANS = 0.9
 """Shrinkage at which discriminants are all but the directions of class means: where noise is as

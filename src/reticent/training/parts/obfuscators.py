@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import clone
-from torch import nn
 from typing_extensions import override
 
 from reticent.core.checks import counts
@@ -17,11 +15,12 @@ from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.core.settings import with_settings
 from reticent.networks import Network
-from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
 from reticent.training.parts.contract import Part, PlannedRelease, seed_of
 from reticent.training.parts.linear_maps import LinearMap
-from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 from reticent.training.progress import Report, silent
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Outputs = int | tuple[int, ...]
 
@@ -143,6 +142,8 @@ class NoiseAware(Obfuscator):
             )
         if self.start is not None:
             self.start.check()
+        from reticent.training.noise_aware import NoiseAwareConfig
+
         for size in self._sizes():
             NoiseAwareConfig(
                 epsilon=1.0,
@@ -189,6 +190,10 @@ class NoiseAware(Obfuscator):
                     "is a rung of Ladder"
                 )
             return self._fit_sorting(X, y, release, settings, report)
+        import torch
+
+        from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
+
         config = NoiseAwareConfig(
             epsilon=release.epsilon,
             radius=release.radius,
@@ -208,6 +213,13 @@ class NoiseAware(Obfuscator):
         settings: dict[str, Any],
         report: Report,
     ) -> Self:
+        import torch
+
+        from reticent.training.power.lipschitz import (
+            LipschitzEncoderConfig,
+            train_lipschitz_encoder,
+        )
+
         inputs = int(np.shape(X)[-1])
         # The largest l2 distance of neighbours.
         radius = release.radius * (math.sqrt(inputs) if release.input_norm is Norm.LINF else 1.0)

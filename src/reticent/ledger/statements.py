@@ -1,0 +1,273 @@
+"""Statements of a ledger, on both of its databases.
+
+What every charge does is SQL that goes to the driver as it stands. SQLAlchemy compiles, binds and
+wraps a statement anew each time, which takes ten times as long as SQLite takes to answer it. It
+makes the connections, and does what is rare.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import Table
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.engine import Connection, Engine
+
+R = TypeVar("R")
+Values = tuple[Any, ...]
+
+AT_ONCE = 900
+"""Parameters in one query; SQLite before 3.32 takes 999."""
+
+FEW = 8
+"""Rows for which a statement each costs less than one that SQLAlchemy makes for all of them."""
+
+_IN_AN_ARRAY = 50_000
+"""Values in one query where they are one parameter."""
+
+
+_NO_ROW = "22012"
+"""SQLSTATE of a division by zero."""
+
+
+class _Later(NamedTuple):
+    """A statement that waits to be sent."""
+
+    text: str
+    each: Sequence[Values]
+    otherwise: Callable[[], Exception] | None
+
+
+class Session(Connection):
+    """A connection of SQLAlchemy, with its driver's own beside it.
+
+    A server is far away. What changes rows there waits until something is read, or until the
+    transaction ends, and goes along with it.
+
+    Attributes:
+        driver: the driver's connection, which begins no transaction by itself.
+        is_sqlite: whether it leads to an SQLite file.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        self.driver: Any = self.connection.driver_connection
+        self._waiting: list[_Later] = []
+
+    def answer(self, text: str, values: Values) -> list[Values]:
+        """Return all rows that a statement gives, which sees all that was run before."""
+        if self.is_sqlite:
+            return self.driver.execute(text, values).fetchall()  # type: ignore[no-any-return]
+        return self._send(text, values).fetchall()  # type: ignore[no-any-return]
+
+    def run(
+        self,
+        text: str,
+        each: Sequence[Values],
+        otherwise: Callable[[], Exception] | None = None,
+    ) -> None:
+        """Execute a statement for each of ``each``.
+
+        Args:
+            text: the statement.
+            each: values of its parameters.
+            otherwise: maker of the error that says that one of them did not change one row, or
+                None where any number will do.
+        """
+        if not self.is_sqlite:
+            self._waiting.append(_Later(text, each, otherwise))
+            return
+        if len(each) == 1:
+            cursor = self.driver.execute(text, each[0])
+        else:
+            cursor = self.driver.executemany(text, each)
+        if otherwise is not None and cursor.rowcount != len(each):
+            raise otherwise()
+
+    def flush(self) -> None:
+        """Send what waits."""
+        if self._waiting:
+            self._send()
+
+    def finish(self) -> None:
+        """Commit what was run."""
+        if self.is_sqlite:
+            self.driver.execute("COMMIT")
+        else:
+            self._send("COMMIT")
+        self.undo()
+
+    def undo(self) -> None:
+        """Undo what was run and not committed. Nothing is left of a transaction."""
+        self._waiting.clear()
+        if self.in_transaction():  # SQLAlchemy was asked for something in it
+            self.rollback()
+        self.driver.rollback()
+
+    def _send(self, text: str = "", values: Values = ()) -> Any:
+        """Return the driver's cursor of a statement, sent together with what waits before it."""
+        waiting, self._waiting = self._waiting, []
+        cursor = self.driver.cursor()
+        try:
+            with self.driver.pipeline():
+                for one in waiting:
+                    if len(one.each) > FEW:
+                        self.driver.cursor().executemany(one.text, one.each)
+                    else:
+                        for values_of_one in one.each:
+                            self.driver.execute(one.text, values_of_one)
+                if text:
+                    cursor.execute(text, values)
+        except Exception as error:
+            for one in waiting:
+                if one.otherwise and getattr(error, "sqlstate", None) == _NO_ROW:
+                    raise one.otherwise() from error
+            raise
+        return cursor
+
+
+def flush_before(connection: Connection, *_: Any) -> None:
+    """Send what waits before SQLAlchemy's own statements: a listener."""
+    if isinstance(connection, Session):
+        connection.flush()
+
+
+class Statement(Generic[R]):
+    """SQL that both databases understand, with "?" for each value.
+
+    Values go to the driver and come from it as they are: whole numbers, texts, bytes and None.
+    SQLite lets anything stand anywhere, so whoever reads looks at what came.
+
+    Args:
+        sql: the statement.
+        row: function that makes a row of the values of its columns.
+
+    Example:
+        >>> engine = sa.create_engine("sqlite://")
+        >>> with Session(engine) as session:
+        ...     Statement("SELECT ? + 1, 'two'").rows(session, 1)
+        [(2, 'two')]
+        >>> engine.dispose()
+    """
+
+    def __init__(self, sql: str, row: Callable[[Iterable[Any]], R] = tuple) -> None:  # type: ignore[assignment]
+        self._sqlite, self._server = sql, sql.replace("?", "%s")
+        self._row = row
+
+    def rows(self, session: Session, *values: Any) -> list[R]:
+        """Return all rows of a select."""
+        text = self._sqlite if session.is_sqlite else self._server
+        return list(map(self._row, session.answer(text, values)))
+
+    def run(
+        self,
+        session: Session,
+        *each: Values,
+        otherwise: Callable[[], Exception] | None = None,
+    ) -> None:
+        """Insert, update or delete for each of ``each``, as ``Session.run`` says."""
+        text = self._sqlite if session.is_sqlite else self._server
+        if otherwise and not session.is_sqlite:
+            # The server itself says so, and does nothing that was sent behind it, as a COMMIT.
+            text = f"WITH changed AS ({text} RETURNING 1) SELECT 1 / count(*) FROM changed"
+        session.run(text, each, otherwise)
+
+
+def named(columns: Iterable[Any]) -> str:
+    """Return the names of columns as a select or an insert lists them."""
+    return ", ".join(getattr(column, "name", column) for column in columns)
+
+
+def inserting(table: Table) -> Statement[Any]:
+    """Return the statement that adds a row with all columns of a table, in their order."""
+    marks = ", ".join("?" * len(table.c))
+    return Statement(f"INSERT INTO {table.name} ({named(table.c)}) VALUES ({marks})")
+
+
+def raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Return a column as the database gives it.
+
+    SQLite lets anything stand anywhere, and a number would be taken for a length.
+    """
+    return sa.type_coerce(column, sa.types.NullType()).label(column.name)
+
+
+class Change:
+    """An update of rows by their ids, each by amounts of its own.
+
+    People mostly have one row, or two, or three. Rows that change by the same amounts are one
+    statement.
+
+    Args:
+        table: a table with a column ``id``.
+        values: the new value of each column, as SQL with "?" for each amount.
+    """
+
+    def __init__(self, table: Table, values: str) -> None:
+        update = f"UPDATE {table.name} SET {values} WHERE id"
+        self._one: Statement[Any] = Statement(f"{update} = ?")
+        marked = "".join(
+            f"{part}:amount_{at}" if at < update.count("?") else part
+            for at, part in enumerate(update.split("?"))
+        )
+        self._many = sa.text(f"{marked} IN :ids").bindparams(sa.bindparam("ids", expanding=True))
+
+    def run(self, session: Session, amounts: Iterable[tuple[int, Values]]) -> None:
+        """Change each row, given by its id, by its amounts."""
+        alike: defaultdict[Values, list[int]] = defaultdict(list)
+        for number, amount in amounts:
+            alike[amount].append(number)
+        for amount, ids in alike.items():
+            if len(ids) <= FEW:
+                self._one.run(session, *[(*amount, number) for number in ids])
+                continue
+            named = {f"amount_{at}": value for at, value in enumerate(amount)}
+            for start in range(0, len(ids), AT_ONCE):
+                session.execute(self._many, {**named, "ids": ids[start : start + AT_ONCE]})
+
+
+def among(
+    connection: Connection, column: sa.ColumnElement[str], values: list[str]
+) -> sa.ColumnElement[bool]:
+    """Return the condition that the column is one of many values.
+
+    PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for
+    these values. A plan that is kept for any values compares with one after the other.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
+        return column == sa.any_(sa.literal(values, ARRAY(sa.Text)))
+    return column.in_(values)
+
+
+def within(
+    connection: Connection, table: Table, fixed: Mapping[str, str], free: str, values: list[str]
+) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions of the rows that have the ``fixed`` names and one of ``values``."""
+    return [
+        *(table.c[name] == value for name, value in fixed.items()),
+        among(connection, table.c[free], values),
+    ]
+
+
+def batches(
+    connection: Connection, keys: Sequence[tuple[str, ...]], names: Sequence[str]
+) -> Iterator[tuple[dict[str, str], str, list[str]]]:
+    """Group different keys that agree in all names but one.
+
+    Each group is what they agree in, the name that is left, and its values. The rows of one table
+    mostly share client and bundle, so that thousands of keys are a few batches.
+    """
+    free = max(range(len(names)), key=lambda at: len({key[at] for key in keys}))
+    groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for key in keys:
+        groups[key[:free] + key[free + 1 :]].append(key[free])
+    step = _IN_AN_ARRAY if connection.dialect.name == "postgresql" else AT_ONCE
+    others = [*names[:free], *names[free + 1 :]]
+    for agreed, values in groups.items():
+        for start in range(0, len(values), step):
+            yield dict(zip(others, agreed, strict=True)), names[free], values[start : start + step]
