@@ -37,8 +37,14 @@ def measured(seed: int, epsilon: float) -> dict[str, float]:
         epsilon=epsilon, delta=0.0, radius=radius, embedder="identity", random_state=seed
     ).fit(points, known)
     found["label rules"] = float(rules.probabilities(asked)[np.arange(len(truth)), truth].mean())
-    for name, near in (("codes", Within(radius)), ("codes for any two", None)):
-        code = CodeEncoder(epsilon=epsilon, neighbours=near, random_state=seed).fit(points, known)
+    for name, near, scoring in (
+        ("codes", Within(radius), "information"),
+        ("codes for any two", None, "information"),
+        ("codes, by accuracy", Within(radius), "accuracy"),
+        ("codes for any two, by accuracy", None, "accuracy"),
+    ):
+        code = CodeEncoder(epsilon=epsilon, neighbours=near, scoring=scoring, random_state=seed)
+        code.fit(points, known)
         read = code.posterior("target").argmax(axis=1)
         chances = code.channel_[code.query_.nodes(code.checked(asked))]
         found[name] = float((chances * (read == truth[:, None])).sum(axis=1).mean())
