@@ -1075,6 +1075,13 @@ FAULTS: tuple[Fault, ...] = (
         ("cli",),
     ),
     Fault(
+        "the chance to pass a published test falls by half of its noise",
+        "published/posthoc.py",
+        "tail = 0.5 * np.exp(-np.abs(away))",
+        "tail = 0.5 * np.exp(-2.0 * np.abs(away))",
+        ("published",),
+    ),
+    Fault(
         "an audit reads a research bundle without the word",
         "cli/audit.py",
         "research=research)\n    auditable_query",
