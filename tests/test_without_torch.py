@@ -122,11 +122,11 @@ except ValueError as error:
 
 NETWORKS = """
 from reticent.networks import affine_chain
-from reticent.training.features import IdentityFeatures, ReducedFeatures
+from reticent.training.features import IdentityFeatures
 
 network = affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]])
 print(network.forward([[-2.0], [3.0]]).tolist())
-print(ReducedFeatures.of(IdentityFeatures(), [[0, 0], [2, 0]], dimension=1).name)
+print(IdentityFeatures().name)
 """
 
 TABLES = """
@@ -151,7 +151,7 @@ WORKS = {
     ),
     "networks and features": (
         NETWORKS,
-        ["[[2.0], [3.0]]", "1 principal components of inputs"],
+        ["[[2.0], [3.0]]", "inputs"],
     ),
 }
 

@@ -12,8 +12,8 @@ import pytest
 from scipy import signal, stats
 
 from reticent.accounting import ShuffledChannel, shuffled_epsilon
+from reticent.accounting.loss_composition import composed_epsilon
 from reticent.accounting.shuffling import local_epsilon_for
-from reticent.accounting.unequal_composition import composed_epsilon
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 
