@@ -502,6 +502,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "a target that is unknown at the release counts as a column of the row",
+        "systems/power/code_encoder.py",
+        "            if name in columns:\n                labels, numbers",
+        "            if name in columns and name not in held:\n                labels, numbers",
+        ("systems/power",),
+    ),
+    Fault(
         "posterior tables learn from private rows",
         "systems/power/code_query.py",
         "        rows = coded(inputs)\n        told = self.mechanism.release(",

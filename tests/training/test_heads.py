@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from reticent.training.heads import HeadConfig, train_head
+from reticent.training.heads import HeadConfig, linear_head, train_head
 
 CONFIG = HeadConfig(hidden=(16,), epochs=8, batch_size=100)
 
@@ -22,3 +23,18 @@ def test_withheld_rows_are_left_out_and_predicted_as_minus_one() -> None:
     predicted = head.predict(values)
     assert (predicted[::4] == -1).all()
     assert (predicted[1::4] == labels[1::4]).mean() > 0.9
+
+
+def test_a_linear_head_knows_of_the_noise() -> None:
+    """Without noise the narrow coordinate tells all. With it the wide one does: Phi(2 / 1.41)."""
+    random = np.random.default_rng(0)
+    labels = np.arange(4000) % 2
+    values = np.where(labels[:, None] == 0, -1.0, 1.0) * [2.0, 0.05]
+    values = values + random.normal(size=values.shape) * [1.0, 0.002]
+    noisy = values + random.normal(size=values.shape)
+    right = {
+        variance: (linear_head(values, labels, variance=variance).predict(noisy) == labels).mean()
+        for variance in (1e-9, 1.0)
+    }
+    assert right[1.0] == pytest.approx(0.921, abs=0.02)  # four to five standard errors
+    assert right[1e-9] < 0.7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,30 +22,6 @@ from reticent.tables.schema import TabularSchema
 
 if TYPE_CHECKING:
     from torch import nn
-
-
-class CodeInputs(Protocol):
-    """From what a user gives to the rows that public models and nodes read."""
-
-    @property
-    def columns(self) -> int:
-        """The columns of what a user gives."""
-
-    @property
-    def corner(self) -> Array:
-        """A point of the public box, shape (dimension,)."""
-
-    def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
-        """Return rows, each computed by itself. They are private, where the inputs are."""
-
-    def clip(self, rows: Array) -> Array:
-        """Return rows moved into the public box, shape (n, dimension)."""
-
-    def within(self, norm: Norm, radius: float) -> Neighborhood:
-        """Return the adjacency of inputs whose rows are at most ``radius`` apart."""
-
-    def describe(self) -> tuple[dict[str, Any], Arrays]:
-        """Return plain JSON values and named arrays that ``restored_inputs`` reads."""
 
 
 @dataclass(frozen=True, eq=False)

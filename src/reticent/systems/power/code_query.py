@@ -229,7 +229,7 @@ class CodeQuery:
         return tuple(target for target in self.targets if target.worth is not None)
 
     def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
-        """Return rows that ``nodes`` reads. It raises what ``CodeInputs.encode`` raises."""
+        """Return rows that ``nodes`` reads. It raises what ``inputs.encode`` raises."""
         return self.inputs.encode(inputs)
 
     def nodes(self, inputs: Array | CodedRows) -> Integers:
