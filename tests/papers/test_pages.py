@@ -14,7 +14,12 @@ from papers.certified import late_figures
 from papers.certified import rungs as certified_rungs
 from papers.certified import table as certified_table
 from papers.certified.chart import Chart
-from papers.posthoc import algorithm1, local_privacy_table
+from papers.posthoc import (
+    algorithm1,
+    constants_figure,
+    local_privacy_table,
+    reconstruction_table,
+)
 from papers.power import convergence_bound
 from papers.power import table as power_table
 from papers.private_knn import figures as knn_figures
@@ -88,6 +93,8 @@ MAKERS: dict[str, Callable[[Path, Any], str]] = {
         path.stem.rpartition("-")[2], stored
     ),
     "posthoc-local-privacy-*": partial(of_seeds, local_privacy_table),
+    "posthoc-constants-*": partial(of_seeds, constants_figure),
+    "posthoc-reconstruction-*": partial(of_seeds, reconstruction_table),
     "power/*/table": lambda path, stored: power_table.page_of(stored, said(path)),
     "power/convergence-bound": partial(
         of_command, convergence_bound.markdown, "python -m papers.power.convergence_bound"

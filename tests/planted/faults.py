@@ -502,6 +502,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "a target that is unknown at the release counts as a column of the row",
+        "systems/power/code_encoder.py",
+        "            if name in columns:\n                labels, numbers",
+        "            if name in columns and name not in held:\n                labels, numbers",
+        ("systems/power",),
+    ),
+    Fault(
         "posterior tables learn from private rows",
         "systems/power/code_query.py",
         "        rows = coded(inputs)\n        told = self.mechanism.release(",
@@ -1073,6 +1080,13 @@ FAULTS: tuple[Fault, ...] = (
         "        return query.guarantee\n",
         "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
         ("cli",),
+    ),
+    Fault(
+        "the chance to pass a published test falls by half of its noise",
+        "published/posthoc.py",
+        "tail = 0.5 * np.exp(-np.abs(away))",
+        "tail = 0.5 * np.exp(-2.0 * np.abs(away))",
+        ("published",),
     ),
     Fault(
         "an audit reads a research bundle without the word",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
-from reticent.training.heads import HeadConfig, train_head
+from reticent.training.heads import HeadConfig, linear_head, train_head
 from reticent.training.networks import Adam
 
 CONFIG = HeadConfig(hidden=(16,), epochs=8, batch_size=100)
@@ -40,3 +41,18 @@ def test_steps_are_those_of_torch() -> None:
         peer.step()
         peer.zero_grad(set_to_none=True)
     torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-4, atol=1e-6)
+
+
+def test_a_linear_head_knows_of_the_noise() -> None:
+    """Without noise the narrow coordinate tells all. With it the wide one does: Phi(2 / 1.41)."""
+    random = np.random.default_rng(0)
+    labels = np.arange(4000) % 2
+    values = np.where(labels[:, None] == 0, -1.0, 1.0) * [2.0, 0.05]
+    values = values + random.normal(size=values.shape) * [1.0, 0.002]
+    noisy = values + random.normal(size=values.shape)
+    right = {
+        variance: (linear_head(values, labels, variance=variance).predict(noisy) == labels).mean()
+        for variance in (1e-9, 1.0)
+    }
+    assert right[1.0] == pytest.approx(0.921, abs=0.02)  # four to five standard errors
+    assert right[1e-9] < 0.7

@@ -15,6 +15,8 @@ from reticent.core.errors import InvalidInput
 from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network
 from reticent.training.progress import Report, silent
 
+_LEAST_SPREAD, _TINY = 1e-6, 1e-30  # so that values that do not vary can be divided by
+
 AddNoise = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -131,4 +133,29 @@ def train_head(
         stage="head",
         report=report,
     )
+    return head.eval()
+
+
+def linear_head(values: npt.ArrayLike, labels: npt.ArrayLike, *, variance: float) -> Head:
+    """Return Fisher's linear rule for values that noise is added to, without training.
+
+    Args:
+        values: shape (n, m), noise-free outputs of public training data.
+        labels: shape (n,), integers 0..classes - 1.
+        variance: that of the noise of every value, above 0 where the values within a class are
+            dependent.
+    """
+    points, targets = np.asarray(values, dtype=np.float64), np.asarray(labels)
+    seen = np.bincount(targets)
+    sums = np.zeros((len(seen), points.shape[1]))
+    np.add.at(sums, targets, points)
+    means = sums / np.maximum(seen, 1)[:, None]
+    apart = points - means[targets]
+    spread = apart.T @ apart / len(points)
+    spread += (variance + _LEAST_SPREAD * float(np.trace(spread)) + _TINY) * np.eye(len(spread))
+    weights = np.linalg.solve(spread, means.T).T
+    offsets = np.log(np.maximum(seen, _TINY) / len(points)) - (weights * means).sum(axis=1) / 2.0
+    head = Head(points.shape[1], len(seen), ())
+    weights_, offsets_ = torch.from_numpy(weights).float(), torch.from_numpy(offsets).float()
+    head.network.load_state_dict({"0.weight": weights_, "0.bias": offsets_})
     return head.eval()

@@ -35,7 +35,7 @@ from reticent.systems.posthoc.plans import (
     releases_labels,
     rule_plan,
 )
-from reticent.training.heads import Head, HeadConfig, train_head
+from reticent.training.heads import Head, HeadConfig, linear_head, train_head
 from reticent.training.noise import training_noise
 from reticent.training.progress import Report, silent
 
@@ -54,13 +54,13 @@ _GLOBAL_MARGIN = (
 )  # a global bound that involves a norm of a large layer may differ in its last bits elsewhere
 _SCALES_PER_DOUBLING = 2
 _NOISE_DRAWS = 4
+_LOOKS = 4_000  # draws that tell the noise's variance
 _LEAST_NOISE = 1e-9  # of the variance of all values: what keeps a reading of dead values finite
 _TINY = 1e-30
 _LEAST_DRAWN = 2_000  # released rows that a head of codes learns from
 _REACH = 0.1
-"""Accuracy that short heads may lack for one function and not for another: of MNIST's embeddings
-with little noise, 80 steps lacked .064 for all coordinates and .009 for a trained network, whose
-outputs are logits already, of what 480 steps reach.
+"""Accuracy that linear readings may lack for one function and not for another: of outputs that are
+logits already they lack nothing.
 """
 
 
@@ -134,7 +134,7 @@ def calibrate(
     *,
     paths: Sequence[Path],
     head_config: HeadConfig,
-    first_look: HeadConfig | None = None,
+    first_look: bool = False,
     report: Report = silent,
 ) -> Choice:
     """Return the candidate and plan of the highest expected utility.
@@ -145,8 +145,8 @@ def calibrate(
         data: calibration data.
         paths: paths that may be chosen.
         head_config: settings of the heads that utility is measured with.
-        first_look: settings of shorter heads for all plans. ``head_config`` is then for the plans
-            alone that may turn out to be the best. None for one look.
+        first_look: whether all plans are scored by linear readings first, so that heads are
+            trained for those alone that may turn out to be the best.
         report: receiver of the progress, called after every candidate.
 
     Raises:
@@ -171,8 +171,8 @@ def calibrate(
     heads = data.train_labels is not None and any(
         not releases_labels(candidate.mechanism) for candidate in candidates
     )
-    if first_look is not None and heads and total > 1:
-        looked = _scored(tried, requirement, data, first_look, "calibration, first look", report)
+    if first_look and heads and total > 1:
+        looked = _scored(tried, requirement, data, None, "calibration, first look", report)
         tried, out = _within_reach(looked)
     scored = _scored(tried, requirement, data, head_config, "calibration", report)
     best = max(scored, key=lambda entry: entry.plan.utility)
@@ -181,7 +181,7 @@ def calibrate(
         for part in (scored, out)
         for entry in sorted(part, key=lambda entry: -entry.plan.utility)
     ]
-    return Choice(best.candidate, best.plan, best.head, tuple(ranking))
+    return Choice(best.candidate, best.plan, best.scorer.head_of(best.plan), tuple(ranking))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +192,13 @@ class _Scored:
         candidate: the function that the plan releases.
         plan: the plan, with its utility.
         passing: probability of an answer at every held-out point.
-        head: classifier of released values, None for labels or without labels.
+        scorer: what scored it.
     """
 
     candidate: Candidate
     plan: PosthocSetting
     passing: Array
-    head: Head | None
+    scorer: _Utility
 
 
 _Tried = list[tuple[Candidate, list[tuple[PosthocSetting, Array]]]]
@@ -208,7 +208,7 @@ def _scored(
     tried: _Tried,
     requirement: Requirement,
     data: CalibrationData,
-    config: HeadConfig,
+    config: HeadConfig | None,
     stage: str,
     report: Report,
 ) -> list[_Scored]:
@@ -218,8 +218,7 @@ def _scored(
         utility = _Utility(candidate, requirement, data, config)
         for plan, passing in plans:
             value = utility.of(plan, passing)
-            head = utility.head_of(plan)
-            scored.append(_Scored(candidate, replace(plan, utility=value), passing, head))
+            scored.append(_Scored(candidate, replace(plan, utility=value), passing, utility))
         best = max((entry.plan.utility for entry in scored), default=0.0)
         report(stage, index + 1, len(tried), 1.0 - best)
     return scored
@@ -228,8 +227,8 @@ def _scored(
 def _within_reach(looked: Sequence[_Scored]) -> tuple[_Tried, list[_Scored]]:
     """Return plans of vectors whose utility may turn out to be the best, and the others.
 
-    What short heads lack is much the same for all noise on one function, so that of those only the
-    best is kept on each path. Between functions it differs by as much as ``_REACH``.
+    What linear readings lack is much the same for all noise on one function, so that of those only
+    the best is kept on each path. Between functions it differs by as much as ``_REACH``.
     """
     least = max(entry.plan.utility for entry in looked) - _REACH
     kept: list[_Scored] = []
@@ -330,7 +329,7 @@ class _Utility:
     """Expected utility of plans for one candidate.
 
     For vectors, heads are trained at a few noise scales of a geometric grid and shared by all
-    plans near them.
+    plans near them. Without a configuration of heads they are read linearly.
     """
 
     def __init__(
@@ -338,7 +337,7 @@ class _Utility:
         candidate: Candidate,
         requirement: Requirement,
         data: CalibrationData,
-        config: HeadConfig,
+        config: HeadConfig | None,
     ) -> None:
         self._candidate = candidate
         self._requirement = requirement
@@ -374,7 +373,7 @@ class _Utility:
             )
         held = torch.from_numpy(self._held.astype(np.float32))
         if labels is None:
-            sizes = _unit_noise(plan.mechanism, 4000, held.shape[1]).square().mean()
+            sizes = _unit_noise(plan.mechanism, _LOOKS, held.shape[1]).square().mean()
             return float(passing.mean()) * self._explained(inner.scale**2 * float(sizes))
         head = self.head_of(plan)
         assert head is not None
@@ -396,17 +395,25 @@ class _Utility:
         held, labels = self._data.held, self._data.held_labels
         chances = self._chances(held, self._held)
         if labels is not None:
-            head = self._code_head(means)
-            right = head.predict(means.astype(np.float32))[None, :] == labels[:, None]
+            right = self._labels_of_codes()[None, :] == labels[:, None]
             return float((chances * right).sum(axis=1).mean())
         apart = (held**2).sum(axis=1)[:, None] - 2.0 * held @ means.T + (means**2).sum(axis=1)
         total = float(((held - self._data.train.mean(axis=0)) ** 2).sum(axis=1).mean())
         lost = float((chances * apart).sum(axis=1).mean())
         return max(1.0 - lost / total, 0.0) if total > 0 else 0.0
 
+    def _labels_of_codes(self) -> Labels:
+        """Return the likeliest label of every code among rows that heads learn from."""
+        labels = self._data.train_labels
+        assert labels is not None
+        chances = self._chances(self._data.train, self._train.astype(np.float64))
+        counts = np.stack([chances[labels == label].sum(axis=0) for label in np.unique(labels)])
+        return np.asarray(np.unique(labels)[counts.argmax(axis=0)])
+
     def _code_head(self, means: Array) -> Head:
         """Return a head of released means, trained on some draws for every row."""
         assert self._data.train_labels is not None
+        assert self._config is not None
         if 0 not in self._heads:
             chances = self._chances(self._data.train, self._train.astype(np.float64))
             again = -(-_LEAST_DRAWN // len(chances))
@@ -452,6 +459,11 @@ class _Utility:
         if self._candidate.means is not None:
             return self._code_head(self._candidate.means)
         scale = _noise_per_answer(self._candidate, plan, self._requirement)
+        if self._config is None:
+            sizes = _unit_noise(plan.mechanism, _LOOKS, self._train.shape[1]).square().mean()
+            return linear_head(
+                self._train, self._data.train_labels, variance=scale**2 * float(sizes)
+            )
         step = round(float(np.log2(scale)) * _SCALES_PER_DOUBLING)
         if step not in self._heads:
             add_noise = noise_adder(plan.mechanism, 2.0 ** (step / _SCALES_PER_DOUBLING))

@@ -144,7 +144,7 @@ def fit_release(
             prepared.data,
             paths=settings.paths,
             head_config=settings.calibration.head(prepared.seed, rows=rows),
-            first_look=settings.calibration.first_look(prepared.seed, rows=rows),
+            first_look=settings.calibration.head_epochs is None,
             report=report,
         )
     chosen = choice.candidate

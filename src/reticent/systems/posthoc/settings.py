@@ -31,7 +31,7 @@ _PATHS: dict[str, tuple[Path, ...]] = {
     "local": ("local",),
 }
 
-_FIRST_STEPS, _STEPS = 80, 480
+_STEPS = 480
 """Of heads. On MNIST's embeddings, from 100 to 8,000 rows, twice as many gain at most .007, and
 fewer rank noise on the embedding too low: it is harder to learn from than what was trained.
 """
@@ -45,7 +45,8 @@ class Calibration(BaseEstimator):
     Args:
         share: share of the fitted rows that utility is measured on, in (0, 1).
         head_epochs: passes of the heads that the utility of released vectors is measured with. None
-            for as many as they need to learn: 480 steps, after a first look at every plan with 80.
+            for as many as they need to learn: 480 steps, after a first look at every plan with a
+            linear reading.
         certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
             number of inputs), "operator-norm" (affine maps and sorted pairs), or your own subclass
             of ``LipschitzBound``, for whose soundness you vouch.
@@ -83,16 +84,8 @@ class Calibration(BaseEstimator):
         from reticent.training.heads import HeadConfig
 
         if self.head_epochs is None:
-            return _long_enough(_STEPS, seed=seed, rows=rows)
+            return _long_enough(seed, rows)
         return HeadConfig(epochs=self.head_epochs, seed=seed)
-
-    def first_look(self, seed: int, *, rows: int) -> HeadConfig | None:
-        """Return settings of the heads for a first look, which learn from ``rows`` rows, or None
-        without.
-        """
-        if self.head_epochs is None:
-            return _long_enough(_FIRST_STEPS, seed=seed, rows=rows)
-        return None
 
     def check(self) -> None:
         """Check that the parameters can be used.
@@ -207,12 +200,12 @@ class PosthocSettings:
         )
 
 
-def _long_enough(steps: int, *, seed: int, rows: int) -> HeadConfig:
-    """Return as many whole passes over ``rows`` rows as are at least ``steps`` steps."""
+def _long_enough(seed: int, rows: int) -> HeadConfig:
+    """Return as many whole passes over ``rows`` rows as are at least ``_STEPS`` steps."""
     from reticent.training.heads import HeadConfig
 
     usual = HeadConfig(seed=seed)
-    return replace(usual, epochs=math.ceil(steps / math.ceil(rows / usual.batch_size)))
+    return replace(usual, epochs=math.ceil(_STEPS / math.ceil(rows / usual.batch_size)))
 
 
 def _calibration(given: Any) -> Calibration:
