@@ -169,12 +169,15 @@ def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_pat
         epsilon=2.0, delta=0.0, radius=0.3, embedder=named_object(named)(), obfuscator="identity"
     )
     posthoc = vectors.fit(iris.data, iris.target).save(tmp_path / "posthoc")
+    np.save(tmp_path / "labels.npy", iris.target)
+    learnt = ("--labels", tmp_path / "labels.npy", "--output", tmp_path / "model")
     asked = (
         ("radius", rows, "--bundle", posthoc),
         ("release", bundle, "--input", rows, "--output", tmp_path / "out.npz"),
         ("audit", "bundle", bundle, "--input", rows, "--draws", 2000),
         ("attack", "bundle", bundle, "--input", rows, "--no-decoder", "--trials", 1000),
         ("card", bundle, "--json"),
+        ("train-model", bundle, "--values", tmp_path / "out.npz", *learnt),
     )
     for words in asked:
         assert command(*words).status == 2

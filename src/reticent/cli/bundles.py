@@ -569,12 +569,16 @@ def open_bundle(
 
         _refuse((embedder is not None, "research: expected without --embedder"))
         return cast("System", load_research(folder, trusted_key=trusted_key))
-    module = None
-    if embedder is not None:
-        from reticent.audit.subjects import named_object
+    return cast("System", load(folder, trusted_key=trusted_key, embedder=own_module(embedder)))
 
-        module = named_object(embedder)()
-    return cast("System", load(folder, trusted_key=trusted_key, embedder=module))
+
+def own_module(embedder: str | None) -> Any:
+    """Return the user's own module by the name of a function that makes it, or None."""
+    if embedder is None:
+        return None
+    from reticent.audit.subjects import named_object
+
+    return named_object(embedder)()
 
 
 def _answering(

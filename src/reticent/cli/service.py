@@ -14,6 +14,7 @@ import typer
 from reticent.cli.ledger import opened
 from reticent.cli.options import (
     BundleFolder,
+    Embedder,
     Json,
     LedgerUrl,
     OptionalLedger,
@@ -271,6 +272,7 @@ def train_model(
         ),
     ] = "boosted",
     seed: TrainingSeed = 0,
+    embedder: Embedder = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Learn a model from released values, and store it for `reticent serve --models`.
@@ -280,6 +282,7 @@ def train_model(
     """
     import numpy as np
 
+    from reticent.cli.bundles import own_module
     from reticent.cli.files import read_labels
     from reticent.client.pins import protects_input
     from reticent.systems.loading import load_answering
@@ -289,7 +292,7 @@ def train_model(
         raise InvalidInput(
             f"labels: expected a file for each of {len(values)} files of values, got {len(labels)}"
         )
-    system = load_answering(bundle)
+    system = load_answering(bundle, embedder=own_module(embedder))
     if not protects_input(system.guarantee.adjacency):
         raise InvalidInput(
             f"bundle={str(bundle)!r}: protects records, and its answers are predictions already"

@@ -225,7 +225,7 @@ def restored_module(
     if module is None and structure is None:
         raise InvalidInput(
             f"embedder: this bundle was made with your own {stored}, whose code is not stored; "
-            "pass embedder=<an instance>"
+            "pass embedder=<an instance>, or --embedder FILE:FUNCTION on the command line"
         )
     if module is None:
         with rebuilding():
